@@ -1,0 +1,1 @@
+"""Schema document in, source text out."""

@@ -1,0 +1,171 @@
+"""From a schema document to the files of its bindings; nothing here writes.
+
+``patched → parse → widen → methods → emit → render``: each stage is one module, and a document that a stage refuses
+leaves as `Refused` with every finding of that stage.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from mcpgen.codegen import names
+from mcpgen.codegen.diagnostics import Diagnostic, Refused
+from mcpgen.codegen.docs import Docs, load_docs
+from mcpgen.codegen.document import check_document
+from mcpgen.codegen.emit import Emitter, prose
+from mcpgen.codegen.methods import Methods
+from mcpgen.codegen.overlay import Overlay, SharedOverlay, apply_overlay, load_overlay, load_shared
+from mcpgen.codegen.parse import parse
+from mcpgen.codegen.pinned import SchemaRoom
+from mcpgen.codegen.reduction import reduce
+from mcpgen.codegen.render import render
+from mcpgen.codegen.stubs import Stubs
+from mcpgen.codegen.unions import widen_json_value
+
+# Of a hash in a header: enough to tell two documents apart, short enough to read.
+_SHOWN_HASH_DIGITS = 12
+
+
+class Package(msgspec.Struct, frozen=True, kw_only=True):
+    """The bindings of one revision.
+
+    Attributes:
+        files: Content by file name.
+        types: How many types they define.
+        findings: Warnings; errors refuse the document.
+    """
+
+    revision: str
+    folder: str
+    files: dict[str, str]
+    types: int
+    findings: tuple[Diagnostic, ...] = ()
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """A schema document and all that is known about it beside what it says."""
+
+    revision: str
+    document: dict[str, Any]
+    overlay: Overlay
+    shared: SharedOverlay
+    docs: Docs
+    origin: str  # for the header: where the document is, and its hash
+    command: str  # for the header: what wrote the file
+
+    def patched(self) -> dict[str, Any]:
+        """Return the document with its overlays applied."""
+        return apply_overlay(self.document, self.overlay, self.shared)
+
+
+def pinned_source(room: SchemaRoom, revision: str) -> Source:
+    """Return the source of a vendored *revision*.
+
+    Raises:
+        Refused: It is not pinned, its file is not the pinned one, or its overlay cannot be read.
+    """
+    pin = room.pin(revision)
+    return Source(
+        revision=revision,
+        document=room.document(revision),
+        overlay=load_overlay(room.root / revision / "overlay.toml"),
+        shared=load_shared(room.root / "overlay.toml"),
+        docs=load_docs(room.root / "docs.toml"),
+        origin=f"schema/{revision}/schema.json, official sha256 {pin.official_sha256[:_SHOWN_HASH_DIGITS]}",
+        command=f"mcpgen build --revision {revision}",
+    )
+
+
+def foreign_source(room: SchemaRoom, document: dict[str, Any], label: str) -> Source:
+    """Return the source of a *document* that is not vendored, to be called *label*.
+
+    The overlay of a vendored revision is about its own document: it is used where *document* is that, prose aside.
+    """
+    is_vendored = label in room.revisions and reduce(document) == room.document(label)
+    canonical = json.dumps(document, sort_keys=True, ensure_ascii=True).encode()
+    return Source(
+        revision=label,
+        document=reduce(document) if is_vendored else document,
+        overlay=load_overlay(room.root / label / "overlay.toml") if is_vendored else Overlay(),
+        shared=load_shared(room.root / "overlay.toml"),
+        docs=load_docs(room.root / "docs.toml"),
+        origin=f"a schema document with sha256 {sha256(canonical).hexdigest()[:_SHOWN_HASH_DIGITS]} (keys sorted)",
+        command="mcpgen build --schema",
+    )
+
+
+def generate(source: Source) -> Package:
+    """Return the bindings of *source*.
+
+    Raises:
+        Refused: The document has a construct that the bindings cannot express exactly.
+    """
+    patched = source.patched()
+    if found := check_document(patched):
+        raise Refused(found)
+    schema = widen_json_value(parse(patched))
+    reader = Methods(schema, source.overlay, source.shared)
+    methods = reader.read()
+    emitter = Emitter(schema, revision=source.revision, docs=source.docs, overlay=source.overlay)
+    models = emitter.models()
+    stubs = Stubs(schema, methods, emitter)
+    tables = stubs.methods(source.revision, source.overlay, source.shared)
+    views = {
+        "_wire.py": ("wire.py.jinja", {}),
+        "models.py": ("models.py.jinja", {"models": models}),
+        "methods.py": ("methods.py.jinja", {"methods": tables}),
+        "server.py": ("side.py.jinja", {"side": stubs.side("server")}),
+        "client.py": ("side.py.jinja", {"side": stubs.side("client")}),
+        "__init__.py": ("init.py.jinja", {"door": _door(models.exports, tables.exports)}),
+    }
+    findings = (*reader.diagnostics, *emitter.diagnostics, *stubs.diagnostics)
+    if any(each.severity == "error" for each in findings):
+        raise Refused(findings)
+    files = {name: render(template, module=_module(source, template), **view) for name, (template, view) in views.items()}
+    return Package(
+        revision=source.revision,
+        folder=names.package(source.revision),
+        files=files,
+        types=len(schema.definitions),
+        findings=findings,
+    )
+
+
+def generate_registry(room: SchemaRoom) -> dict[str, str]:
+    """Return the files of ``generated/`` that stand beside the revisions."""
+    provenance = "Generated by ``mcpgen build --all`` from schema/PINNED.toml; do not edit."
+    revisions = [
+        {
+            "label": repr(revision),
+            "era": repr(load_overlay(room.root / revision / "overlay.toml").era),
+            "package": names.package(revision),
+        }
+        for revision in room.revisions
+    ]
+    return {
+        "registry.py": render("registry.py.jinja", registry={"provenance": provenance, "revisions": revisions}),
+        "__init__.py": render("generated.py.jinja", registry={"provenance": provenance}),
+    }
+
+
+def _module(source: Source, template: str) -> dict[str, str]:
+    provenance = (
+        f"Generated by ``{prose(source.command)}``; do not edit.\n"
+        f"Source: {prose(source.origin)}.\n"
+        f"To change this file, change the overlay, docs.toml, the generator or templates/{template}."
+    )
+    return {"title": f"MCP {prose(source.revision)}", "provenance": provenance}
+
+
+def _door(models: Iterable[str], methods: Iterable[str]) -> dict[str, list[str]]:
+    """Return what ``__init__`` exports: the definitions, the stubs, and the parts of methods.py that they name."""
+    shown = [name for name in methods if not name.isupper() or name in {"ERA", "REVISION"}]
+    shown.remove("declared")
+    stubs = ["ClientHandlers", "ClientMethods", "ServerHandlers", "ServerMethods"]
+    modules = ["client", "methods", "models", "server"]
+    return {"models": list(models), "methods": shown, "exports": sorted([*models, *shown, *stubs, *modules])}

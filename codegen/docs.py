@@ -1,0 +1,58 @@
+"""Our own words about the definitions, from ``schema/docs.toml``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from importlib.resources.abc import Traversable
+from typing import Any
+
+import msgspec
+
+from mcpgen.codegen.diagnostics import Diagnostic, Refused
+
+
+class Doc(msgspec.Struct, frozen=True, kw_only=True):
+    """What is said about one definition in one revision."""
+
+    text: str = ""
+    spec: str = ""  # a page below docs/specification/<revision>/, with #section
+    fields: dict[str, str] = {}  # by wire name
+
+
+class _Entry(Doc, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One table of the file; ``in`` overrides parts of it for single revisions."""
+
+    overrides: dict[str, Doc] = msgspec.field(name="in", default={})
+
+
+class Docs:
+    """All entries, asked for by definition and revision."""
+
+    def __init__(self, entries: Mapping[str, _Entry] | None = None) -> None:
+        self._entries = entries or {}
+
+    def about(self, name: str, revision: str) -> Doc:
+        """Return what is said about *name* in *revision*; empty where nothing is."""
+        entry = self._entries.get(name)
+        if entry is None:
+            return Doc()
+        own = entry.overrides.get(revision, Doc())
+        return Doc(text=own.text or entry.text, spec=own.spec or entry.spec, fields={**entry.fields, **own.fields})
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+
+def load_docs(file: Traversable) -> Docs:
+    """Read ``docs.toml``.
+
+    Raises:
+        Refused: MG314, the file is not TOML or not of the documented shape.
+    """
+    try:
+        data: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+        return Docs(msgspec.convert(data, dict[str, _Entry]))
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+        hint = "See CONTRIBUTING.md for the shape of docs.toml."
+        raise Refused([Diagnostic(code="MG314", message=f"docs.toml: {error}", hint=hint)]) from error

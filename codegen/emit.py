@@ -1,0 +1,354 @@
+"""From the intermediate representation to what the templates lay out: names, order, annotations and defaults.
+
+Everything a template prints is final here. Foreign text reaches it in two ways only: as an identifier that the rules
+of ``names`` made, or through ``repr``; prose goes through `prose`, which leaves nothing that could end a docstring.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable
+from typing import assert_never
+
+import msgspec
+
+from mcpgen.codegen import ir, names
+from mcpgen.codegen.diagnostics import Diagnostic
+from mcpgen.codegen.docs import Doc, Docs
+from mcpgen.codegen.overlay import Overlay
+from mcpgen.codegen.unions import Native, Structural, Tagged, Unions
+
+_LINE_LENGTH = 120
+_CLASS_INDENT = "    "
+
+# What models.py imports. A definition of the same name (`Annotated` of 2024-11-05) is renamed on import, not itself.
+_SUPPORT = (
+    "Annotated",
+    "Any",
+    "Literal",
+    "TYPE_CHECKING",
+    "TypeAlias",
+    "Meta",
+    "Struct",
+    "UNSET",
+    "UnsetType",
+    "field",
+    "AnyOf",
+    "Checked",
+    "Constants",
+    "Open",
+    "const",
+    "decode",
+    "decoder",
+    "tagged",
+)
+# Names that the package's door exports beside the definitions, and builtins that annotations use.
+RESERVED = frozenset(
+    {"ClientHandlers", "ClientMethods", "ErrorCode", "NotificationMethod", "RequestMethod", "Sender"}
+    | {"ServerHandlers", "ServerMethods", "Unhandled", "bool", "dict", "float", "int", "list", "object", "str"}
+    | {"REVISION", "ERA", "models", "methods", "server", "client", "decode", "decoder"}
+)
+
+
+class FieldView(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a class."""
+
+    name: str
+    annotation: str
+    default: str  # with " = ", or nothing
+    doc: str
+
+
+class ClassView(msgspec.Struct, frozen=True, kw_only=True):
+    """One class."""
+
+    name: str
+    bases: str
+    options: str
+    doc: str
+    fields: tuple[FieldView, ...]
+
+
+class AliasView(msgspec.Struct, frozen=True, kw_only=True):
+    """One alias; *runtime* is empty where the static annotation also serves msgspec."""
+
+    name: str
+    static: str
+    runtime: str
+    doc: str
+
+
+class ModelsView(msgspec.Struct, frozen=True, kw_only=True):
+    """All that models.py shows."""
+
+    classes: tuple[ClassView, ...]
+    aliases: tuple[AliasView, ...]
+    exports: tuple[str, ...]
+    typing_imports: tuple[str, ...]
+    msgspec_imports: tuple[str, ...]
+    wire_imports: tuple[str, ...]
+
+
+def prose(text: str) -> str:
+    """Return *text* as it may stand in a docstring: one paragraph, printable, without quotes that could end it."""
+    flat = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return flat.replace("\\", "\\\\").replace('"""', "'''").removesuffix('"') + ('\\"' if flat.endswith('"') else "")
+
+
+def wrapped(*paragraphs: str, indent: str) -> str:
+    """Return the inside of a docstring that stands *indent* deep: one line if it is one, else closed on its own."""
+    width = _LINE_LENGTH - len(indent)
+    # The first line also holds the opening quotes, and a lone line the closing ones.
+    first = textwrap.wrap(paragraphs[0], width - len('\"\"\"\"\"\"'), break_long_words=False, break_on_hyphens=False)
+    if len(first) > 1:
+        first = textwrap.wrap(f"___{paragraphs[0]}", width, break_long_words=False, break_on_hyphens=False)
+        first[0] = first[0].removeprefix("___")
+    lines = list(first)
+    for paragraph in paragraphs[1:]:
+        lines += ["", *textwrap.wrap(paragraph, width, break_long_words=False, break_on_hyphens=False)]
+    return "\n".join([lines[0], *(indent + line if line else "" for line in lines[1:]), *([indent] if lines[1:] else [])])
+
+
+class Emitter:
+    """Lays out the models of one revision."""
+
+    def __init__(self, schema: ir.Schema, *, revision: str, docs: Docs, overlay: Overlay) -> None:
+        self.diagnostics: list[Diagnostic] = []
+        self._schema = schema
+        self._unions = Unions(schema)
+        self._revision = revision
+        self._docs = docs
+        self._deprecated = {name: each.reason for each in overlay.deprecated for name in each.names}
+        self._used: set[str] = set()
+        self._support = {name: self._free_name(name) for name in _SUPPORT}
+
+    def models(self) -> ModelsView:
+        """Return the view of ``models.py``."""
+        self._check_names()
+        classes = tuple(self._class(each) for each in self._schema.objects())
+        aliases = tuple(self._alias(each) for each in self._in_order_of_use())
+        self._used |= {"decode", "decoder"}
+        return ModelsView(
+            classes=classes,
+            aliases=aliases,
+            exports=tuple(sorted((*self._schema.definitions, "decode", "decoder"))),
+            typing_imports=self._imports(_SUPPORT[:5]),
+            msgspec_imports=self._imports(_SUPPORT[5:10]),
+            wire_imports=self._imports(_SUPPORT[10:]),
+        )
+
+    def annotation(self, ref: ir.TypeRef, *, prefix: str = "", views: bool = True) -> str:
+        """Return the static annotation for *ref*.
+
+        Args:
+            ref: The type.
+            prefix: Put before the name of a definition, ``models.`` in the other modules.
+            views: Whether to name the view of an open object beside its dict.
+        """
+        match ref:
+            case ir.Anything():
+                return "object"
+            case ir.Scalar():
+                return self._scalar(ref)
+            case ir.Fixed(values=values):
+                return f"{self._use('Literal')}[{', '.join(map(repr, values))}]"
+            case ir.Array(item=item, bounds=bounds):
+                return self._bounded(f"list[{self.annotation(item, prefix=prefix, views=views)}]", bounds)
+            case ir.Mapping(value=value):
+                return f"dict[str, {self.annotation(value, prefix=prefix, views=views)}]"
+            case ir.Named(name=name):
+                target = self._schema.definitions[name]
+                if isinstance(target, ir.Object) and target.unknown == "kept":
+                    return f"{self._use('Annotated')}[dict[str, object], {prefix}{name}]" if views else "dict[str, object]"
+                return prefix + name
+            case ir.Union(arms=arms):
+                return " | ".join(dict.fromkeys(self.annotation(arm, prefix=prefix, views=views) for arm in arms))
+            case _:
+                assert_never(ref)
+
+    def doc(self, name: str, description: str, *, anonymous: bool, indent: str = "") -> str:
+        """Return the docstring of the definition *name*: ours, else the document's, else where it stands."""
+        about = self._docs.about(name, self._revision)
+        text = prose(about.text or description)
+        if not text:
+            where = self._schema.definitions[name].pointer
+            text = f"The value at ``{prose(where)}``." if anonymous else f"{name} of MCP {prose(self._revision)}."
+        paragraphs = [text]
+        if name in self._deprecated:
+            paragraphs.append(f"Deprecated: {prose(self._deprecated[name])}")
+        if about.spec:
+            paragraphs.append(f"Spec: {prose(self._revision)}, {prose(about.spec)}")
+        return wrapped(*paragraphs, indent=indent)
+
+    def text(self, name: str) -> str:
+        """Return what ``docs.toml`` or the document says of the definition *name*, on one line."""
+        return prose(self._docs.about(name, self._revision).text or self._schema.definitions[name].description)
+
+    # Classes
+
+    def _class(self, target: ir.Object) -> ClassView:
+        fields = self._fields(target)
+        uses_camel = any(names.camel(name) == each.wire != name for name, each in fields)
+        constants = any(each.constant for _, each in fields)
+        checked = any(self._unions.is_settled(each.type) for _, each in fields)
+        bases = ["Constants"] * constants + ["Open"] * (target.unknown == "kept") + ["Checked"] * checked
+        options = ["frozen=True", "kw_only=True"]
+        if uses_camel:
+            options.append('rename="camel"')
+        if target.unknown == "refused":
+            options.append("forbid_unknown_fields=True")
+        if self._unions.is_leaf(ir.Named(name=target.name)):
+            options.append("gc=False")  # such instances cannot be in a reference cycle
+        about = self._docs.about(target.name, self._revision)
+        return ClassView(
+            name=target.name,
+            bases=", ".join(map(self._use, bases or ["Struct"])),
+            options=", ".join(options),
+            doc=self.doc(target.name, target.description, anonymous=target.anonymous, indent=_CLASS_INDENT),
+            fields=tuple(self._field(name, each, uses_camel=uses_camel, about=about) for name, each in fields),
+        )
+
+    def _fields(self, target: ir.Object) -> list[tuple[str, ir.Property]]:
+        """Return (attribute, property): constants, then required, then optional keys; ``_meta`` last in its group."""
+        found: dict[str, ir.Property] = {}
+        for each in target.properties:
+            other = found.setdefault(names.attribute(each.wire), each)
+            if other is not each:
+                finding = Diagnostic(
+                    code="MG211",
+                    pointer=each.pointer,
+                    message=f"{each.wire!r} and {other.wire!r} both become {names.attribute(each.wire)}",
+                    hint="Rename one of the properties.",
+                )
+                self.diagnostics.append(finding)
+        return sorted(
+            found.items(),
+            key=lambda item: (not item[1].constant, not item[1].required, item[1].wire == "_meta", item[1].wire),
+        )
+
+    def _field(self, name: str, each: ir.Property, *, uses_camel: bool, about: Doc) -> FieldView:
+        wire = (names.camel(name) if uses_camel else None) or name
+        given = [] if wire == each.wire else [f"name={each.wire!r}"]
+        annotation = self.annotation(each.type)
+        default = ""
+        if each.constant:
+            default = f"{self._use('const')}({', '.join([repr(each.constant.values[0]), *given])})"
+        elif not each.required:
+            annotation = f"{annotation} | {self._use('UnsetType')}"
+            unset = self._use("UNSET")
+            default = f"{self._use('field')}({', '.join([*given, f'default={unset}'])})" if given else unset
+        elif given:
+            default = f"{self._use('field')}({given[0]})"
+        text = prose(about.fields.get(each.wire, "") or each.description)
+        return FieldView(
+            name=name,
+            annotation=annotation,
+            default=f" = {default}" if default else "",
+            doc=wrapped(text, indent=_CLASS_INDENT) if text else "",
+        )
+
+    # Aliases
+
+    def _alias(self, alias: ir.Alias) -> AliasView:
+        static = self.annotation(alias.type)
+        runtime = ""
+        kind = self._unions.kind(alias.type)
+        if alias.name in self._unions.recursive or isinstance(kind, Structural):
+            arms = [self.annotation(arm) for arm in self._unions_arms(alias)]
+            made = f"({', '.join(arms)})" if len(arms) > 1 else f"({arms[0]},)"
+            runtime = f"{self._use('Annotated')}[{self._use('Any')}, {self._use('AnyOf')}(lambda: {made})]"
+        elif isinstance(kind, Tagged):
+            objects = f"{self._use('tagged')}({kind.tag!r}, {', '.join(kind.objects)})"
+            runtime = " | ".join([objects, *map(self.annotation, kind.rest)])
+        self._use("TypeAlias")
+        if runtime:
+            self._use("TYPE_CHECKING")
+        if alias.name in self._unions.recursive:
+            static = repr(static)
+        return AliasView(
+            name=alias.name,
+            static=static,
+            runtime=runtime,
+            doc=self.doc(alias.name, alias.description, anonymous=alias.anonymous),
+        )
+
+    def _unions_arms(self, alias: ir.Alias) -> list[ir.TypeRef]:
+        """Return the arms to try for *alias*; one that is not a union is the only arm of itself."""
+        arms = self._unions.arms(alias.type)
+        return [arm for arm in arms if arm != ir.Named(name=alias.name)]
+
+    def _in_order_of_use(self) -> list[ir.Alias]:
+        """Return the aliases so that each comes after those it mentions; recursive ones refer to themselves late."""
+        placed: dict[str, ir.Alias] = {}
+
+        def place(alias: ir.Alias, above: frozenset[str]) -> None:
+            for name in sorted(set(ir.names(alias.type))):
+                target = self._schema.definitions[name]
+                if isinstance(target, ir.Alias) and name not in placed and name not in above:
+                    place(target, above | {name})
+            placed.setdefault(alias.name, alias)
+
+        for alias in self._schema.aliases():
+            place(alias, frozenset({alias.name}))
+        return list(placed.values())
+
+    # Parts
+
+    def _scalar(self, scalar: ir.Scalar) -> str:
+        match scalar.kind:
+            case "string":
+                return self._bounded("str", scalar.bounds)
+            case "integer":
+                return self._bounded("int", [_to_int(bound) for bound in scalar.bounds])
+            case "number":
+                integer = self._bounded("int", [_to_int(bound) for bound in scalar.bounds])
+                return f"{integer} | {self._bounded('float', scalar.bounds)}"
+            case "boolean":
+                return "bool"
+            case "null":
+                return "None"
+            case _:
+                assert_never(scalar.kind)
+
+    def _bounded(self, annotation: str, bounds: Iterable[tuple[str, object]]) -> str:
+        keywords = ", ".join(f"{name}={value!r}" for name, value in bounds)
+        return f"{self._use('Annotated')}[{annotation}, {self._use('Meta')}({keywords})]" if keywords else annotation
+
+    def _use(self, name: str) -> str:
+        self._used.add(name)
+        return self._support[name]
+
+    def _imports(self, candidates: Iterable[str]) -> tuple[str, ...]:
+        """Return what is imported of *candidates*, under another name where a definition has taken it."""
+        used = sorted(set(candidates) & self._used)
+        return tuple(name if self._support[name] == name else f"{name} as {self._support[name]}" for name in used)
+
+    def _free_name(self, name: str) -> str:
+        while name in self._schema.definitions:
+            name = f"_{name}"
+        return name
+
+    def _check_names(self) -> None:
+        for name in sorted(RESERVED & self._schema.definitions.keys()):
+            finding = Diagnostic(
+                code="MG212",
+                pointer=self._schema.definitions[name].pointer,
+                message=f"the generated modules use the name {name} themselves",
+                hint="Rename the definition.",
+            )
+            self.diagnostics.append(finding)
+
+
+def _to_int(bound: tuple[str, str | int | float]) -> tuple[str, object]:
+    """Return *bound* for integers: msgspec takes integers only, and 0.5 <= n means 1 <= n."""
+    name, value = bound
+    if isinstance(value, float):
+        rounded = math.ceil(value) if name == "ge" else math.floor(value)
+        if value != rounded:
+            name = {"gt": "gt", "lt": "le"}.get(name, name)
+        return name, rounded
+    return name, value
+
+
+__all__ = ["RESERVED", "AliasView", "ClassView", "Emitter", "FieldView", "ModelsView", "Native", "prose"]

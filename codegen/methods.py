@@ -1,0 +1,169 @@
+"""Which methods a revision has: direction, parameters, result and the capability that serving them declares."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from mcpgen.codegen import ir, names
+from mcpgen.codegen.diagnostics import Diagnostic
+from mcpgen.codegen.overlay import MethodFacts, Overlay, SharedOverlay
+
+Side: TypeAlias = Literal["client", "server"]
+
+# The documents say who sends a message with one union for each direction. InputRequest (2026-07-28) holds what a
+# server asks of a client inside a result; the client serves it as it serves the requests of earlier revisions.
+_REQUEST_UNIONS: tuple[tuple[str, Side], ...] = (("ClientRequest", "client"), ("ServerRequest", "server"))
+_NOTIFICATION_UNIONS: tuple[tuple[str, Side], ...] = (
+    ("ClientNotification", "client"),
+    ("ServerNotification", "server"),
+)
+_INPUT_UNION = "InputRequest"
+
+
+class Method(msgspec.Struct, frozen=True, kw_only=True):
+    """One request or notification in one direction.
+
+    Attributes:
+        definition: The message's definition, ``CallToolRequest``.
+        python_name: The name of its stub, ``call_tool``.
+        params: The type of its parameters.
+        params_required: Whether a message without parameters is invalid.
+        result: The type of its result; None for a notification.
+        task_result: The definition of the result of a task-augmented request, or nothing.
+        capability: The path of the capability that serving it declares, or nothing.
+    """
+
+    name: str
+    definition: str
+    python_name: str
+    sender: Side
+    kind: Literal["request", "notification", "input"]
+    params: ir.TypeRef
+    params_required: bool
+    result: ir.TypeRef | None = None
+    task_result: str = ""
+    capability: tuple[str, ...] = ()
+
+    @property
+    def constant(self) -> str:
+        """The name of its entry in the method tables, ``CALL_TOOL``."""
+        return self.python_name.rstrip("_").upper()
+
+
+class Methods:
+    """Reads the methods of one schema; collects diagnostics."""
+
+    def __init__(self, schema: ir.Schema, overlay: Overlay, shared: SharedOverlay) -> None:
+        self._schema = schema
+        self._facts = {**shared.methods, **overlay.methods}
+        self._capabilities = {"server": shared.capabilities.server, "client": shared.capabilities.client}
+        self.diagnostics: list[Diagnostic] = []
+        self.all: list[Method] = []
+
+    def read(self) -> list[Method]:
+        """Return all methods, sorted by kind, sender and name."""
+        for union, sender in _REQUEST_UNIONS:
+            self.all += [self._method(each, sender, "request") for each in self._messages(union)]
+        # A draft had messages in both places; the request is then the one that is served and sent.
+        asked = {each.definition for each in self.all if each.sender == "server"}
+        inputs = [each for each in self._messages(_INPUT_UNION) if each.name not in asked]
+        self.all += [self._method(each, "server", "input") for each in inputs]
+        for union, sender in _NOTIFICATION_UNIONS:
+            self.all += [self._method(each, sender, "notification") for each in self._messages(union)]
+        self._check_names()
+        return self.all
+
+    def _messages(self, union: str) -> list[ir.Object]:
+        """Return the message definitions of *union*, sorted by method; a union flattened into one arm counts."""
+        found: dict[str, ir.Object] = {}
+        pending: list[ir.TypeRef] = [ir.Named(name=union)] if union in self._schema.definitions else []
+        while pending:
+            target = self._schema.resolve(pending.pop())
+            if isinstance(target, ir.Object):
+                if (name := _constant(target, "method")) is not None:
+                    found[name] = self._original(target, name)
+            elif isinstance(target, ir.Union):
+                pending += target.arms
+        return [found[name] for name in sorted(found)]
+
+    def _original(self, message: ir.Object, method: str) -> ir.Object:
+        """Return the definition that *message* repeats: ClientNotification of 2026-07-28 is CancelledNotification."""
+        suffixes = ("Request", "Notification")
+        if message.name not in {name for name, _ in (*_REQUEST_UNIONS, *_NOTIFICATION_UNIONS)}:
+            return message
+        same = (each for each in self._schema.objects() if each.name != message.name)
+        return next((e for e in same if e.name.endswith(suffixes) and _constant(e, "method") == method), message)
+
+    def _method(self, message: ir.Object, sender: Side, kind: Literal["request", "notification", "input"]) -> Method:
+        name = _constant(message, "method") or ""
+        params = next((each for each in message.properties if each.wire == "params"), None)
+        stem = message.name.removesuffix("Notification" if kind == "notification" else "Request")
+        facts = self._facts.get(name, MethodFacts())
+        receiver: Side = "server" if sender == "client" else "client"
+        return Method(
+            name=name,
+            definition=message.name,
+            python_name=names.attribute(stem),
+            sender=sender,
+            kind=kind,
+            params=params.type if params else ir.Mapping(value=ir.Anything()),
+            params_required=params is not None and params.required,
+            result=None if kind == "notification" else self._result(stem, message, facts),
+            task_result=facts.task_result if facts.task_result in self._schema.definitions else "",
+            capability=self._capability(receiver, name),
+        )
+
+    def _result(self, stem: str, message: ir.Object, facts: MethodFacts) -> ir.TypeRef:
+        """Return the result type of the request *stem*: what its response holds, an overlay says, or its name says."""
+        response = self._schema.definitions.get(f"{stem}ResultResponse")
+        if isinstance(response, ir.Object):
+            for each in response.properties:
+                if each.wire == "result":
+                    return each.type
+        for name in (facts.result, f"{stem}Result"):
+            if name and name in self._schema.definitions:
+                return ir.Named(name=name)
+        finding = Diagnostic(
+            code="MG130",
+            pointer=message.pointer,
+            message=f"there is no {stem}Result and no overlay names the result of {message.name}",
+            hint=f'Add [methods."{_constant(message, "method")}"] with its result to the overlay of the revision.',
+            severity="warning",
+        )
+        self.diagnostics.append(finding)
+        return ir.Named(name="Result") if "Result" in self._schema.definitions else ir.Mapping(value=ir.Anything())
+
+    def _capability(self, side: Side, method: str) -> tuple[str, ...]:
+        """Return the capability path for serving *method*, as far as the revision's capabilities have it."""
+        path = tuple(self._capabilities[side].get(method, ()))
+        holder = self._schema.definitions.get(f"{side.title()}Capabilities")
+        for key in path:
+            known = {each.wire: each.type for each in holder.properties} if isinstance(holder, ir.Object) else {}
+            if key not in known:
+                return ()
+            holder = self._schema.resolve(known[key])  # type: ignore[assignment]  # only an object is looked into
+        return path
+
+    def _check_names(self) -> None:
+        """Report methods of one side that would share a stub."""
+        seen: dict[tuple[Side, str], Method] = {}
+        for each in self.all:
+            other = seen.setdefault((each.sender, each.python_name), each)
+            if other is not each:
+                finding = Diagnostic(
+                    code="MG213",
+                    pointer=self._schema.definitions[each.definition].pointer,
+                    message=f"{each.definition} and {other.definition} both become {each.python_name}",
+                    hint="Rename one of the definitions.",
+                )
+                self.diagnostics.append(finding)
+
+
+def _constant(message: ir.Object, key: str) -> str | None:
+    """Return the string that *message* fixes for *key*."""
+    for each in message.properties:
+        if each.wire == key and each.constant and isinstance(value := each.constant.values[0], str):
+            return value
+    return None

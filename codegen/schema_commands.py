@@ -1,0 +1,131 @@
+"""The command ``schema``: which documents are vendored, a new one, and proof of what a vendored one is."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from msgspec import to_builtins
+
+from mcpgen.codegen.checkout import find_checkout
+from mcpgen.codegen.diagnostics import Refused
+from mcpgen.codegen.pinned import Pin, SchemaRoom
+from mcpgen.codegen.report import echo_diagnostics, echo_json, refusals_reported
+from mcpgen.codegen.vendoring import candidate, differences, vendor
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+__all__ = ["schema"]
+
+_as_json = click.option("--json", "as_json", is_flag=True, help="Report as JSON on standard output.")
+_file = click.argument("file", type=click.Path(path_type=Path))
+
+
+@click.group()
+def schema() -> None:
+    """List, add and verify schema documents."""
+
+
+@schema.command("list")
+@_as_json
+def list_documents(*, as_json: bool) -> None:
+    """List the vendored documents, oldest revision first.
+
+    Verifies the pinned hashes on the way.
+    """
+    with refusals_reported(as_json=as_json):
+        room = SchemaRoom()
+        counted = [(pin, _count(room.document(pin.revision))) for pin in room.pins.document]
+    if as_json:
+        echo_json([{**to_builtins(pin), "definitions": count} for pin, count in counted])
+        return
+    table = [("REVISION", "DEFINITIONS", "COMMIT", "DATE", "SHA256")]
+    table += [
+        (pin.revision, str(count), pin.commit[:12] or "-", str(pin.date or "-"), pin.sha256[:12])
+        for pin, count in counted
+    ]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for cells in table:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
+
+
+@schema.command()
+@click.argument("revision")
+@_file
+@click.option("--upstream-path", default="", metavar="PATH", help="Where upstream keeps the file.")
+@click.option("--commit", default="", metavar="SHA", help="The upstream commit that last changed it.")
+@click.option("--date", type=click.DateTime(["%Y-%m-%d"]), help="The date of that commit.")
+@_as_json
+def add(  # noqa: PLR0913 - one parameter for each option
+    revision: str, file: Path, *, upstream_path: str, commit: str, date: dt.datetime | None, as_json: bool
+) -> None:
+    """Vendor the document in FILE, an official one with prose or without, as REVISION.
+
+    It is reduced to its facts and pinned by the hashes of both. A document that is refused changes nothing.
+    """
+    if commit and not re.fullmatch("[0-9a-f]{40}", commit):
+        raise click.BadParameter("give all 40 hexadecimal digits of the commit", param_hint="--commit")
+    if not upstream_path.isprintable():
+        raise click.BadParameter("the path holds characters that cannot be printed", param_hint="--upstream-path")
+    checkout = find_checkout()
+    if checkout is None:
+        raise click.UsageError(
+            "A document can only be added inside a checkout of mcpgen; the working directory is not."
+        )
+    with refusals_reported(as_json=as_json):
+        room = SchemaRoom(checkout / "schema")
+        found = candidate(file)
+        pin = Pin(
+            revision=revision,
+            path=upstream_path,
+            commit=commit,
+            date=date.date() if date else None,
+            official_sha256=found.official_sha256,
+            sha256=sha256(found.content).hexdigest(),
+        )
+        added = vendor(room, checkout / "schema", pin, found.content)
+    if as_json:
+        echo_json(
+            {"revision": revision, "added": added, "sha256": pin.sha256, "diagnostics": to_builtins(found.warnings)}
+        )
+        return
+    echo_diagnostics(found.warnings, as_json=False)
+    if added:
+        click.echo(f"Added schema/{revision}/schema.json and its pin.")
+    else:
+        click.echo(f"Revision {revision} is already vendored with exactly this content; nothing was changed.")
+
+
+@schema.command()
+@click.argument("revision")
+@_file
+@_as_json
+def verify(revision: str, file: Path, *, as_json: bool) -> None:
+    """Prove that the document in FILE, once reduced, equals what is vendored as REVISION."""
+    with refusals_reported(as_json=as_json):
+        room = SchemaRoom()
+        pin = room.pin(revision)
+        ours = room.document(revision)
+        found = candidate(file)
+        if findings := list(differences(ours, found.document)):
+            raise Refused(findings)
+    official = found.official_sha256 == pin.official_sha256
+    if as_json:
+        echo_json(
+            {"revision": revision, "equal": True, "official": official, "diagnostics": to_builtins(found.warnings)}
+        )
+        return
+    click.echo(f"{file} equals revision {revision} once reduced.")
+    if official:
+        click.echo("It is the official file, byte for byte.")
+    else:
+        click.echo("Its bytes are not those of the pinned official file: the prose or the layout differs.")
+
+
+def _count(document: dict[str, object]) -> int:
+    definitions = document.get("$defs", document.get("definitions"))
+    return len(definitions) if isinstance(definitions, dict) else 0

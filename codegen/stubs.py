@@ -1,0 +1,262 @@
+"""The method tables and the typed stubs of both sides, ready for their templates."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mcpgen.codegen import ir
+from mcpgen.codegen.diagnostics import Diagnostic
+from mcpgen.codegen.emit import Emitter, prose, wrapped
+from mcpgen.codegen.methods import Method, Side
+from mcpgen.codegen.overlay import ErrorCode, Overlay, SharedOverlay
+
+_METHOD_INDENT = " " * 8
+
+# Names that methods.py and the stub classes use themselves.
+_TAKEN = frozenset({"capabilities", "era", "p", "r", "revision", "unset", "sender"})
+_TABLES: tuple[tuple[str, str, Side, str], ...] = (
+    ("CLIENT_REQUESTS", "request", "client", "What a client may ask, by method."),
+    ("SERVER_REQUESTS", "request", "server", "What a server may ask, by method."),
+    ("INPUT_REQUESTS", "input", "server", "What a server may ask inside a result, by method."),
+    ("CLIENT_NOTIFICATIONS", "notification", "client", "What a client may tell, by method."),
+    ("SERVER_NOTIFICATIONS", "notification", "server", "What a server may tell, by method."),
+)
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One constant of methods.py."""
+
+    constant: str
+    type: str
+    value: str
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """One mapping of methods.py: (wire name as source, constant) pairs."""
+
+    name: str
+    type: str
+    doc: str
+    entries: tuple[tuple[str, str], ...]
+
+
+class Error(msgspec.Struct, frozen=True, kw_only=True):
+    """One member of ErrorCode."""
+
+    name: str
+    code: int
+    doc: str
+
+
+class MethodsView(msgspec.Struct, frozen=True, kw_only=True):
+    """All that methods.py shows."""
+
+    revision: str
+    era: str
+    errors: tuple[Error, ...]
+    methods: tuple[Entry, ...]
+    tables: tuple[Table, ...]
+    exports: tuple[str, ...]
+
+
+class Served(msgspec.Struct, frozen=True, kw_only=True):
+    """One method of a handlers class."""
+
+    name: str
+    params: str
+    answer: str
+    doc: str
+    raises: str
+
+
+class Sent(msgspec.Struct, frozen=True, kw_only=True):
+    """One method of a class that sends."""
+
+    name: str
+    parameter: str
+    result: str
+    doc: str
+    body: str
+
+
+class SideView(msgspec.Struct, frozen=True, kw_only=True):
+    """All that server.py or client.py shows."""
+
+    name: str
+    word: str
+    doc: str
+    declares: bool
+    served: tuple[Served, ...]
+    sent: tuple[Sent, ...]
+    capabilities: tuple[tuple[str, str], ...]
+    typing_imports: tuple[str, ...]
+    msgspec_imports: tuple[str, ...]
+    methods_imports: tuple[str, ...]
+
+
+class Stubs:
+    """Lays out the methods of one revision."""
+
+    def __init__(self, schema: ir.Schema, methods: list[Method], emitter: Emitter) -> None:
+        self.diagnostics: list[Diagnostic] = []
+        self._schema = schema
+        self._methods = methods
+        self._emitter = emitter
+        self._constants = self._name_constants()
+
+    def methods(self, revision: str, overlay: Overlay, shared: SharedOverlay) -> MethodsView:
+        """Return the view of ``methods.py``."""
+        entries: dict[str, Entry] = {}
+        for method in self._methods:
+            constant = self._constants[method]
+            entries[constant] = self._entry(constant, method, method.result)
+            if method.task_result:
+                task = f"{constant}_AS_TASK"
+                entries[task] = self._entry(task, method, ir.Named(name=method.task_result))
+        tables = tuple(self._table(*table) for table in _TABLES)
+        fixed = ["ERA", "ErrorCode", "NotificationMethod", "REVISION", "RequestMethod", "Sender", "Unhandled", "declared"]
+        return MethodsView(
+            revision=repr(revision),
+            era=repr(overlay.era),
+            errors=_errors([*shared.errors, *overlay.errors]),
+            methods=tuple(entries[constant] for constant in sorted(entries)),
+            tables=tables,
+            exports=tuple(sorted([*fixed, *entries, *(table.name for table in tables)])),
+        )
+
+    def side(self, side: Side) -> SideView:
+        """Return the view of ``server.py`` or ``client.py``."""
+        served = [each for each in self._methods if each.sender != side]
+        sent = [each for each in self._methods if each.sender == side and each.kind != "input"]
+        name = side.title()
+        declares = f"{name}Capabilities" in self._schema.definitions
+        requests = any(each.kind != "notification" for each in served)
+        optional = any(not each.params_required for each in sent)
+        return SideView(
+            name=name,
+            word=side,
+            doc=f"what a {side} serves and what it may send.",
+            declares=declares,
+            served=tuple(self._served(each) for each in _by_name(served)),
+            sent=tuple(call for each in _by_name(sent) for call in self._calls(each)),
+            capabilities=tuple((e.python_name, self._capability(name, e)) for e in _by_name(served) if e.capability),
+            typing_imports=("Generic", "TypeVar"),
+            msgspec_imports=("UNSET", "UnsetType") * optional + ("convert",) * declares,
+            methods_imports=("Sender",) + ("Unhandled",) * requests + ("declared",) * declares,
+        )
+
+    def _name_constants(self) -> dict[Method, str]:
+        """Name the table entry of each method; both directions of one message share theirs."""
+        owners: dict[str, str] = {}
+        found: dict[Method, str] = {}
+        for method in self._methods:
+            pointer = self._schema.definitions[method.definition].pointer
+            name = method.constant
+            if method.python_name in _TAKEN or owners.setdefault(name, method.definition) != method.definition:
+                self._report(method, pointer)
+            found[method] = name
+        return found
+
+    def _report(self, method: Method, pointer: str) -> None:
+        finding = Diagnostic(
+            code="MG213",
+            pointer=pointer,
+            message=f"the stub of {method.definition} would be named {method.python_name}, which is taken",
+            hint="Rename the definition.",
+        )
+        self.diagnostics.append(finding)
+
+    def _entry(self, constant: str, method: Method, result: ir.TypeRef | None) -> Entry:
+        arguments = [
+            f"name={method.name!r}",
+            f"params={self._runtime(method.params)}",
+            f"params_required={method.params_required}",
+        ]
+        types = [self._static(method.params)]
+        maker = "NotificationMethod"
+        if result is not None:
+            maker = "RequestMethod"
+            arguments.append(f"result={self._runtime(result)}")
+            types.append(self._static(result))
+        return Entry(
+            constant=constant, type=f"{maker}[{', '.join(types)}]", value=f"{maker}({', '.join(arguments)})"
+        )
+
+    def _table(self, name: str, kind: str, sender: Side, doc: str) -> Table:
+        chosen = [each for each in self._methods if each.kind == kind and each.sender == sender]
+        maker = "NotificationMethod[Any]" if kind == "notification" else "RequestMethod[Any, Any]"
+        entries = tuple((repr(each.name), self._constants[each]) for each in sorted(chosen, key=lambda e: e.name))
+        return Table(name=name, type=maker, doc=doc, entries=entries)
+
+    def _served(self, method: Method) -> Served:
+        answers: list[str] = []
+        if method.result is not None:
+            answers += self._answers(method.result)
+        if method.task_result:
+            answers.append(f"models.{method.task_result}")
+        return Served(
+            name=method.python_name,
+            params=self._static(method.params),
+            answer=" | ".join(dict.fromkeys(answers)) or "None",
+            doc=self._doc(method),
+            raises="" if method.result is None else f"raise Unhandled({method.name!r})",
+        )
+
+    def _answers(self, result: ir.TypeRef) -> list[str]:
+        """Return what a handler may return: an open object as its dict, or as the view that encodes to it."""
+        if isinstance(target := self._schema.resolve(result), ir.Object) and target.unknown == "kept":
+            return [f"models.{target.name}", "dict[str, object]"]
+        return [self._static(result)]
+
+    def _calls(self, method: Method) -> list[Sent]:
+        params = self._static(method.params)
+        parameter = f"params: {params}, /" if method.params_required else f"params: {params} | UnsetType = UNSET, /"
+        constant = self._constants[method]
+        if method.result is None:
+            body = f"await self._sender.notify(methods.{constant}, params)"
+            doc = self._doc(method)
+            return [Sent(name=method.python_name, parameter=parameter, result="None", doc=doc, body=body)]
+        calls = [("", constant, method.result)]
+        if method.task_result:
+            task = ir.Named(name=method.task_result)
+            calls.append(("_as_task", f"{constant}_AS_TASK", task))
+        return [
+            Sent(
+                name=method.python_name + suffix,
+                parameter=parameter,
+                result=self._static(result),
+                doc=self._doc(method, as_task=bool(suffix)),
+                body=f"return await self._sender.request(methods.{entry}, params)",
+            )
+            for suffix, entry, result in calls
+        ]
+
+    def _doc(self, method: Method, *, as_task: bool = False) -> str:
+        text = self._emitter.text(method.definition) or f"The {method.kind} `{prose(method.name)}`."
+        paragraphs = [text, f"Asks for a task: {method.task_result} comes at once, the result later."] if as_task else [text]
+        return wrapped(*paragraphs, indent=_METHOD_INDENT)
+
+    def _capability(self, side: str, method: Method) -> str:
+        """Return (path, value) of the capability as source: an object, or true where the document has a boolean."""
+        holder = self._schema.definitions[f"{side}Capabilities"]
+        found: ir.TypeRef | ir.Object = ir.Anything()
+        for key in method.capability:
+            known = {each.wire: each.type for each in holder.properties} if isinstance(holder, ir.Object) else {}
+            found = self._schema.resolve(known[key])
+            holder = found  # type: ignore[assignment]  # a path leads through objects
+        return repr((method.capability, True if isinstance(found, ir.Scalar) else {}))
+
+    def _static(self, ref: ir.TypeRef) -> str:
+        return self._emitter.annotation(ref, prefix="models.", views=False)
+
+    def _runtime(self, ref: ir.TypeRef) -> str:
+        return f"models.{ref.name}" if isinstance(ref, ir.Named) else self._static(ref)
+
+
+def _by_name(methods: list[Method]) -> list[Method]:
+    return sorted(methods, key=lambda each: (each.kind == "notification", each.python_name))
+
+
+def _errors(errors: list[ErrorCode]) -> tuple[Error, ...]:
+    ordered = sorted({each.code: each for each in errors}.values(), key=lambda each: each.code)
+    return tuple(Error(name=each.name, code=each.code, doc=prose(each.text)) for each in ordered)
