@@ -7,9 +7,8 @@ leaves as `Refused` with every finding of that stage.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,11 +20,15 @@ from mcpgen.codegen.emit import Emitter, prose
 from mcpgen.codegen.methods import Methods
 from mcpgen.codegen.overlay import Overlay, SharedOverlay, apply_overlay, load_overlay, load_shared
 from mcpgen.codegen.parse import parse
-from mcpgen.codegen.pinned import SchemaRoom
 from mcpgen.codegen.reduction import reduce
 from mcpgen.codegen.render import render
 from mcpgen.codegen.stubs import Stubs
 from mcpgen.codegen.unions import widen_json_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mcpgen.codegen.pinned import SchemaRoom
 
 # Of a hash in a header: enough to tell two documents apart, short enough to read.
 _SHOWN_HASH_DIGITS = 12
@@ -115,7 +118,7 @@ def generate(source: Source) -> Package:
     models = emitter.models()
     stubs = Stubs(schema, methods, emitter)
     tables = stubs.methods(source.revision, source.overlay, source.shared)
-    views = {
+    views: dict[str, tuple[str, dict[str, object]]] = {
         "_wire.py": ("wire.py.jinja", {}),
         "models.py": ("models.py.jinja", {"models": models}),
         "methods.py": ("methods.py.jinja", {"methods": tables}),
@@ -126,7 +129,9 @@ def generate(source: Source) -> Package:
     findings = (*reader.diagnostics, *emitter.diagnostics, *stubs.diagnostics)
     if any(each.severity == "error" for each in findings):
         raise Refused(findings)
-    files = {name: render(template, module=_module(source, template), **view) for name, (template, view) in views.items()}
+    files = {
+        name: render(template, module=_module(source, template), **view) for name, (template, view) in views.items()
+    }
     return Package(
         revision=source.revision,
         folder=names.package(source.revision),

@@ -39,7 +39,9 @@ def build(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out:
     with refusals_reported(as_json=as_json):
         room = SchemaRoom()
         root = out or _generated_folder()
-        packages = [_generate(room, label, schema) for label in (room.revisions if build_all else dict.fromkeys(labels))]
+        packages = [
+            _generate(room, label, schema) for label in (room.revisions if build_all else dict.fromkeys(labels))
+        ]
         for package in packages:
             check_target(root / package.folder)
         for package in packages:
@@ -49,7 +51,12 @@ def build(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out:
     findings = [finding for package in packages for finding in package.findings]
     if as_json:
         built = [
-            {"revision": each.revision, "path": str(root / each.folder), "types": each.types, "files": sorted(each.files)}
+            {
+                "revision": each.revision,
+                "path": str(root / each.folder),
+                "types": each.types,
+                "files": sorted(each.files),
+            }
             for each in packages
         ]
         echo_json({"built": built, "diagnostics": msgspec.to_builtins(findings)})

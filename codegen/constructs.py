@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mcpgen.codegen.diagnostics import Diagnostic, pointer_to
 from mcpgen.codegen.keywords import ANNOTATIONS, CHECKS, HINTS, ROOT_ONLY, Fault, bounds_faults, shown
-from mcpgen.codegen.references import alias_faults, reference_fault, referenced_name
+from mcpgen.codegen.references import MAX_ALIAS_CHAIN, alias_faults, reference_fault, referenced_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -128,18 +128,19 @@ class _Walk:
         """Return the properties that *schema* describes, itself or through what it extends."""
         names: set[str] = set()
         seen: set[str] = set()
-        pending: list[object] = [schema]
+        pending: list[tuple[object, int]] = [(schema, 0)]
         while pending:
-            current = pending.pop()
+            current, links = pending.pop()
             if not isinstance(current, dict):
                 continue
             properties, extended, reference = (current.get(name) for name in ("properties", "allOf", "$ref"))
             names.update(properties if isinstance(properties, dict) else ())
-            pending += extended if isinstance(extended, list) else ()
+            pending += ((inner, links) for inner in extended) if isinstance(extended, list) else ()
             target = referenced_name(reference) if isinstance(reference, str) else None
-            if target is not None and target[1] not in seen:
+            # Longer chains are refused, and following them from each of their links would take quadratic time.
+            if target is not None and target[1] not in seen and links < MAX_ALIAS_CHAIN:
                 seen.add(target[1])
-                pending.append(self.definitions.get(target[1]))
+                pending.append((self.definitions.get(target[1]), links + 1))
         return frozenset(names)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from importlib.resources.abc import Traversable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from importlib.resources.abc import Traversable
 
 
 class Doc(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
 from mcpgen.codegen import ir, names
 from mcpgen.codegen.diagnostics import Diagnostic
-from mcpgen.codegen.docs import Doc, Docs
-from mcpgen.codegen.overlay import Overlay
-from mcpgen.codegen.unions import Native, Structural, Tagged, Unions
+from mcpgen.codegen.unions import Structural, Tagged, Unions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mcpgen.codegen.docs import Doc, Docs
+    from mcpgen.codegen.overlay import Overlay
+
+__all__ = ["RESERVED", "AliasView", "ClassView", "Emitter", "FieldView", "ModelsView", "prose", "wrapped"]
 
 _LINE_LENGTH = 120
 _CLASS_INDENT = "    "
@@ -100,14 +105,16 @@ def wrapped(*paragraphs: str, indent: str) -> str:
     """Return the inside of a docstring that stands *indent* deep: one line if it is one, else closed on its own."""
     width = _LINE_LENGTH - len(indent)
     # The first line also holds the opening quotes, and a lone line the closing ones.
-    first = textwrap.wrap(paragraphs[0], width - len('\"\"\"\"\"\"'), break_long_words=False, break_on_hyphens=False)
+    first = textwrap.wrap(paragraphs[0], width - len('""""""'), break_long_words=False, break_on_hyphens=False)
     if len(first) > 1:
         first = textwrap.wrap(f"___{paragraphs[0]}", width, break_long_words=False, break_on_hyphens=False)
         first[0] = first[0].removeprefix("___")
     lines = list(first)
     for paragraph in paragraphs[1:]:
         lines += ["", *textwrap.wrap(paragraph, width, break_long_words=False, break_on_hyphens=False)]
-    return "\n".join([lines[0], *(indent + line if line else "" for line in lines[1:]), *([indent] if lines[1:] else [])])
+    return "\n".join(
+        [lines[0], *(indent + line if line else "" for line in lines[1:]), *([indent] if lines[1:] else [])]
+    )
 
 
 class Emitter:
@@ -160,7 +167,9 @@ class Emitter:
             case ir.Named(name=name):
                 target = self._schema.definitions[name]
                 if isinstance(target, ir.Object) and target.unknown == "kept":
-                    return f"{self._use('Annotated')}[dict[str, object], {prefix}{name}]" if views else "dict[str, object]"
+                    return (
+                        f"{self._use('Annotated')}[dict[str, object], {prefix}{name}]" if views else "dict[str, object]"
+                    )
                 return prefix + name
             case ir.Union(arms=arms):
                 return " | ".join(dict.fromkeys(self.annotation(arm, prefix=prefix, views=views) for arm in arms))
@@ -341,14 +350,10 @@ class Emitter:
 
 
 def _to_int(bound: tuple[str, str | int | float]) -> tuple[str, object]:
-    """Return *bound* for integers: msgspec takes integers only, and 0.5 <= n means 1 <= n."""
+    """Return *bound* for integers, as an integer, which is what msgspec takes: 0.5 <= n means 1 <= n."""
     name, value = bound
-    if isinstance(value, float):
-        rounded = math.ceil(value) if name == "ge" else math.floor(value)
-        if value != rounded:
-            name = {"gt": "gt", "lt": "le"}.get(name, name)
-        return name, rounded
-    return name, value
-
-
-__all__ = ["RESERVED", "AliasView", "ClassView", "Emitter", "FieldView", "ModelsView", "Native", "prose"]
+    if not isinstance(value, float):
+        return name, value
+    if name == "lt" and not value.is_integer():
+        name = "le"
+    return name, math.ceil(value) if name == "ge" else math.floor(value)

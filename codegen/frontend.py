@@ -1,8 +1,9 @@
-"""The one place that knows datamodel-code-generator: a schema document in, its parsed schema objects out.
+"""The one place that knows datamodel-code-generator: a schema document in, its parsed definitions out.
 
-The parser reads the document, indexes and resolves its references, and validates every definition into a
-``JsonSchemaObject``. We take the objects as they leave that stage. Its next stage, Python data models, is not used: it
-loses what MCP needs to be exact (which objects are open, the order of union arms, names free of numbers); ADR 0003.
+Its parser reads the document, indexes and resolves the references, and validates every definition into a schema object.
+We take the objects as they leave that stage, as `SchemaObject`. The next stage, Python data models, is not used: it
+loses what exact bindings need (which objects are open, in what order a union is written, names free of numbers); see
+docs/adr/0003.
 """
 
 from __future__ import annotations
@@ -11,32 +12,73 @@ import json
 import warnings
 from typing import Any, TypeAlias
 
+import msgspec
 from datamodel_code_generator import SchemaParseError
-from datamodel_code_generator.parser.jsonschema import JsonSchemaObject, JsonSchemaParser
+from datamodel_code_generator.parser.jsonschema import JsonSchemaParser
 from pydantic import ValidationError
 
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 
-SchemaNode: TypeAlias = JsonSchemaObject | bool
-"""A parsed schema; ``True`` admits anything."""
+__all__ = ["SchemaNode", "SchemaObject", "schema_objects"]
+
+_NUMBER_BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
+_BOUNDS = (*_NUMBER_BOUNDS, "minLength", "maxLength", "pattern", "minItems", "maxItems")
+
+Value: TypeAlias = str | int | float | bool | None
+
+
+class SchemaObject(msgspec.Struct, frozen=True, kw_only=True):
+    """One schema: its keywords as the parser understood them, absent ones empty.
+
+    Attributes:
+        properties: None where the keyword is absent, which differs from no properties.
+        additional: What ``additionalProperties`` says; None where it is absent.
+        fixed: The values of ``const`` or ``enum``; None where both are absent.
+        bounds: By keyword.
+    """
+
+    ref: str = ""
+    types: tuple[str, ...] = ()
+    properties: dict[str, SchemaNode] | None = None
+    required: frozenset[str] = frozenset()
+    additional: SchemaNode | None = None
+    items: SchemaNode | None = None
+    any_of: tuple[SchemaNode, ...] = ()
+    all_of: tuple[SchemaNode, ...] = ()
+    fixed: tuple[Value, ...] | None = None
+    bounds: dict[str, str | int | float] = {}
+    title: str = ""
+    description: str = ""
+
+    def decides(self) -> dict[str, Any]:
+        """Return the keywords that say what a value is, annotations left out."""
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: value for name, value in fields.items() if name not in _ANNOTATIONS and value != _NOTHING[name]}
+
+
+SchemaNode: TypeAlias = SchemaObject | bool
+"""A schema; ``True`` admits anything."""
+
+_ANNOTATIONS = frozenset({"title", "description"})
+_NOTHING: dict[str, Any] = {name: getattr(SchemaObject(), name) for name in SchemaObject.__struct_fields__}
 
 
 class _Definitions(JsonSchemaParser):
     """The parser, stopped where a definition would become a data model."""
 
     def __init__(self, source: str) -> None:
-        super().__init__(source)
-        self.by_name: dict[str, JsonSchemaObject] = {}
+        super().__init__(source)  # pyright: ignore[reportUnknownMemberType]  # its signature is built at run time
+        self.by_name: dict[str, Any] = {}
 
-    def parse_obj(self, name: str, obj: JsonSchemaObject, path: list[str]) -> None:
+    def parse_obj(self, name: str, obj: Any, path: list[str]) -> None:
         """Keep the definition *name*; the root schema, which has no path of its own, says nothing in MCP."""
         del name
         if len(path) > 1:
             self.by_name[path[-1]] = obj
 
 
-def schema_objects(document: dict[str, Any]) -> dict[str, JsonSchemaObject]:
-    """Return the parsed schema object of each definition, by name.
+def schema_objects(document: dict[str, Any]) -> dict[str, SchemaObject]:
+    """Return the schema of each definition, by name.
 
     Raises:
         Refused: MG120, the parser does not take the document; `check_document` normally says so first and better.
@@ -44,7 +86,7 @@ def schema_objects(document: dict[str, Any]) -> dict[str, JsonSchemaObject]:
     parser = _Definitions(json.dumps(document))
     try:
         with warnings.catch_warnings():
-            # The parser warns of formats it has no Python type for (uri-template, byte); formats are not asserted.
+            # The parser warns of formats that it has no Python type for (uri-template, byte); they are not asserted.
             warnings.simplefilter("ignore")
             parser.parse_raw()
     except (SchemaParseError, ValidationError) as error:
@@ -54,4 +96,41 @@ def schema_objects(document: dict[str, Any]) -> dict[str, JsonSchemaObject]:
             hint="Compare the definition it names with the documents in schema/.",
         )
         raise Refused([finding]) from error
-    return parser.by_name
+    return {name: _schema_object(parsed) for name, parsed in parser.by_name.items()}
+
+
+def _node(parsed: Any) -> SchemaNode:
+    return parsed if isinstance(parsed, bool) else _schema_object(parsed)
+
+
+def _schema_object(parsed: Any) -> SchemaObject:
+    """Return *parsed*, a ``JsonSchemaObject``; the parser keeps ``const`` with the keywords that it does not know."""
+    extras: dict[str, Any] = parsed.extras
+    given: set[str] = parsed.model_fields_set
+    kinds: str | list[str] | None = parsed.type
+    properties: dict[str, Any] | None = parsed.properties
+    additional: Any = parsed.additionalProperties
+    listed: tuple[Value, ...] | None = tuple(parsed.enum) if "enum" in given else None
+    if "const" in extras:
+        constant: Value = extras["const"]
+        listed = (constant,) if listed is None or constant in listed else ()
+    return SchemaObject(
+        ref=parsed.ref or "",
+        types=() if kinds is None else (kinds,) if isinstance(kinds, str) else tuple(kinds),
+        properties=None if properties is None else {name: _node(each) for name, each in properties.items()},
+        required=frozenset(parsed.required),
+        additional=None if additional is None else _node(additional),
+        items=None if parsed.items is None else _node(parsed.items),
+        any_of=tuple(_node(arm) for arm in parsed.anyOf),
+        all_of=tuple(_node(arm) for arm in parsed.allOf),
+        fixed=listed,
+        bounds={name: _plain(getattr(parsed, name)) for name in _BOUNDS if getattr(parsed, name) is not None},
+        title=parsed.title or "",
+        description=parsed.description or "",
+    )
+
+
+def _plain(bound: Any) -> str | int | float:
+    """Return a bound as the document has it; the parser wraps numbers to remember whether they were integers."""
+    value: str | int | float = getattr(bound, "value", bound)
+    return value

@@ -8,10 +8,12 @@ of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Constant: TypeAlias = str | int | bool | None
 """A value that a schema may fix with ``const`` or list in ``enum``."""
@@ -131,6 +133,14 @@ class Schema(Node, frozen=True, kw_only=True):
                 return target
             ref = target.type
         return ref
+
+    def member(self, name: str, path: tuple[str, ...]) -> TypeRef | Object | None:
+        """Return what the definition *name* has at the *path* of keys, resolved; None if it does not go so far."""
+        found: TypeRef | Object | None = self.resolve(Named(name=name)) if name in self.definitions else None
+        for key in path:
+            known = {each.wire: each.type for each in found.properties} if isinstance(found, Object) else {}
+            found = self.resolve(known[key]) if key in known else None
+        return found
 
     def objects(self) -> Iterator[Object]:
         """Yield the objects, sorted by name."""

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import copy
 import tomllib
-from collections.abc import Iterator
-from importlib.resources.abc import Traversable
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from mcpgen.codegen.diagnostics import Diagnostic, Refused, pointer_to
+from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.pinned import SchemaRoom
+from mcpgen.codegen.places import Json, Place, objects, places
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from importlib.resources.abc import Traversable
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 
@@ -30,7 +33,7 @@ class Patch(_Table, frozen=True, kw_only=True):
     """Replace *old* by *new* at each of *pointers*; without *old* there must be nothing yet."""
 
     pointers: list[str]
-    old: Any = msgspec.UNSET
+    old: Any = UNSET
     new: Any
     reason: str
 
@@ -128,7 +131,7 @@ def apply_overlay(document: dict[str, Any], overlay: Overlay, shared: SharedOver
     applied = _Application(copy.deepcopy(document))
     for patch in overlay.patch:
         applied.patch(patch)
-    applied.open_by_name(frozenset(shared.open_properties))
+    applied.open_by_name(shared.open_properties)
     for each in overlay.open:
         applied.open(each)
     for extract in overlay.extract:
@@ -152,101 +155,63 @@ def patched_document(revision: str, room: SchemaRoom | None = None) -> dict[str,
 class _Application:
     """One document while its overlay is applied."""
 
-    def __init__(self, document: dict[str, Any]) -> None:
+    def __init__(self, document: dict[str, Json]) -> None:
         self.document = document
         self.diagnostics: list[Diagnostic] = []
         self._keyword = "$defs" if "$defs" in document else "definitions"
+        definitions = document.get(self._keyword)
+        self._definitions = definitions if isinstance(definitions, dict) else {}
 
     def patch(self, patch: Patch) -> None:
-        for pointer in patch.pointers:
-            for holder, key, where in self._places(pointer):
-                found = holder[key] if _has(holder, key) else msgspec.UNSET
-                if found != patch.old or type(found) is not type(patch.old):
-                    expected = "nothing" if patch.old is msgspec.UNSET else repr(patch.old)
-                    actual = "nothing" if found is msgspec.UNSET else repr(found)
-                    self._report("MG310", where, f"expected {expected}, found {actual} (patch: {patch.reason})")
-                    continue
-                holder[key] = copy.deepcopy(patch.new)
+        for place in self._places(patch.pointers):
+            found = place.get()
+            if found != patch.old or type(found) is not type(patch.old):
+                expected, actual = ("nothing" if each is UNSET else repr(each) for each in (patch.old, found))
+                self._report("MG310", place.pointer, f"expected {expected}, found {actual} (patch: {patch.reason})")
+                continue
+            place.put(copy.deepcopy(patch.new))
 
     def open(self, opened: Open) -> None:
-        for pointer in opened.pointers:
-            for holder, key, where in self._places(pointer):
-                node = self._follow(holder[key]) if _has(holder, key) else None
-                if not isinstance(node, dict) or "additionalProperties" in node:
-                    self._report("MG310", where, "expected an object that is not marked open yet")
-                    continue
-                node["additionalProperties"] = {}
-
-    def open_by_name(self, keys: frozenset[str]) -> None:
-        """Open the object schema of every property in *keys*, wherever it stands."""
-        for node in list(_nodes(self.document)):
-            properties = node.get("properties")
-            if not isinstance(properties, dict):
+        for place in self._places(opened.pointers):
+            node = self._followed(place.get())
+            if not isinstance(node, dict) or "additionalProperties" in node:
+                self._report("MG310", place.pointer, "expected an object that is not marked open yet")
                 continue
-            for key in keys & properties.keys():
-                target = self._follow(properties[key])
+            node["additionalProperties"] = {}
+
+    def open_by_name(self, keys: list[str]) -> None:
+        """Open the object schema of every property in *keys*, wherever it stands."""
+        for node in list(objects(self.document)):
+            properties = node.get("properties")
+            found = properties if isinstance(properties, dict) else {}
+            for key in keys:
+                target = self._followed(found.get(key))
                 if isinstance(target, dict) and target.get("properties"):
                     target.setdefault("additionalProperties", {})
 
     def extract(self, extract: Extract) -> None:
-        definitions = self.document[self._keyword]
-        target = {"$ref": f"#/{self._keyword}/{extract.name}"}
-        for pointer in extract.pointers:
-            for holder, key, where in self._places(pointer):
-                if not _has(holder, key):
-                    self._report("MG311", where, f"there is nothing to extract as {extract.name}")
-                    continue
-                found = holder[key]
-                if definitions.setdefault(extract.name, found) != found:
-                    self._report("MG313", where, f"differs from the schema extracted as {extract.name}")
-                    continue
-                holder[key] = dict(target)
+        for place in self._places(extract.pointers):
+            found = place.get()
+            if isinstance(found, UnsetType):
+                self._report("MG311", place.pointer, f"there is nothing to extract as {extract.name}")
+            elif self._definitions.setdefault(extract.name, found) != found:
+                self._report("MG313", place.pointer, f"differs from the schema extracted as {extract.name}")
+            else:
+                place.put({"$ref": f"#/{self._keyword}/{extract.name}"})
 
-    def _follow(self, node: Any) -> Any:
-        """Return what *node* refers to, or *node*."""
+    def _followed(self, node: Json | UnsetType) -> Json | UnsetType:
+        """Return the definition that *node* refers to, or *node*."""
         if isinstance(node, dict) and isinstance(ref := node.get("$ref"), str):
-            return self.document[self._keyword].get(ref.rsplit("/", 1)[-1])
+            return self._definitions.get(ref.rsplit("/", 1)[-1])
         return node
 
-    def _places(self, pointer: str) -> Iterator[tuple[Any, Any, str]]:
-        """Yield (container, key, pointer) of each place that *pointer* names; the last key need not exist."""
-        tokens = [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
-        places = list(_walk(self.document, tokens, ()))
-        if not places:
-            self._report("MG311", pointer, "there is no such place in the document")
-        yield from places
+    def _places(self, pointers: list[str]) -> Iterator[Place]:
+        for pointer in pointers:
+            found = places(self.document, pointer)
+            if not found:
+                self._report("MG311", pointer, "there is no such place in the document")
+            yield from found
 
     def _report(self, code: str, pointer: str, message: str) -> None:
         hint = "Upstream may have changed the document: compare, then correct or delete this table of the overlay."
         self.diagnostics.append(Diagnostic(code=code, pointer=pointer, message=message, hint=hint))
-
-
-def _walk(node: Any, tokens: list[str], path: tuple[str | int, ...]) -> Iterator[tuple[Any, Any, str]]:
-    token, rest = tokens[0], tokens[1:]
-    keys: list[Any]
-    if isinstance(node, list):
-        keys = [*range(len(node))] if token == "*" else [int(token)] if token.isdigit() else []
-    elif isinstance(node, dict):
-        keys = sorted(node) if token == "*" else [token]
-    else:
-        keys = []
-    for key in keys:
-        if not rest:
-            yield node, key, pointer_to(*path, key)
-        elif _has(node, key):
-            yield from _walk(node[key], rest, (*path, key))
-
-
-def _has(node: Any, key: Any) -> bool:
-    return key < len(node) if isinstance(node, list) else key in node
-
-
-def _nodes(node: Any) -> Iterator[dict[str, Any]]:
-    """Yield every JSON object inside *node*, itself included, sorted by key."""
-    if isinstance(node, dict):
-        yield node
-        for key in sorted(node):
-            yield from _nodes(node[key])
-    elif isinstance(node, list):
-        for each in node:
-            yield from _nodes(each)

@@ -1,7 +1,7 @@
 """The form in which documents are vendored: their facts, without the prose, always in the same bytes.
 
-Prose is the ``description`` annotation: official texts are upstream's to publish, ours are in ``docs.toml``. A
-*property* called "description" is a fact and stays, and so does whatever stands inside ``const``, ``enum``, ``default``,
+Prose is the ``description`` annotation: official texts are upstream's to publish, ours are in ``docs.toml``. A property
+that is called "description" is a fact and stays, and so does whatever stands inside ``const``, ``enum``, ``default``,
 ``examples`` and ``required``, which hold values rather than schemas. Nothing else is removed.
 
 Canonical form is what ``json.dumps(document, indent=2)`` gives, in ASCII, the keys in the document's own order, and a

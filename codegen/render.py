@@ -6,9 +6,10 @@ from importlib.resources import files
 
 import black
 import jinja2
+from black.mode import TargetVersion
 
 # Explicit, so that no pyproject.toml in the working directory decides what is generated.
-_MODE = black.Mode(line_length=120, target_versions={black.TargetVersion.PY311})
+_MODE = black.Mode(line_length=120, target_versions={TargetVersion.PY311})
 
 
 class _Templates(jinja2.BaseLoader):

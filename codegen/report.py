@@ -13,7 +13,7 @@ import msgspec
 from mcpgen.codegen.diagnostics import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Sequence
 
     from mcpgen.codegen.diagnostics import Diagnostic
 
@@ -55,7 +55,7 @@ def exit_status(diagnostics: Sequence[Diagnostic]) -> int:
 
 
 @contextmanager
-def refusals_reported(*, as_json: bool) -> Iterator[None]:
+def refusals_reported(*, as_json: bool) -> Generator[None, None, None]:
     """Report what is refused inside, and exit as it deserves."""
     try:
         yield

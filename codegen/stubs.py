@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from mcpgen.codegen import ir
 from mcpgen.codegen.diagnostics import Diagnostic
 from mcpgen.codegen.emit import Emitter, prose, wrapped
-from mcpgen.codegen.methods import Method, Side
-from mcpgen.codegen.overlay import ErrorCode, Overlay, SharedOverlay
+
+if TYPE_CHECKING:
+    from mcpgen.codegen.methods import Method, Side
+    from mcpgen.codegen.overlay import ErrorCode, Overlay, SharedOverlay
 
 _METHOD_INDENT = " " * 8
 
@@ -114,7 +118,16 @@ class Stubs:
                 task = f"{constant}_AS_TASK"
                 entries[task] = self._entry(task, method, ir.Named(name=method.task_result))
         tables = tuple(self._table(*table) for table in _TABLES)
-        fixed = ["ERA", "ErrorCode", "NotificationMethod", "REVISION", "RequestMethod", "Sender", "Unhandled", "declared"]
+        fixed = [
+            "ERA",
+            "ErrorCode",
+            "NotificationMethod",
+            "REVISION",
+            "RequestMethod",
+            "Sender",
+            "Unhandled",
+            "declared",
+        ]
         return MethodsView(
             revision=repr(revision),
             era=repr(overlay.era),
@@ -178,9 +191,7 @@ class Stubs:
             maker = "RequestMethod"
             arguments.append(f"result={self._runtime(result)}")
             types.append(self._static(result))
-        return Entry(
-            constant=constant, type=f"{maker}[{', '.join(types)}]", value=f"{maker}({', '.join(arguments)})"
-        )
+        return Entry(constant=constant, type=f"{maker}[{', '.join(types)}]", value=f"{maker}({', '.join(arguments)})")
 
     def _table(self, name: str, kind: str, sender: Side, doc: str) -> Table:
         chosen = [each for each in self._methods if each.kind == kind and each.sender == sender]
@@ -233,18 +244,16 @@ class Stubs:
 
     def _doc(self, method: Method, *, as_task: bool = False) -> str:
         text = self._emitter.text(method.definition) or f"The {method.kind} `{prose(method.name)}`."
-        paragraphs = [text, f"Asks for a task: {method.task_result} comes at once, the result later."] if as_task else [text]
+        paragraphs = (
+            [text, f"Asks for a task: {method.task_result} comes at once, the result later."] if as_task else [text]
+        )
         return wrapped(*paragraphs, indent=_METHOD_INDENT)
 
     def _capability(self, side: str, method: Method) -> str:
         """Return (path, value) of the capability as source: an object, or true where the document has a boolean."""
-        holder = self._schema.definitions[f"{side}Capabilities"]
-        found: ir.TypeRef | ir.Object = ir.Anything()
-        for key in method.capability:
-            known = {each.wire: each.type for each in holder.properties} if isinstance(holder, ir.Object) else {}
-            found = self._schema.resolve(known[key])
-            holder = found  # type: ignore[assignment]  # a path leads through objects
-        return repr((method.capability, True if isinstance(found, ir.Scalar) else {}))
+        is_flag = isinstance(self._schema.member(f"{side}Capabilities", method.capability), ir.Scalar)
+        value: object = True if is_flag else {}
+        return repr((method.capability, value))
 
     def _static(self, ref: ir.TypeRef) -> str:
         return self._emitter.annotation(ref, prefix="models.", views=False)

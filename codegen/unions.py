@@ -12,6 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 from mcpgen.codegen import ir
+from mcpgen.codegen.arms import json_types_differ
 
 
 class Native(msgspec.Struct, frozen=True):
@@ -49,7 +50,7 @@ class Unions:
         dicts = sum(self._is_dict(arm) for arm in rest)
         if any(isinstance(arm, ir.Anything) for arm in arms):
             return Native() if len(arms) == 1 else Structural()
-        if not json_types_differ(rest) or len(objects) + dicts > 1 and dicts:
+        if not json_types_differ(rest) or (dicts and len(objects) + dicts > 1):
             return Structural()
         if len(objects) <= 1:
             return Native()
@@ -112,13 +113,13 @@ class Unions:
 
     def _tag(self, objects: list[str]) -> str | None:
         """Return the key whose constant differs in all *objects*, the first by name if there are several."""
-        tables = []
+        tables: list[dict[str, str]] = []
         for name in objects:
             target = self._schema.definitions[name]
             properties = target.properties if isinstance(target, ir.Object) else ()
             constants = {each.wire: each.constant.values[0] for each in properties if each.constant}
             tables.append({key: value for key, value in constants.items() if isinstance(value, str)})
-        shared = set.intersection(*(set(table) for table in tables))
+        shared = set(tables[0]).intersection(*tables[1:])
         return min((key for key in shared if len({table[key] for table in tables}) == len(tables)), default=None)
 
     def _reaches(self, ref: ir.TypeRef, name: str, seen: frozenset[str] = frozenset()) -> bool:
@@ -134,25 +135,6 @@ class Unions:
         return False
 
 
-def json_types_differ(arms: tuple[ir.TypeRef, ...]) -> bool:
-    """Whether each JSON type has one arm at most: msgspec refuses two string-like types, two arrays and so on."""
-    kinds: list[str] = []
-    for arm in arms:
-        match arm:
-            case ir.Scalar(kind="number"):
-                kinds += ["integer", "number"]
-            case ir.Scalar(kind=kind):
-                kinds.append(kind)
-            case ir.Fixed(values=values):
-                kinds += sorted({_JSON_TYPES[type(value)] for value in values})
-            case ir.Array():
-                kinds.append("array")
-            case _:
-                pass
-    return len(kinds) == len(set(kinds))
-
-
-_JSON_TYPES = {bool: "boolean", int: "integer", str: "string"}
 _ALL_SCALARS = {"string", "number", "boolean", "null"}
 
 

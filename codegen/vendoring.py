@@ -131,7 +131,7 @@ def differences(ours: object, theirs: object) -> Iterator[Diagnostic]:
 _HEADER = (
     "# The schema documents that the bindings are generated from, oldest revision first.",
     "#",
-    "# `path`, `commit` and `date`: where upstream keeps the official document, the commit that last changed it, and when.",
+    "# `path`, `commit` and `date`: where upstream keeps the official document, and the commit that last changed it.",
     "# `official_sha256` is the hash of the official file; `sha256` is that of schema/<revision>/schema.json, the same",
     "# document without its prose in canonical form (codegen/reduction.py). `mcpgen schema add` writes this file.",
     "",
