@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from mcpgen.codegen import ir, names
 from mcpgen.codegen.frontend import SchemaNode, SchemaObject
@@ -142,4 +143,4 @@ def _mentioned(items: SchemaNode | None) -> Iterator[str]:
 
 def ref_name(ref: str) -> str:
     """Return the definition that a checked ``$ref`` names."""
-    return ref.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")
+    return unquote(ref.rsplit("/", 1)[-1]).replace("~1", "/").replace("~0", "~")

@@ -109,8 +109,18 @@ def generate(source: Source) -> Package:
         Refused: The document has a construct that the bindings cannot express exactly.
     """
     patched = source.patched()
-    if found := check_document(patched):
-        raise Refused(found)
+    noticed = check_document(patched)
+    if any(each.severity == "error" for each in noticed):
+        raise Refused(noticed)
+    try:
+        return _generate(source, patched, noticed)
+    except RecursionError:
+        hint = "Break up the longest chain of definitions, each of which holds the next."
+        finding = Diagnostic(code="MG006", message="the definitions are nested too deeply in each other", hint=hint)
+        raise Refused([finding]) from None
+
+
+def _generate(source: Source, patched: dict[str, Any], noticed: list[Diagnostic]) -> Package:
     schema = widen_json_value(parse(patched))
     reader = Methods(schema, source.overlay, source.shared)
     methods = reader.read()
@@ -126,7 +136,7 @@ def generate(source: Source) -> Package:
         "client.py": ("side.py.jinja", {"side": stubs.side("client")}),
         "__init__.py": ("init.py.jinja", {"door": _door(models.exports, tables.exports)}),
     }
-    findings = (*reader.diagnostics, *emitter.diagnostics, *stubs.diagnostics)
+    findings = (*noticed, *reader.diagnostics, *emitter.diagnostics, *stubs.diagnostics)
     if any(each.severity == "error" for each in findings):
         raise Refused(findings)
     files = {

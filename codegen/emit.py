@@ -28,31 +28,16 @@ _LINE_LENGTH = 120
 _CLASS_INDENT = "    "
 
 # What models.py imports. A definition of the same name (`Annotated` of 2024-11-05) is renamed on import, not itself.
-_SUPPORT = (
-    "Annotated",
-    "Any",
-    "Literal",
-    "TYPE_CHECKING",
-    "TypeAlias",
-    "Meta",
-    "Struct",
-    "UNSET",
-    "UnsetType",
-    "field",
-    "AnyOf",
-    "Checked",
-    "Constants",
-    "Open",
-    "const",
-    "decode",
-    "decoder",
-    "tagged",
-)
+_TYPING = ("Annotated", "Any", "Literal", "TYPE_CHECKING", "TypeAlias")
+_MSGSPEC = ("Meta", "Struct", "UNSET", "UnsetType", "field")
+_WIRE = ("AnyOf", "Checked", "Constants", "Open", "const", "decode", "decoder", "tagged")
+_SUPPORT = (*_TYPING, *_MSGSPEC, *_WIRE)
 # Names that the package's door exports beside the definitions, and builtins that annotations use.
 RESERVED = frozenset(
     {"ClientHandlers", "ClientMethods", "ErrorCode", "NotificationMethod", "RequestMethod", "Sender"}
     | {"ServerHandlers", "ServerMethods", "Unhandled", "bool", "dict", "float", "int", "list", "object", "str"}
     | {"REVISION", "ERA", "models", "methods", "server", "client", "decode", "decoder"}
+    | {"TYPE_CHECKING", "TypeAlias"}  # type checkers know the former by this name alone
 )
 
 
@@ -140,10 +125,22 @@ class Emitter:
             classes=classes,
             aliases=aliases,
             exports=tuple(sorted((*self._schema.definitions, "decode", "decoder"))),
-            typing_imports=self._imports(_SUPPORT[:5]),
-            msgspec_imports=self._imports(_SUPPORT[5:10]),
-            wire_imports=self._imports(_SUPPORT[10:]),
+            typing_imports=self._imports(_TYPING),
+            msgspec_imports=self._imports(_MSGSPEC),
+            wire_imports=self._imports(_WIRE),
         )
+
+    def module(self) -> None:
+        """Begin another module: what earlier ones import does not count."""
+        self._used.clear()
+
+    def typing_imports(self, *others: str) -> tuple[str, ...]:
+        """Return what the annotations made since the last `module` import from typing, and *others*."""
+        return tuple(sorted({*self._imports(_TYPING), *others}))
+
+    def msgspec_imports(self, *others: str) -> tuple[str, ...]:
+        """Return what the annotations made since the last `module` import from msgspec, and *others*."""
+        return tuple(sorted({*self._imports(_MSGSPEC), *others}))
 
     def annotation(self, ref: ir.TypeRef, *, prefix: str = "", views: bool = True) -> str:
         """Return the static annotation for *ref*.
@@ -207,7 +204,7 @@ class Emitter:
             options.append('rename="camel"')
         if target.unknown == "refused":
             options.append("forbid_unknown_fields=True")
-        if self._unions.is_leaf(ir.Named(name=target.name)):
+        if self._unions.is_leaf(target.name):
             options.append("gc=False")  # such instances cannot be in a reference cycle
         about = self._docs.about(target.name, self._revision)
         return ClassView(

@@ -13,7 +13,7 @@ import warnings
 from typing import Any, TypeAlias
 
 import msgspec
-from datamodel_code_generator import SchemaParseError
+from datamodel_code_generator import Error
 from datamodel_code_generator.parser.jsonschema import JsonSchemaParser
 from pydantic import ValidationError
 
@@ -23,6 +23,8 @@ __all__ = ["SchemaNode", "SchemaObject", "schema_objects"]
 
 _NUMBER_BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
 _BOUNDS = (*_NUMBER_BOUNDS, "minLength", "maxLength", "pattern", "minItems", "maxItems")
+
+_HOMES = ("$defs", "definitions")
 
 Value: TypeAlias = str | int | float | bool | None
 
@@ -83,13 +85,14 @@ def schema_objects(document: dict[str, Any]) -> dict[str, SchemaObject]:
     Raises:
         Refused: MG120, the parser does not take the document; `check_document` normally says so first and better.
     """
-    parser = _Definitions(json.dumps(document))
+    # The definitions alone: a title or an $id at the top would have a meaning for the parser, and has none for us.
+    parser = _Definitions(json.dumps({keyword: document[keyword] for keyword in _HOMES if keyword in document}))
     try:
         with warnings.catch_warnings():
             # The parser warns of formats that it has no Python type for (uri-template, byte); they are not asserted.
             warnings.simplefilter("ignore")
             parser.parse_raw()
-    except (SchemaParseError, ValidationError) as error:
+    except (Error, ValidationError) as error:
         finding = Diagnostic(
             code="MG120",
             message=f"datamodel-code-generator cannot parse the document: {error}",

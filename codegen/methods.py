@@ -79,8 +79,12 @@ class Methods:
         """Return the message definitions of *union*, sorted by method; a union flattened into one arm counts."""
         found: dict[str, ir.Object] = {}
         pending: list[ir.TypeRef] = [ir.Named(name=union)] if union in self._schema.definitions else []
+        seen: set[ir.TypeRef] = set()
         while pending:
-            target = self._schema.resolve(pending.pop())
+            if (arm := pending.pop()) in seen:
+                continue
+            seen.add(arm)
+            target = self._schema.resolve(arm)
             if isinstance(target, ir.Object):
                 if (name := _constant(target, "method")) is not None:
                     found[name] = self._original(target, name)

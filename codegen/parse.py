@@ -86,11 +86,14 @@ class _Parser:
 
     def _object(self, name: str, node: SchemaObject, pointer: str, *, anonymous: bool) -> ir.Object | None:
         """Return *node* as an object with known keys, its ``allOf`` merged, or None if it has none."""
+        if not {*node.types} <= {"object"}:
+            return None
         parts = self._parts(node, pointer)
         keys = sorted({key for part, _ in parts for key in part.properties or {}})
         refuses = any(part.additional is False for part, _ in parts)
         if not keys and not refuses:
             return None
+        self._check_parts([(node, pointer), *(part for part in parts if part[0] is not node)], set(keys))
         required = frozenset[str]().union(*(part.required for part, _ in parts))
         return ir.Object(
             name=name,
@@ -100,6 +103,16 @@ class _Parser:
             anonymous=anonymous,
             description=node.description,
         )
+
+    def _check_parts(self, parts: list[_Part], keys: set[str]) -> None:
+        """Report what a merged object would not say."""
+        for part, where in parts:
+            if part.any_of:
+                self._report("MG124", where, "anyOf stands beside properties or allOf, which also decide")
+            if part.fixed is not None:
+                self._report("MG125", where, "no listed value is an object with these properties")
+            if part.additional is False and keys - (part.properties or {}).keys():
+                self._report("MG121", where, "additionalProperties refuses keys that another arm of allOf describes")
 
     def _unknown(self, parts: list[_Part]) -> Literal["kept", "dropped"]:
         """Say what becomes of unknown keys; one part that is open opens the whole, which then holds all keys."""
@@ -138,7 +151,8 @@ class _Parser:
 
     def _parts(self, node: SchemaObject, pointer: str, seen: tuple[str, ...] = ()) -> list[_Part]:
         """Return the object schemas whose conjunction *node* is, references followed."""
-        parts = [(node, pointer)] if node.properties is not None or node.additional is False else []
+        decides = node.decides().keys()
+        parts = [(node, pointer)] if decides & {"properties", "required", "additional"} else []
         for index, arm in enumerate(node.all_of):
             where = f"{pointer}/allOf/{index}"
             if isinstance(arm, bool):
@@ -147,7 +161,7 @@ class _Parser:
                 found = self._parts(self._objects[name], f"/{self._keyword}/{name}", (*seen, name))
             else:
                 found = self._parts(arm, where, seen)
-            if not found and arm.types != ("object",):
+            if not found and arm.decides() not in ({}, {"types": ("object",)}):
                 self._report("MG123", where, "allOf can only be merged where every arm is an object with properties")
             parts += found
         return parts
@@ -190,8 +204,9 @@ class _Parser:
 
     def _mapping(self, node: SchemaObject, pointer: str, name: str, *, hoist: bool) -> ir.TypeRef:
         """Return an inline object: hoisted where it has known keys, otherwise a mapping."""
-        if hoist and (node.properties or node.additional is False):
-            return self._define(name, node, pointer, anonymous=True)
+        if node.properties or node.additional is False:
+            node = msgspec.structs.replace(node, types=("object",))
+            return self._define(name if hoist else f"{name}Object", node, pointer, anonymous=True)
         extra = node.additional
         if extra is None or _admits_anything(extra):
             return ir.Mapping(value=ir.Anything())

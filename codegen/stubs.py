@@ -11,19 +11,23 @@ from mcpgen.codegen.diagnostics import Diagnostic
 from mcpgen.codegen.emit import Emitter, prose, wrapped
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mcpgen.codegen.methods import Method, Side
     from mcpgen.codegen.overlay import ErrorCode, Overlay, SharedOverlay
 
 _METHOD_INDENT = " " * 8
 
-# Names that methods.py and the stub classes use themselves.
-_TAKEN = frozenset({"capabilities", "era", "p", "r", "revision", "unset", "sender"})
 _TABLES: tuple[tuple[str, str, Side, str], ...] = (
     ("CLIENT_REQUESTS", "request", "client", "What a client may ask, by method."),
     ("SERVER_REQUESTS", "request", "server", "What a server may ask, by method."),
     ("INPUT_REQUESTS", "input", "server", "What a server may ask inside a result, by method."),
     ("CLIENT_NOTIFICATIONS", "notification", "client", "What a client may tell, by method."),
     ("SERVER_NOTIFICATIONS", "notification", "server", "What a server may tell, by method."),
+)
+# Names that methods.py and the stub classes use themselves.
+_TAKEN = frozenset(
+    {"capabilities", "era", "models", "p", "r", "revision", "sender", "unset", *(table[0].lower() for table in _TABLES)}
 )
 
 
@@ -61,6 +65,9 @@ class MethodsView(msgspec.Struct, frozen=True, kw_only=True):
     methods: tuple[Entry, ...]
     tables: tuple[Table, ...]
     exports: tuple[str, ...]
+    typing_imports: tuple[str, ...]
+    msgspec_imports: tuple[str, ...]
+    siblings: tuple[str, ...]
 
 
 class Served(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +103,7 @@ class SideView(msgspec.Struct, frozen=True, kw_only=True):
     typing_imports: tuple[str, ...]
     msgspec_imports: tuple[str, ...]
     methods_imports: tuple[str, ...]
+    siblings: tuple[str, ...]
 
 
 class Stubs:
@@ -110,6 +118,7 @@ class Stubs:
 
     def methods(self, revision: str, overlay: Overlay, shared: SharedOverlay) -> MethodsView:
         """Return the view of ``methods.py``."""
+        self._emitter.module()
         entries: dict[str, Entry] = {}
         for method in self._methods:
             constant = self._constants[method]
@@ -135,6 +144,9 @@ class Stubs:
             methods=tuple(entries[constant] for constant in sorted(entries)),
             tables=tables,
             exports=tuple(sorted([*fixed, *entries, *(table.name for table in tables)])),
+            typing_imports=self._emitter.typing_imports("Any", "Generic", "Literal", "Protocol", "TypeVar"),
+            msgspec_imports=self._emitter.msgspec_imports("Struct", "UnsetType"),
+            siblings=_siblings(each.type + each.value for each in entries.values()),
         )
 
     def side(self, side: Side) -> SideView:
@@ -145,17 +157,22 @@ class Stubs:
         declares = f"{name}Capabilities" in self._schema.definitions
         requests = any(each.kind != "notification" for each in served)
         optional = any(not each.params_required for each in sent)
+        self._emitter.module()
+        stubs = tuple(self._served(each) for each in _by_name(served))
+        calls = tuple(call for each in _by_name(sent) for call in self._calls(each))
+        mentioned = [each.params + each.answer for each in stubs] + [each.parameter + each.result for each in calls]
         return SideView(
             name=name,
             word=side,
             doc=f"what a {side} serves and what it may send.",
             declares=declares,
-            served=tuple(self._served(each) for each in _by_name(served)),
-            sent=tuple(call for each in _by_name(sent) for call in self._calls(each)),
+            served=stubs,
+            sent=calls,
             capabilities=tuple((e.python_name, self._capability(name, e)) for e in _by_name(served) if e.capability),
-            typing_imports=("Generic", "TypeVar"),
-            msgspec_imports=("UNSET", "UnsetType") * optional + ("convert",) * declares,
+            typing_imports=self._emitter.typing_imports("Generic", "TypeVar"),
+            msgspec_imports=self._emitter.msgspec_imports(*("UNSET", "UnsetType") * optional, *("convert",) * declares),
             methods_imports=("Sender",) + ("Unhandled",) * requests + ("declared",) * declares,
+            siblings=("methods",) * bool(calls) + _siblings([*mentioned, "models." * declares]),
         )
 
     def _name_constants(self) -> dict[Method, str]:
@@ -260,6 +277,11 @@ class Stubs:
 
     def _runtime(self, ref: ir.TypeRef) -> str:
         return f"models.{ref.name}" if isinstance(ref, ir.Named) else self._static(ref)
+
+
+def _siblings(annotations: Iterable[str]) -> tuple[str, ...]:
+    """Return the modules of the package that *annotations* mention."""
+    return ("models",) if any("models." in each for each in annotations) else ()
 
 
 def _by_name(methods: list[Method]) -> list[Method]:

@@ -39,7 +39,9 @@ class Unions:
 
     def __init__(self, schema: ir.Schema) -> None:
         self._schema = schema
-        self.recursive = frozenset(alias.name for alias in schema.aliases() if self._reaches(alias.type, alias.name))
+        self.recursive = frozenset(alias.name for alias in schema.aliases() if self._leads_back(alias))
+        self._leaves = self._find_leaves()
+        self._arms: dict[str, list[ir.TypeRef]] = {}
         self._settled: dict[str, bool] = {}
 
     def kind(self, ref: ir.TypeRef) -> Kind:
@@ -57,14 +59,15 @@ class Unions:
         tag = self._tag(objects)
         return Tagged(tag=tag, objects=tuple(objects), rest=rest) if tag else Structural()
 
-    def arms(self, ref: ir.TypeRef, seen: tuple[str, ...] = ()) -> list[ir.TypeRef]:
-        """Return the arms of *ref* with aliases followed; objects stay names, recursion stops."""
+    def arms(self, ref: ir.TypeRef) -> list[ir.TypeRef]:
+        """Return the arms of *ref* with aliases followed; objects stay names."""
         match ref:
             case ir.Named(name=name) if isinstance(alias := self._schema.definitions[name], ir.Alias):
-                return [] if name in seen else self.arms(alias.type, (*seen, name))
+                if name not in self._arms:  # each alias once: there may be exponentially many ways to it
+                    self._arms[name] = self.arms(alias.type)
+                return self._arms[name]
             case ir.Union(arms=arms):
-                found = [each for arm in arms for each in self.arms(arm, seen)]
-                return list(dict.fromkeys(found))
+                return list(dict.fromkeys(each for arm in arms for each in self.arms(arm)))
             case _:
                 return [ref]
 
@@ -81,21 +84,9 @@ class Unions:
             case _:
                 return any(self.is_settled(child) for child in ir.children(ref))
 
-    def is_leaf(self, ref: ir.TypeRef, seen: tuple[str, ...] = ()) -> bool:
-        """Whether values of *ref* hold no container that could ever be made part of a reference cycle."""
-        match ref:
-            case ir.Scalar() | ir.Fixed():
-                return True
-            case ir.Union(arms=arms):
-                return all(self.is_leaf(arm, seen) for arm in arms)
-            case ir.Named(name=name) if name not in seen:
-                target = self._schema.definitions[name]
-                if isinstance(target, ir.Alias):
-                    return self.is_leaf(target.type, (*seen, name))
-                held = (each.type for each in target.properties)
-                return target.unknown != "kept" and all(self.is_leaf(each, (*seen, name)) for each in held)
-            case _:
-                return False
+    def is_leaf(self, name: str) -> bool:
+        """Whether values of the definition *name* hold no container that could be made part of a reference cycle."""
+        return name in self._leaves
 
     def _name_is_settled(self, name: str) -> bool:
         if name not in self._settled:
@@ -122,17 +113,48 @@ class Unions:
         shared = set(tables[0]).intersection(*tables[1:])
         return min((key for key in shared if len({table[key] for table in tables}) == len(tables)), default=None)
 
-    def _reaches(self, ref: ir.TypeRef, name: str, seen: frozenset[str] = frozenset()) -> bool:
-        """Whether following aliases from *ref* leads to the alias *name*."""
-        for mentioned in ir.names(ref):
-            if mentioned == name:
-                return True
-            target = self._schema.definitions[mentioned]
-            if mentioned not in seen and isinstance(target, ir.Alias):
-                seen |= {mentioned}
-                if self._reaches(target.type, name, seen):
-                    return True
-        return False
+    def _leads_back(self, alias: ir.Alias) -> bool:
+        """Whether following aliases from *alias* leads to itself."""
+        seen: set[str] = set()
+        pending = list(ir.names(alias.type))
+        while pending and alias.name not in seen:
+            name = pending.pop()
+            target = self._schema.definitions[name]
+            if name not in seen and isinstance(target, ir.Alias):
+                seen.add(name)
+                pending += ir.names(target.type)
+        return alias.name in seen
+
+    def _find_leaves(self) -> frozenset[str]:
+        found: set[str] = set()
+        flat = {
+            name: {mentioned for ref in _held(each) for mentioned in ir.names(ref)}
+            for name, each in self._schema.definitions.items()
+            if all(map(_is_flat, _held(each)))
+        }
+        while grown := [name for name, mentioned in flat.items() if mentioned <= found]:
+            found.update(grown)
+            for name in grown:
+                del flat[name]
+        return frozenset(found)
+
+
+def _held(definition: ir.Definition) -> tuple[ir.TypeRef, ...]:
+    """Return the types of what a value of *definition* holds."""
+    if isinstance(definition, ir.Alias):
+        return (definition.type,)
+    return (ir.Anything(),) if definition.unknown == "kept" else tuple(each.type for each in definition.properties)
+
+
+def _is_flat(ref: ir.TypeRef) -> bool:
+    """Whether *ref* itself, names aside, is no container."""
+    match ref:
+        case ir.Scalar() | ir.Fixed() | ir.Named():
+            return True
+        case ir.Union(arms=arms):
+            return all(map(_is_flat, arms))
+        case _:
+            return False
 
 
 _ALL_SCALARS = {"string", "number", "boolean", "null"}
