@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union
 
 import msgspec
@@ -69,7 +69,7 @@ class _ConstantsMeta(StructMeta):
         made.__constants__ = {**inherited, **{key: constant.value for key, constant in found.items()}}
         return made
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __call__(cls, /, *args: Any, **kwargs: Any) -> Any:
         return super().__call__(*args, **{**cls.__constants__, **kwargs})
 
 
@@ -128,10 +128,13 @@ def tagged(tag: str, *classes: type[Struct]) -> Any:
 
 
 class _ArmMeta(_ConstantsMeta):
-    """The arms of a union answer ``isinstance`` for the class that their instances become."""
+    """The arms of a union stand for the class that their instances become, also to ``isinstance`` and ``issubclass``."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, cls.__bases__[0])
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, cls.__bases__[0])
 
 
 _arms: dict[tuple[type, str], type[Struct]] = {}
@@ -156,8 +159,8 @@ def _arm(cls: Any, tag: str) -> type[Struct]:
         "__doc__": cls.__doc__,
         "__annotations__": {attribute: Literal[value]},
         # The tag is not a key to msgspec: the field gets its value from the default, under a name that no message
-        # has (a lone DEL character).
-        attribute: field(default=value, name="\x7f"),
+        # has (DEL characters, and longer than any other name).
+        attribute: field(default=value, name="\x7f" * (max(map(len, cls.__struct_encode_fields__)) + 1)),
         "__post_init__": become,
     }
     options = {"frozen": True, "kw_only": True, "tag_field": tag, "tag": value}
@@ -198,8 +201,10 @@ class AnyOf:
                 return candidate.settle(value)
             except ValidationError as error:
                 errors.append(f"{candidate.name}: {error}")
-        if errors:
-            raise ValidationError("; or ".join(errors))
+        if len(errors) == 1:
+            raise ValidationError(errors[0])
+        if errors:  # in brackets, so that the path of the last one is not taken for that of all
+            raise ValidationError(f"No arm of the union fits ({'; '.join(errors)})")
         raise ValidationError(f"Expected {' or '.join(each.name for each in self._arms)}")
 
 
@@ -211,7 +216,7 @@ class _Candidate:
         struct: Any = view or base
         is_struct = isinstance(struct, StructMeta)
         fields = msgspec.structs.fields(typing.cast("type[Struct]", struct)) if is_struct else ()
-        self.name = f"`{struct.__name__ if is_struct else struct}`"
+        self.name = f"`{_called(struct)}`"
         self._type = base
         self._settle = _settler(annotation)
         self._container = dict if is_struct else typing.get_origin(base)
@@ -232,6 +237,16 @@ class _Candidate:
         """Return *value* as this arm."""
         converted = msgspec.convert(value, self._type)
         return converted if self._settle is None else self._settle(converted)
+
+
+def _called(annotation: Any) -> str:
+    """Return what msgspec's messages call values of *annotation*."""
+    while typing.get_origin(annotation) is Annotated:
+        annotation = typing.get_args(annotation)[0]
+    origin = typing.get_origin(annotation)
+    if origin is list or origin is dict:
+        return "array" if origin is list else "object"
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation).removeprefix("typing.")
 
 
 # Settling
@@ -292,12 +307,42 @@ def _settler(annotation: Any) -> Settle | None:
         unions = [each for each in arguments[1:] if isinstance(each, AnyOf)]
         return unions[0].settle if unions else _settler(arguments[0])
     if origin is list and (item := _settler(arguments[0])):
-        return lambda value: [item(each) for each in value]
+        return _list_settler(item)
     if origin is dict and (member := _settler(arguments[1])):
-        return lambda value: {key: member(each) for key, each in value.items()}
+        return _dict_settler(member)
     if origin is Union or origin is typing.get_origin(int | str):
         return _union_settler([each for each in arguments if each is not UnsetType])
     return None
+
+
+def _list_settler(item: Settle) -> Settle:
+    def settle(value: Any) -> Any:
+        try:
+            return [item(each) for each in value]
+        except ValidationError as error:
+            raise _found(error, item, ((f"[{index}]", each) for index, each in enumerate(value))) from None
+
+    return settle
+
+
+def _dict_settler(member: Settle) -> Settle:
+    def settle(value: Any) -> Any:
+        try:
+            return {key: member(each) for key, each in value.items()}
+        except ValidationError as error:
+            raise _found(error, member, value.items()) from None
+
+    return settle
+
+
+def _found(error: ValidationError, settle: Settle, places: Iterable[tuple[str, Any]]) -> ValidationError:
+    """Return *error* with the first of *places* whose value *settle* refuses; valid values pay nothing for this."""
+    for place, value in places:
+        try:
+            settle(value)
+        except ValidationError as cause:
+            return ValidationError(_placed(cause, place))
+    return error
 
 
 def _union_settler(arms: list[Any]) -> Settle | None:
@@ -305,7 +350,7 @@ def _union_settler(arms: list[Any]) -> Settle | None:
     settlers: dict[Any, Settle] = {}
     for arm in arms:
         if settle := _settler(arm):
-            settlers[typing.get_origin(_unwrap(arm)[0])] = settle
+            settlers[_made_of(arm)] = settle
     if None in settlers:  # a structural union swallowed the others
         return settlers[None]
     if not settlers:
@@ -318,6 +363,14 @@ def _union_settler(arms: list[Any]) -> Settle | None:
     return settle_arm
 
 
+def _made_of(annotation: Any) -> Any:
+    """Return the class of the container that msgspec makes of *annotation*; None if that can be anything."""
+    base, _ = _unwrap(annotation)
+    while typing.get_origin(base) is Annotated:
+        base = typing.get_args(base)[0]
+    return typing.get_origin(base)
+
+
 _PLACE = re.compile(r"(?P<what>.*?)(?: in `(?P<inner>[^`]*)`)?(?: - at `\$(?P<path>[^`]*)`)?", re.DOTALL)
 
 
@@ -325,7 +378,7 @@ def _placed(error: ValidationError, wire: str) -> str:
     """Return the message of *error* with the path below the key *wire*; msgspec adds the path above it."""
     match = _PLACE.fullmatch(str(error))
     what, inner, path = match.group("what", "inner", "path") if match else (str(error), None, None)
-    below = f".{inner}" if inner else ""
+    below = inner if inner and inner[0] == "[" else f".{inner}" if inner else ""
     return f"{what} in `{wire}{path or ''}{below}`"
 
 
