@@ -1,0 +1,394 @@
+"""How the generated bindings behave, whatever the revision: what docs/bindings.md promises."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import shutil
+import subprocess
+import sys
+from importlib.resources import files
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from msgspec import UNSET
+
+from mcpgen.generated import registry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LABELS = [each.label for each in registry.REVISIONS]
+
+
+@pytest.fixture(params=LABELS)
+def mcp(request: pytest.FixtureRequest) -> ModuleType:
+    return registry.revision(request.param).bindings()
+
+
+def decoded(data: str, kind: Any) -> Any:
+    return msgspec.json.decode(data.encode(), type=kind)
+
+
+# Constants
+
+
+def test_a_constant_is_required_on_the_wire(mcp: ModuleType) -> None:
+    with pytest.raises(msgspec.ValidationError, match="missing required field `type`"):
+        decoded('{"text":"hi"}', mcp.TextContent)
+
+
+def test_a_constant_must_have_its_value(mcp: ModuleType) -> None:
+    with pytest.raises(msgspec.ValidationError, match="`\\$.type`"):
+        decoded('{"type":"image","text":"hi"}', mcp.TextContent)
+
+
+def test_a_constant_is_filled_in_on_construction(mcp: ModuleType) -> None:
+    assert b'{"type":"text","text":"hi"}' == msgspec.json.encode(mcp.TextContent(text="hi"))
+
+
+def test_a_decoded_value_equals_a_constructed_one(mcp: ModuleType) -> None:
+    assert mcp.TextContent(text="hi") == decoded('{"type":"text","text":"hi"}', mcp.TextContent)
+
+
+# Absent and null, int and float
+
+
+def test_an_absent_key_is_unset_and_stays_absent(mcp: ModuleType) -> None:
+    block = decoded('{"type":"text","text":"hi"}', mcp.TextContent)
+
+    assert block.annotations is UNSET
+    assert b"annotations" not in msgspec.json.encode(block)
+
+
+def test_null_is_refused_where_the_schema_does_not_say_null(mcp: ModuleType) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        decoded('{"type":"text","text":"hi","annotations":null}', mcp.TextContent)
+
+
+def test_null_is_kept_where_the_schema_says_null() -> None:
+    mcp = registry.revision("2025-11-25").bindings()
+    data = b'{"createdAt":"a","lastUpdatedAt":"b","status":"working","taskId":"t","ttl":null}'
+    task = msgspec.json.decode(data, type=mcp.Task)
+
+    assert task.ttl is None
+    assert msgspec.json.decode(data) == msgspec.json.decode(msgspec.json.encode(task))
+
+
+@pytest.mark.parametrize("number", ["1", "1.0", "0.5", "1e3", "9007199254740993"])
+def test_a_number_goes_out_as_it_came_in(mcp: ModuleType, number: str) -> None:
+    data = f'{{"progressToken":1,"progress":{number}}}'
+    params = decoded(data, mcp.ProgressNotificationParams)
+
+    assert type(msgspec.json.decode(number)) is type(params.progress)
+    assert msgspec.json.decode(number) == params.progress
+
+
+def test_a_number_that_is_no_integer_is_refused_as_an_integer(mcp: ModuleType) -> None:
+    with pytest.raises(msgspec.ValidationError, match="progressToken"):
+        decoded('{"progressToken":1.5,"progress":1}', mcp.ProgressNotificationParams)
+
+
+# Unions
+
+
+BLOCKS = (
+    '{"content":['
+    '{"type":"text","text":"hi"},'
+    '{"data":"AA==","mimeType":"image/png","type":"image"},'
+    '{"type":"resource","resource":{"uri":"file:///a","blob":"AA=="}}'
+    "]"
+)
+
+
+def call_tool_result(mcp: ModuleType) -> str:
+    needs_type = "result_type" in mcp.CallToolResult.__struct_fields__
+    return BLOCKS + (',"resultType":"complete"}' if needs_type else "}")
+
+
+def test_the_arms_of_a_union_decode_to_their_own_classes(mcp: ModuleType) -> None:
+    result = decoded(call_tool_result(mcp), mcp.CallToolResult)
+
+    assert [mcp.TextContent, mcp.ImageContent, mcp.EmbeddedResource] == [type(block) for block in result.content]
+    assert type(result.content[2].resource) is mcp.BlobResourceContents
+
+
+def test_an_arm_of_a_union_is_an_instance_of_the_union(mcp: ModuleType) -> None:
+    result = decoded(call_tool_result(mcp), mcp.CallToolResult)
+
+    assert all(isinstance(block, mcp.ContentBlock) for block in result.content)
+    assert not isinstance("hi", mcp.ContentBlock)
+
+
+def test_a_union_without_the_tag_is_refused_with_its_place(mcp: ModuleType) -> None:
+    data = call_tool_result(mcp).replace('"type":"text",', "")
+
+    with pytest.raises(msgspec.ValidationError, match=r"`\$\.content\[0\]`"):
+        decoded(data, mcp.CallToolResult)
+
+
+def test_an_error_inside_a_structural_union_names_the_whole_way(mcp: ModuleType) -> None:
+    data = call_tool_result(mcp).replace('"blob":"AA=="', '"blob":5')
+
+    with pytest.raises(msgspec.ValidationError, match=r"in `resource\.blob`.* - at `\$\.content\[2\]`"):
+        decoded(data, mcp.CallToolResult)
+
+
+def test_of_two_arms_that_fit_the_one_that_keeps_more_keys_is_taken(mcp: ModuleType) -> None:
+    data = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+
+    assert type(mcp.decode(data, mcp.JSONRPCMessage)) is mcp.JSONRPCRequest
+    assert type(mcp.decode(data.replace('"id":1,', ""), mcp.JSONRPCMessage)) is mcp.JSONRPCNotification
+
+
+def test_constructed_arms_of_a_structural_union_stay_as_they_are(mcp: ModuleType) -> None:
+    contents = mcp.TextResourceContents(uri="file:///a", text="hi")
+
+    assert contents is mcp.EmbeddedResource(resource=contents).resource
+
+
+def test_decoded_values_can_be_copied_and_pickled(mcp: ModuleType) -> None:
+    result = decoded(call_tool_result(mcp), mcp.CallToolResult)
+
+    assert result == pickle.loads(pickle.dumps(result))  # noqa: S301 our own bytes
+    assert result == copy.deepcopy(result)
+    assert "other" == msgspec.structs.replace(result.content[0], text="other").text
+
+
+def test_values_are_frozen_and_leaves_can_be_hashed(mcp: ModuleType) -> None:
+    hint = mcp.ModelHint(name="a")
+
+    with pytest.raises(AttributeError):
+        hint.name = "b"
+    assert {hint} == {mcp.ModelHint(name="a")}
+
+
+# Open objects
+
+
+def test_an_open_object_keeps_unknown_keys_and_their_order(mcp: ModuleType) -> None:
+    data = b'{"inputSchema":{"z":1,"type":"object","a":[1.0,2]},"name":"t"}'
+    tool = msgspec.json.decode(data, type=mcp.Tool)
+
+    assert ["z", "type", "a"] == list(tool.input_schema)
+    assert data == msgspec.json.encode(tool)
+
+
+def test_the_known_keys_of_an_open_object_are_checked_with_their_place(mcp: ModuleType) -> None:
+    with pytest.raises(msgspec.ValidationError, match=r"`object`|Invalid enum value.*inputSchema\.type"):
+        decoded('{"inputSchema":{"type":"string"},"name":"t"}', mcp.Tool)
+    with pytest.raises(ValueError, match="in `inputSchema`"):
+        mcp.Tool(name="t", input_schema={})
+
+
+def test_a_view_shows_the_known_keys_typed(mcp: ModuleType) -> None:
+    view = mcp.RequestMetaObject.view(request_meta(mcp, progressToken=7))
+
+    assert 7 == view.progress_token
+    assert 7 == view.as_dict()["progressToken"]
+
+
+def request_meta(mcp: ModuleType, **more: object) -> dict[str, object]:
+    if "protocol_version" not in mcp.RequestMetaObject.__struct_fields__:
+        return {**more}
+    prefix = "io.modelcontextprotocol/"
+    return {f"{prefix}protocolVersion": mcp.REVISION, f"{prefix}clientCapabilities": {}, **more}
+
+
+def test_every_request_can_carry_a_progress_token(mcp: ModuleType) -> None:
+    params = mcp.CallToolRequestParams(name="t", meta=request_meta(mcp, progressToken="p"))
+    again = msgspec.json.decode(msgspec.json.encode(params), type=mcp.CallToolRequestParams)
+
+    assert "p" == again.meta["progressToken"]
+
+
+def test_a_closed_object_drops_what_it_does_not_know(mcp: ModuleType) -> None:
+    assert b'{"name":"a"}' == msgspec.json.encode(decoded('{"name":"a","x":1}', mcp.ModelHint))
+
+
+# Decoding
+
+
+def test_decode_takes_open_objects_unions_and_types_made_of_them(mcp: ModuleType) -> None:
+    result = {"resultType": "complete", "extra": {"a": 1.0}}
+
+    assert result == mcp.decode(msgspec.json.encode(result), mcp.Result)
+    notification = mcp.decode(b'[{"jsonrpc":"2.0","method":"a"}]', list[mcp.JSONRPCMessage])[0]
+    assert mcp.JSONRPCNotification(method="a") == notification
+    assert "assistant" == mcp.decode(b'"assistant"', mcp.Role)
+    with pytest.raises(msgspec.ValidationError):
+        mcp.decode(b"5", mcp.JSONRPCMessage)
+    with pytest.raises(msgspec.DecodeError):
+        mcp.decode(b"{", mcp.JSONRPCMessage)
+
+
+def test_every_name_of_the_models_can_be_decoded(mcp: ModuleType) -> None:
+    for name in set(mcp.models.__all__) - {"decode", "decoder"}:
+        kind = getattr(mcp.models, name)
+        mcp.decoder(kind)
+        if isinstance(kind, type):
+            msgspec.json.Decoder(kind)
+
+
+@pytest.mark.parametrize("depth", [100, 10_000])
+def test_deep_nesting_is_decoded_or_refused_and_never_crashes(mcp: ModuleType, depth: int) -> None:
+    data = '{"inputSchema":{"type":"object","a":' + "[" * depth + "]" * depth + '},"name":"t"}'
+
+    try:
+        tool = decoded(data, mcp.Tool)
+    except RecursionError:  # msgspec's own answer to nesting beyond the interpreter's limit
+        assert depth > 100
+    else:
+        assert data == msgspec.json.encode(tool).decode()
+
+
+# Methods and stubs
+
+
+def test_the_tables_name_every_method_with_types_that_decode(mcp: ModuleType) -> None:
+    methods = mcp.methods
+    for table in (methods.CLIENT_REQUESTS, methods.SERVER_REQUESTS, methods.INPUT_REQUESTS):
+        for name, method in table.items():
+            assert name == method.name
+            mcp.decoder(method.params)
+            mcp.decoder(method.result)
+    for table in (methods.CLIENT_NOTIFICATIONS, methods.SERVER_NOTIFICATIONS):
+        for name, method in table.items():
+            assert name == method.name
+            mcp.decoder(method.params)
+
+
+# FACTS of the documents: requests and notifications, from clients and from servers, by revision.
+COUNTS = {
+    "2024-11-05": (13, 3, 4, 7),
+    "2025-03-26": (13, 3, 4, 7),
+    "2025-06-18": (13, 4, 4, 7),
+    "2025-11-25": (17, 8, 5, 9),
+    "2026-07-28": (10, 0, 1, 8),
+}
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_the_tables_are_complete(label: str) -> None:
+    methods = registry.revision(label).bindings().methods
+    tables = (
+        methods.CLIENT_REQUESTS,
+        methods.SERVER_REQUESTS,
+        methods.CLIENT_NOTIFICATIONS,
+        methods.SERVER_NOTIFICATIONS,
+    )
+
+    assert COUNTS[label] == tuple(len(table) for table in tables)
+
+
+def test_capabilities_follow_from_what_is_overridden(mcp: ModuleType) -> None:
+    class Handlers(mcp.ServerHandlers[None]):  # type: ignore[name-defined, misc]  # a class chosen at run time
+        async def list_tools(self, params: Any, context: None, /) -> Any: ...
+
+    class Nothing(mcp.ServerHandlers[None]):  # type: ignore[name-defined, misc]  # a class chosen at run time
+        pass
+
+    assert b'{"tools":{}}' == msgspec.json.encode(Handlers().capabilities())
+    assert b"{}" == msgspec.json.encode(Nothing().capabilities())
+
+
+def test_a_boolean_capability_is_declared_as_true() -> None:
+    mcp = registry.revision("2025-06-18").bindings()
+
+    class Handlers(mcp.ServerHandlers[None]):  # type: ignore[name-defined, misc]  # a class chosen at run time
+        async def subscribe(self, params: Any, context: None, /) -> Any: ...
+
+        async def read_resource(self, params: Any, context: None, /) -> Any: ...
+
+    assert b'{"resources":{"subscribe":true}}' == msgspec.json.encode(Handlers().capabilities())
+
+
+def run(coroutine: Any) -> Any:
+    """Return the result of a coroutine that never waits."""
+    with pytest.raises(StopIteration) as stopped:
+        coroutine.send(None)
+    return stopped.value.value
+
+
+def test_a_method_that_is_not_overridden_is_unhandled(mcp: ModuleType) -> None:
+    with pytest.raises(mcp.Unhandled) as raised:
+        mcp.ServerHandlers().call_tool(None, None).send(None)
+
+    assert "tools/call" == raised.value.method
+
+
+def test_a_notification_that_is_not_overridden_is_ignored(mcp: ModuleType) -> None:
+    assert run(mcp.ServerHandlers().cancelled(None, None)) is None
+
+
+class Recorder:
+    """A sender that answers every request with nothing."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, object]] = []
+
+    async def request(self, method: Any, params: object, /) -> Any:
+        self.sent.append((method.name, params))
+        return None
+
+    async def notify(self, method: Any, params: object, /) -> None:
+        self.sent.append((method.name, params))
+
+
+def test_the_client_stub_sends_what_it_is_given(mcp: ModuleType) -> None:
+    recorder = Recorder()
+    params = mcp.CallToolRequestParams(name="t", meta=request_meta(mcp))
+    run(mcp.ClientMethods(recorder).call_tool(params))
+
+    assert [("tools/call", params)] == recorder.sent
+
+
+def test_optional_parameters_may_be_left_out() -> None:
+    recorder = Recorder()
+    run(registry.revision("2025-11-25").bindings().ClientMethods(recorder).list_tools())
+
+    assert [("tools/list", UNSET)] == recorder.sent
+
+
+# Packages
+
+
+def test_an_unknown_revision_is_refused_with_those_there_are() -> None:
+    with pytest.raises(registry.UnknownRevision, match="2024-11-05, .*2026-07-28"):
+        registry.revision("2024-11-06")
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_a_copied_package_works_with_msgspec_alone(label: str, tmp_path: Path) -> None:
+    package = registry.revision(label).package
+    target = tmp_path / "mine" / package
+    target.mkdir(parents=True)
+    for source in files("mcpgen.generated").joinpath(package).iterdir():
+        if source.name.endswith(".py"):
+            target.joinpath(source.name).write_bytes(source.read_bytes())
+    program = (
+        "import sys; sys.modules.update(dict.fromkeys(['mcpgen', 'click', 'anyio', 'jinja2', 'pydantic']))\n"
+        f"from mine.{package} import TextContent, decode\n"
+        "assert decode('{\"type\":\"text\",\"text\":\"hi\"}', TextContent) == TextContent(text='hi')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{program}"],
+        check=False,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    shutil.rmtree(target)
+
+    assert (0, "") == (done.returncode, done.stderr)
+
+
+def test_importing_a_revision_loads_no_other(mcp: ModuleType) -> None:
+    program = (
+        f"import sys, {mcp.__name__}\n"
+        "print(sorted({name.split('.')[2] for name in sys.modules if name.startswith('mcpgen.generated.v')}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, encoding="utf-8")
+
+    assert str([mcp.__name__.rsplit(".", 1)[1]]) == done.stdout.strip()

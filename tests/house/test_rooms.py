@@ -1,0 +1,160 @@
+"""The rooms of the house, and the one direction in which imports between them point."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOMS = ("codegen", "generated", "runtime", "schema", "templates")
+ALLOWED = {"codegen": {"codegen"}, "generated": {"generated"}, "runtime": {"runtime", "generated"}}
+# Beside the standard library. Whoever adds one writes an ADR first.
+FRONT_END = {"datamodel_code_generator", "pydantic"}
+DEPENDENCIES = {
+    "codegen": {"black", "click", "jinja2", "msgspec", *FRONT_END},
+    "generated": {"msgspec"},
+    "runtime": {"anyio", "click", "httptools", "httpx", "msgspec", "uvicorn", "uvloop"},
+}
+PACKAGE = Path(str(files("mcpgen")))
+under_nox = pytest.mark.skipif(
+    "NOX_CURRENT_SESSION" not in os.environ,
+    reason="whoever runs pytest by hand may do so from the checkout; the nox sessions must not",
+)
+REVISIONS = sorted(path.name for path in (PACKAGE / "generated").glob("v*") if path.is_dir())
+
+
+def imports(source: str, module: tuple[str, ...], *, is_package: bool) -> Iterator[str]:
+    """Yield the absolute name of everything that *source*, the text of *module*, imports by statement or by string."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(level=0, module=str(origin), names=names):
+                # "from mcpgen import codegen" imports a room by name too.
+                yield from (f"{origin}.{alias.name}" for alias in names)
+            case ast.ImportFrom(level=level, module=origin, names=names):
+                base = module[: len(module) - level + is_package]
+                yield from (".".join((*base, *filter(None, [origin]), alias.name)) for alias in names)
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(target)), *_],
+            ) if not target.startswith("."):
+                yield target
+
+
+def imports_of(path: Path) -> set[str]:
+    parts = ("mcpgen", *path.relative_to(PACKAGE).with_suffix("").parts)
+    is_package = parts[-1] == "__init__"
+    module = parts[:-1] if is_package else parts
+    return set(imports(path.read_text(encoding="utf-8"), module, is_package=is_package))
+
+
+def imports_of_room(room: str) -> set[str]:
+    return {name for path in (PACKAGE / room).rglob("*.py") for name in imports_of(path)}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import a.b", {"a.b"}),
+        ("from a import b", {"a.b"}),
+        ("from . import b", {"mcpgen.runtime.b"}),
+        ("from .. import codegen", {"mcpgen.codegen"}),
+        ("from ..codegen.ir import Named", {"mcpgen.codegen.ir.Named"}),
+        ("def f():\n    import a", {"a"}),
+        ('importlib.import_module("mcpgen.codegen")', {"mcpgen.codegen"}),
+    ],
+)
+def test_this_test_sees_every_way_to_import(source: str, expected: set[str]) -> None:
+    assert expected == set(imports(source, ("mcpgen", "runtime", "session"), is_package=False))
+
+
+@pytest.mark.parametrize("room", ALLOWED)
+def test_imports_point_one_way(room: str) -> None:
+    entered = {name.split(".")[1] for name in imports_of_room(room) if name.startswith("mcpgen.")} & set(ROOMS)
+
+    assert entered <= ALLOWED[room]
+
+
+@pytest.mark.parametrize("room", ALLOWED)
+def test_a_room_imports_no_package_but_those_declared(room: str) -> None:
+    foreign = {name.partition(".")[0] for name in imports_of_room(room)} - sys.stdlib_module_names - {"mcpgen"}
+
+    assert foreign <= DEPENDENCIES[room]
+
+
+def test_one_module_imports_the_front_end() -> None:
+    users = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        if any(name.partition(".")[0] in FRONT_END for name in imports_of(path))
+    }
+
+    assert {"codegen/frontend.py"} == users
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_revision_imports_its_own_modules_and_only_relatively(revision: str) -> None:
+    for path in (PACKAGE / "generated" / revision).rglob("*.py"):
+        source = path.read_text(encoding="utf-8")
+        # Named from an empty package, so that a relative import that leaves the folder comes out with the wrong root.
+        module = ("here", *path.relative_to(PACKAGE / "generated" / revision).with_suffix("").parts)
+        is_package = module[-1] == "__init__"
+        names = set(imports(source, module[:-1] if is_package else module, is_package=is_package))
+
+        assert {name.partition(".")[0] for name in names} - sys.stdlib_module_names <= {"here", "msgspec"}, path.name
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_nothing_imports_a_room_by_its_bare_folder_name(room: str, checkout: Path) -> None:
+    sources = [*PACKAGE.rglob("*.py"), *(checkout / "tests").rglob("*.py"), checkout / "noxfile.py"]
+    guilty = [
+        path.name
+        for path in sources
+        for name in imports(path.read_text(encoding="utf-8"), ("mcpgen", path.stem), is_package=False)
+        if name.partition(".")[0] == room
+    ]
+
+    assert [] == guilty
+
+
+@under_nox
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_tests_do_not_see_a_room_under_its_bare_folder_name(room: str) -> None:
+    assert importlib.util.find_spec(room) is None
+
+
+@under_nox
+def test_the_tests_see_an_installed_package_and_not_the_checkout(checkout: Path) -> None:
+    assert not PACKAGE.is_relative_to(checkout / ".package")
+
+
+def test_there_are_revisions() -> None:
+    assert REVISIONS != []  # or the tests that are parametrised with them would prove nothing
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_importing_the_models_of_a_revision_loads_nothing_else(revision: str) -> None:
+    program = f"import mcpgen.generated.{revision}.models, json, sys; print(json.dumps(sorted(sys.modules)))"
+    # -I: neither the environment nor the working directory decides what is found.
+    done = subprocess.run([sys.executable, "-I", "-c", program], check=True, capture_output=True, encoding="utf-8")
+
+    loaded = json.loads(done.stdout)
+    others = [name for name in REVISIONS if name != revision]
+    forbidden = {
+        *(f"mcpgen.generated.{name}" for name in others),
+        *("anyio", "black", "click", "datamodel_code_generator", "jinja2", "mcpgen.codegen", "mcpgen.runtime"),
+    }
+    assert forbidden.isdisjoint(loaded)
+    assert f"mcpgen.generated.{revision}.models" in loaded
