@@ -29,7 +29,7 @@ _CLASS_INDENT = "    "
 
 # What models.py imports. A definition of the same name (`Annotated` of 2024-11-05) is renamed on import, not itself.
 _TYPING = ("Annotated", "Any", "Literal", "TYPE_CHECKING", "TypeAlias")
-_MSGSPEC = ("Meta", "Struct", "UNSET", "UnsetType", "field")
+_MSGSPEC = ("Meta", "Struct", "UNSET", "UnsetType", "ValidationError", "convert", "field")
 _WIRE = ("AnyOf", "Checked", "Constants", "Open", "const", "decode", "decoder", "tagged")
 _SUPPORT = (*_TYPING, *_MSGSPEC, *_WIRE)
 # Names that the package's door exports beside the definitions, and builtins that annotations use.
@@ -50,6 +50,20 @@ class FieldView(msgspec.Struct, frozen=True, kw_only=True):
     doc: str
 
 
+class ShortcutView(msgspec.Struct, frozen=True, kw_only=True):
+    """How a checked class sees quickly that there is nothing to settle.
+
+    Attributes:
+        converts: The open objects that every message has, as calls that check them.
+        absent: The condition that all other fields to settle are absent, or nothing if there are none.
+        present: Its opposite.
+    """
+
+    converts: tuple[str, ...]
+    absent: str
+    present: str
+
+
 class ClassView(msgspec.Struct, frozen=True, kw_only=True):
     """One class."""
 
@@ -58,6 +72,7 @@ class ClassView(msgspec.Struct, frozen=True, kw_only=True):
     options: str
     doc: str
     fields: tuple[FieldView, ...]
+    shortcut: ShortcutView | None
 
 
 class AliasView(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +93,8 @@ class ModelsView(msgspec.Struct, frozen=True, kw_only=True):
     typing_imports: tuple[str, ...]
     msgspec_imports: tuple[str, ...]
     wire_imports: tuple[str, ...]
+    checked: str
+    validation_error: str
 
 
 def prose(text: str) -> str:
@@ -128,6 +145,8 @@ class Emitter:
             typing_imports=self._imports(_TYPING),
             msgspec_imports=self._imports(_MSGSPEC),
             wire_imports=self._imports(_WIRE),
+            checked=self._support["Checked"],
+            validation_error=self._support["ValidationError"],
         )
 
     def module(self) -> None:
@@ -213,6 +232,25 @@ class Emitter:
             options=", ".join(options),
             doc=self.doc(target.name, target.description, anonymous=target.anonymous, indent=_CLASS_INDENT),
             fields=tuple(self._field(name, each, uses_camel=uses_camel, about=about) for name, each in fields),
+            shortcut=self._shortcut(fields) if checked else None,
+        )
+
+    def _shortcut(self, fields: list[tuple[str, ir.Property]]) -> ShortcutView | None:
+        """Return the shortcut of a checked class; it has none if every message has a union to settle."""
+        settled = [(name, each) for name, each in fields if self._unions.is_settled(each.type)]
+        always = [(name, self._schema.resolve(each.type)) for name, each in settled if each.required]
+        views = [(name, each.name) for name, each in always if isinstance(each, ir.Object)]
+        if len(views) < len(always):
+            return None
+        unset = self._use("UNSET")
+        converts = tuple(f"{self._use('convert')}(self.{name}, {view})" for name, view in views)
+        if converts:
+            self._use("ValidationError")
+        optional = [name for name, each in settled if not each.required]
+        return ShortcutView(
+            converts=converts,
+            absent=" and ".join(f"self.{name} is {unset}" for name in optional),
+            present=" or ".join(f"self.{name} is not {unset}" for name in optional),
         )
 
     def _fields(self, target: ir.Object) -> list[tuple[str, ir.Property]]:

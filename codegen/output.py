@@ -110,7 +110,7 @@ def _foreign(folder: Path) -> list[Path]:
 
 
 def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="replace")
+    return path.read_bytes().decode("utf-8", errors="replace")  # line ends as they are
 
 
 def _refuse(code: str, message: str, hint: str) -> NoReturn:

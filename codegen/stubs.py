@@ -144,7 +144,7 @@ class Stubs:
             methods=tuple(entries[constant] for constant in sorted(entries)),
             tables=tables,
             exports=tuple(sorted([*fixed, *entries, *(table.name for table in tables)])),
-            typing_imports=self._emitter.typing_imports("Any", "Generic", "Literal", "Protocol", "TypeVar"),
+            typing_imports=self._emitter.typing_imports("Any", "Final", "Generic", "Literal", "Protocol", "TypeVar"),
             msgspec_imports=self._emitter.msgspec_imports("Struct", "UnsetType"),
             siblings=_siblings(each.type + each.value for each in entries.values()),
         )
