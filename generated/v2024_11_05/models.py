@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated as _Annotated, Any, Literal, TYPE_CHECKING, TypeAlias
 
-from msgspec import Meta, Struct, UNSET, UnsetType, field
+from msgspec import Meta, Struct, UNSET, UnsetType, ValidationError, convert, field
 
 from ._wire import AnyOf, Checked, Constants, Open, const, decode, decoder, tagged
 
@@ -194,6 +194,10 @@ class CallToolRequestParams(Checked, frozen=True, kw_only=True):
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class CallToolResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """What a tool returned. Failures inside the tool are reported here too, so that the model can react to them.
@@ -290,6 +294,10 @@ class CompleteRequestParams(Checked, frozen=True, kw_only=True):
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class CompleteRequestParamsArgument(Struct, frozen=True, kw_only=True, gc=False):
     """The argument that the user is typing.
@@ -377,6 +385,10 @@ class CreateMessageRequestParams(Checked, frozen=True, kw_only=True, rename="cam
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class CreateMessageResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """What the client's model wrote, in answer to `sampling/createMessage`.
@@ -457,6 +469,10 @@ class GetPromptRequestParams(Checked, frozen=True, kw_only=True):
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class GetPromptResult(Struct, frozen=True, kw_only=True):
     """A prompt with its arguments filled in, ready for a model.
@@ -533,6 +549,10 @@ class InitializeRequestParams(Checked, frozen=True, kw_only=True, rename="camel"
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class InitializeResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """The server's side of the handshake: the revision to use and its capabilities.
@@ -565,6 +585,10 @@ class InitializedNotification(Constants, Checked, frozen=True, kw_only=True):
 
     params: _Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class JSONRPCError(Constants, frozen=True, kw_only=True):
     """The failure answer to a request.
@@ -592,6 +616,10 @@ class JSONRPCNotification(Constants, Checked, frozen=True, kw_only=True):
 
     params: _Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
     """The envelope of a request: a message that wants one answer.
@@ -608,6 +636,10 @@ class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
 
     params: _Annotated[dict[str, object], RequestParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
     """The success answer to a request.
@@ -622,6 +654,15 @@ class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
 
     result: _Annotated[dict[str, object], Result]
     """The result that belongs to the request's method."""
+
+    def __post_init__(self) -> None:
+        try:
+            convert(self.result, Result)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            return
+        Checked.__post_init__(self)
 
 
 class ListPromptsRequest(Constants, frozen=True, kw_only=True):
@@ -711,6 +752,10 @@ class ListRootsRequest(Constants, Checked, frozen=True, kw_only=True):
     method: Literal["roots/list"] = const("roots/list")
 
     params: _Annotated[dict[str, object], RequestParams] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
 
 
 class ListRootsResult(Struct, frozen=True, kw_only=True):
@@ -820,6 +865,10 @@ class Notification(Checked, frozen=True, kw_only=True):
 
     params: _Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class NotificationParams(Open, frozen=True, kw_only=True):
     """Fields that any notification may carry.
@@ -854,6 +903,10 @@ class PaginatedRequestParams(Checked, frozen=True, kw_only=True):
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class PaginatedResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """Base of results that hold one page of a list.
@@ -877,6 +930,10 @@ class PingRequest(Constants, Checked, frozen=True, kw_only=True):
     method: Literal["ping"] = const("ping")
 
     params: _Annotated[dict[str, object], RequestParams] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True):
@@ -952,6 +1009,10 @@ class PromptListChangedNotification(Constants, Checked, frozen=True, kw_only=Tru
 
     params: _Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class PromptMessage(Struct, frozen=True, kw_only=True):
     """One message of a prompt: who speaks, and one block of content.
@@ -999,6 +1060,10 @@ class ReadResourceRequestParams(Checked, frozen=True, kw_only=True):
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class ReadResourceResult(Checked, frozen=True, kw_only=True):
     """The content of a resource.
@@ -1025,6 +1090,10 @@ class Request(Checked, frozen=True, kw_only=True):
 
     params: _Annotated[dict[str, object], RequestParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class RequestMetaObject(Open, frozen=True, kw_only=True, rename="camel"):
     """The `_meta` of a request.
@@ -1044,6 +1113,10 @@ class RequestParams(Open, Checked, frozen=True, kw_only=True):
 
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class Resource(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -1093,6 +1166,10 @@ class ResourceListChangedNotification(Constants, Checked, frozen=True, kw_only=T
     method: Literal["notifications/resources/list_changed"] = const("notifications/resources/list_changed")
 
     params: _Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
 
 
 class ResourceReference(Constants, frozen=True, kw_only=True, gc=False):
@@ -1186,6 +1263,10 @@ class RootsListChangedNotification(Constants, Checked, frozen=True, kw_only=True
 
     params: _Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class SamplingMessage(Struct, frozen=True, kw_only=True):
     """One message of a conversation with a model: who speaks, and what.
@@ -1277,6 +1358,10 @@ class SetLevelRequestParams(Checked, frozen=True, kw_only=True):
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class SubscribeRequest(Constants, frozen=True, kw_only=True):
     """The client's request `resources/subscribe`: send a notification whenever one resource changes.
@@ -1300,6 +1385,10 @@ class SubscribeRequestParams(Checked, frozen=True, kw_only=True):
 
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class TextContent(Constants, frozen=True, kw_only=True):
@@ -1346,6 +1435,15 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
     description: str | UnsetType = UNSET
     """What the tool does, told to the model."""
 
+    def __post_init__(self) -> None:
+        try:
+            convert(self.input_schema, ToolInputSchema)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            return
+        Checked.__post_init__(self)
+
 
 class ToolInputSchema(Constants, Open, frozen=True, kw_only=True):
     """JSON Schema of a tool's arguments, which always form an object. Keywords beyond the known ones are kept.
@@ -1372,6 +1470,10 @@ class ToolListChangedNotification(Constants, Checked, frozen=True, kw_only=True)
 
     params: _Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class UnsubscribeRequest(Constants, frozen=True, kw_only=True):
     """The client's request `resources/unsubscribe`: stop the notifications about one resource.
@@ -1395,6 +1497,10 @@ class UnsubscribeRequestParams(Checked, frozen=True, kw_only=True):
 
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union
 
 import msgspec
@@ -70,7 +71,9 @@ class _ConstantsMeta(StructMeta):
         return made
 
     def __call__(cls, /, *args: Any, **kwargs: Any) -> Any:
-        return super().__call__(*args, **{**cls.__constants__, **kwargs})
+        for attribute, value in cls.__constants__.items():
+            kwargs.setdefault(attribute, value)
+        return StructMeta.__call__(cls, *args, **kwargs)
 
 
 if TYPE_CHECKING:
@@ -180,6 +183,7 @@ class AnyOf:
     def __init__(self, arms: Callable[[], tuple[Any, ...]]) -> None:
         self._declare = arms
         self._arms: tuple[_Candidate, ...] = ()
+        self._markers: tuple[tuple[str, Settle], ...] = ()
 
     def settle(self, value: Any) -> Any:
         """Return *value*, as msgspec decodes it without a type, as one of the arms.
@@ -187,25 +191,70 @@ class AnyOf:
         Raises:
             msgspec.ValidationError: No arm accepts it.
         """
-        if isinstance(value, Struct):
+        if type(value) is dict:
+            # The short way, which nearly every message takes: one arm alone has a key that it requires.
+            only: Settle | None = None
+            for marker, settle in self._markers:
+                if marker in value:
+                    if only is not None:
+                        break
+                    only = settle
+            else:
+                if only is not None:
+                    try:
+                        return only(value)
+                    except ValidationError:
+                        pass  # said below, with the names of the arms
+        elif isinstance(value, Struct):
             return value  # given by a caller on construction, and typed there
+        return self._search(value)
+
+    def _search(self, value: Any) -> Any:
+        """Return *value* as the best of all arms that accept it."""
         if not self._arms:
             self._arms = tuple(_Candidate(arm) for arm in self._declare())
-        candidates = [each for each in self._arms if each.may_be(value)]
-        if isinstance(value, dict) and len(candidates) > 1:
-            keys = typing.cast("dict[str, object]", value).keys()
-            candidates.sort(key=lambda each: each.lost(keys))
+            self._markers = _markers(self._arms)
+        settled: list[Any] = []
         errors: list[str] = []
-        for candidate in candidates:
-            try:
-                return candidate.settle(value)
-            except ValidationError as error:
-                errors.append(f"{candidate.name}: {error}")
+        for candidate in self._arms:
+            if candidate.may_be(value):
+                try:
+                    settled.append(candidate.settle(value))
+                except ValidationError as error:
+                    errors.append(f"{candidate.name}: {error}")
+        if settled:
+            return settled[0] if len(settled) == 1 else max(settled, key=_count_keys)
         if len(errors) == 1:
             raise ValidationError(errors[0])
         if errors:  # in brackets, so that the path of the last one is not taken for that of all
             raise ValidationError(f"No arm of the union fits ({'; '.join(errors)})")
         raise ValidationError(f"Expected {' or '.join(each.name for each in self._arms)}")
+
+
+def _count_keys(value: Any) -> int:
+    """Return how many keys the JSON of *value* has, at all depths."""
+    pending: list[Any] = [msgspec.to_builtins(value)]
+    count = 0
+    while pending:
+        found = pending.pop()
+        if isinstance(found, list):
+            pending.extend(found)  # pyright: ignore[reportUnknownArgumentType]  # of builtins
+        elif isinstance(found, dict):
+            members = typing.cast("dict[str, Any]", found)
+            count += len(members)
+            pending.extend(members.values())
+    return count
+
+
+def _markers(arms: tuple[_Candidate, ...]) -> tuple[tuple[str, Settle], ...]:
+    """Return of each arm a key that it requires and no other arm does; nothing if an arm has none."""
+    found: list[tuple[str, Settle]] = []
+    for arm in arms:
+        own = arm.required.difference(*(each.required for each in arms if each is not arm))
+        if not own:
+            return ()
+        found.append((min(own), arm.settle))
+    return tuple(found)
 
 
 class _Candidate:
@@ -220,18 +269,13 @@ class _Candidate:
         self._type = base
         self._settle = _settler(annotation)
         self._container = dict if is_struct else typing.get_origin(base)
-        self._required = frozenset(each.encode_name for each in fields if each.required)
-        self._known = frozenset(each.encode_name for each in fields) if is_struct and view is None else None
+        self.required = frozenset(each.encode_name for each in fields if each.required)
 
     def may_be(self, value: Any) -> bool:
         """Whether *value* has the JSON type of this arm, and all required keys."""
         if self._container is dict:
-            return isinstance(value, dict) and self._required <= typing.cast("dict[str, object]", value).keys()
+            return isinstance(value, dict) and self.required <= typing.cast("dict[str, object]", value).keys()
         return self._container is not list or isinstance(value, list)
-
-    def lost(self, keys: Set[str]) -> int:
-        """Return how many of *keys* this arm would not keep."""
-        return 0 if self._known is None else len(keys - self._known)
 
     def settle(self, value: Any) -> Any:
         """Return *value* as this arm."""
@@ -259,7 +303,7 @@ class Checked(Struct, frozen=True):
     """
 
     def __post_init__(self) -> None:
-        for attribute, wire, settle in _plan(type(self)):
+        for attribute, wire, settle, is_replaced in _plans[type(self)]:
             value = getattr(self, attribute)
             if value is UNSET:
                 continue
@@ -268,21 +312,41 @@ class Checked(Struct, frozen=True):
             except ValidationError as error:
                 # A plain ValueError: msgspec makes it a ValidationError and adds the path to this object.
                 raise ValueError(_placed(error, wire)) from None
-            if settled is not value:
+            if is_replaced:
                 force_setattr(self, attribute, settled)
 
 
-_plans: dict[type, tuple[tuple[str, str, Settle], ...]] = {}
+class _Plans(dict[Any, tuple[tuple[str, str, Settle, bool], ...]]):
+    """(attribute, wire name, settler, is replaced) of each field of a class that is settled; computed on first use."""
 
-
-def _plan(cls: type[Struct]) -> tuple[tuple[str, str, Settle], ...]:
-    """Return (attribute, wire name, settler) of each field of *cls* that is settled; computed on first use."""
-    if cls not in _plans:
+    def __missing__(self, cls: Any) -> tuple[tuple[str, str, Settle, bool], ...]:
         hints = typing.get_type_hints(cls, localns={}, include_extras=True)
-        names = zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True)
-        found = ((attribute, wire, _settler(hints[attribute])) for attribute, wire in names)
-        _plans[cls] = tuple((attribute, wire, settle) for attribute, wire, settle in found if settle is not None)
-    return _plans[cls]
+        found: list[tuple[str, str, Settle, bool]] = []
+        for attribute, wire in zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True):
+            settle, is_replaced = _field_settler(hints[attribute])
+            if settle is not None:
+                found.append((attribute, wire, settle, is_replaced))
+        self[cls] = made = tuple(found)
+        return made
+
+
+def _field_settler(annotation: Any) -> tuple[Settle | None, bool]:
+    """Return what settles a field, and whether what it returns is the field's new value.
+
+    An open object stays the dict that it is. Nearly every message has one, so it is checked without a Python frame.
+    """
+    arms = [each for each in typing.get_args(annotation) if each is not UnsetType] if _is_union(annotation) else []
+    view = _unwrap(arms[0] if len(arms) == 1 else annotation)[1]
+    if view is not None:
+        return partial(msgspec.convert, type=view), False
+    return _settler(annotation), True
+
+
+def _is_union(annotation: Any) -> bool:
+    return typing.get_origin(annotation) in (Union, typing.get_origin(int | str))
+
+
+_plans = _Plans()
 
 
 def _unwrap(annotation: Any) -> tuple[Any, type[Open] | None]:
@@ -310,7 +374,7 @@ def _settler(annotation: Any) -> Settle | None:
         return _list_settler(item)
     if origin is dict and (member := _settler(arguments[1])):
         return _dict_settler(member)
-    if origin is Union or origin is typing.get_origin(int | str):
+    if _is_union(annotation):
         return _union_settler([each for each in arguments if each is not UnsetType])
     return None
 
@@ -407,6 +471,8 @@ def decoder(type: Any) -> Callable[[bytes | str], Any]:  # noqa: A002 named as m
     return _decoders[type]
 
 
+@typing.overload
+def decode(data: bytes | str, type: typing.Never) -> Any: ...  # of a type that is Any; pyright would take the next
 @typing.overload
 def decode(data: bytes | str, type: type[Open]) -> dict[str, object]: ...
 @typing.overload

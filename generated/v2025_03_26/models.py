@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TYPE_CHECKING, TypeAlias
 
-from msgspec import Meta, Struct, UNSET, UnsetType, field
+from msgspec import Meta, Struct, UNSET, UnsetType, ValidationError, convert, field
 
 from ._wire import AnyOf, Checked, Constants, Open, const, decode, decoder, tagged
 
@@ -207,6 +207,10 @@ class CallToolRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class CallToolResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """What a tool returned. Failures inside the tool are reported here too, so that the model can react to them.
@@ -303,6 +307,10 @@ class CompleteRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class CompleteRequestParamsArgument(Struct, frozen=True, kw_only=True, gc=False):
     """The argument that the user is typing.
@@ -390,6 +398,10 @@ class CreateMessageRequestParams(Checked, frozen=True, kw_only=True, rename="cam
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class CreateMessageResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """What the client's model wrote, in answer to `sampling/createMessage`.
@@ -470,6 +482,10 @@ class GetPromptRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class GetPromptResult(Struct, frozen=True, kw_only=True):
     """A prompt with its arguments filled in, ready for a model.
@@ -546,6 +562,10 @@ class InitializeRequestParams(Checked, frozen=True, kw_only=True, rename="camel"
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class InitializeResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """The server's side of the handshake: the revision to use and its capabilities.
@@ -578,6 +598,10 @@ class InitializedNotification(Constants, Checked, frozen=True, kw_only=True):
 
     params: Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class JSONRPCError(Constants, frozen=True, kw_only=True):
     """The failure answer to a request.
@@ -605,6 +629,10 @@ class JSONRPCNotification(Constants, Checked, frozen=True, kw_only=True):
 
     params: Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
     """The envelope of a request: a message that wants one answer.
@@ -621,6 +649,10 @@ class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
 
     params: Annotated[dict[str, object], RequestParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
     """The success answer to a request.
@@ -635,6 +667,15 @@ class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
 
     result: Annotated[dict[str, object], Result]
     """The result that belongs to the request's method."""
+
+    def __post_init__(self) -> None:
+        try:
+            convert(self.result, Result)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            return
+        Checked.__post_init__(self)
 
 
 class ListPromptsRequest(Constants, frozen=True, kw_only=True):
@@ -724,6 +765,10 @@ class ListRootsRequest(Constants, Checked, frozen=True, kw_only=True):
     method: Literal["roots/list"] = const("roots/list")
 
     params: Annotated[dict[str, object], RequestParams] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
 
 
 class ListRootsResult(Struct, frozen=True, kw_only=True):
@@ -833,6 +878,10 @@ class Notification(Checked, frozen=True, kw_only=True):
 
     params: Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class NotificationParams(Open, frozen=True, kw_only=True):
     """Fields that any notification may carry.
@@ -867,6 +916,10 @@ class PaginatedRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class PaginatedResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """Base of results that hold one page of a list.
@@ -890,6 +943,10 @@ class PingRequest(Constants, Checked, frozen=True, kw_only=True):
     method: Literal["ping"] = const("ping")
 
     params: Annotated[dict[str, object], RequestParams] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True):
@@ -968,6 +1025,10 @@ class PromptListChangedNotification(Constants, Checked, frozen=True, kw_only=Tru
 
     params: Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class PromptMessage(Struct, frozen=True, kw_only=True):
     """One message of a prompt: who speaks, and one block of content.
@@ -1015,6 +1076,10 @@ class ReadResourceRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class ReadResourceResult(Checked, frozen=True, kw_only=True):
     """The content of a resource.
@@ -1041,6 +1106,10 @@ class Request(Checked, frozen=True, kw_only=True):
 
     params: Annotated[dict[str, object], RequestParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class RequestMetaObject(Open, frozen=True, kw_only=True, rename="camel"):
     """The `_meta` of a request.
@@ -1060,6 +1129,10 @@ class RequestParams(Open, Checked, frozen=True, kw_only=True):
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class Resource(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -1109,6 +1182,10 @@ class ResourceListChangedNotification(Constants, Checked, frozen=True, kw_only=T
     method: Literal["notifications/resources/list_changed"] = const("notifications/resources/list_changed")
 
     params: Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
 
 
 class ResourceReference(Constants, frozen=True, kw_only=True, gc=False):
@@ -1201,6 +1278,10 @@ class RootsListChangedNotification(Constants, Checked, frozen=True, kw_only=True
     method: Literal["notifications/roots/list_changed"] = const("notifications/roots/list_changed")
 
     params: Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
 
 
 class SamplingMessage(Struct, frozen=True, kw_only=True):
@@ -1296,6 +1377,10 @@ class SetLevelRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class SubscribeRequest(Constants, frozen=True, kw_only=True):
     """The client's request `resources/subscribe`: send a notification whenever one resource changes.
@@ -1319,6 +1404,10 @@ class SubscribeRequestParams(Checked, frozen=True, kw_only=True):
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class TextContent(Constants, frozen=True, kw_only=True):
@@ -1368,6 +1457,15 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
     description: str | UnsetType = UNSET
     """What the tool does, told to the model."""
 
+    def __post_init__(self) -> None:
+        try:
+            convert(self.input_schema, ToolInputSchema)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            return
+        Checked.__post_init__(self)
+
 
 class ToolAnnotations(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """Hints on how a tool behaves. From a server that is not trusted they prove nothing.
@@ -1416,6 +1514,10 @@ class ToolListChangedNotification(Constants, Checked, frozen=True, kw_only=True)
 
     params: Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class UnsubscribeRequest(Constants, frozen=True, kw_only=True):
     """The client's request `resources/unsubscribe`: stop the notifications about one resource.
@@ -1439,6 +1541,10 @@ class UnsubscribeRequestParams(Checked, frozen=True, kw_only=True):
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TYPE_CHECKING, TypeAlias
 
-from msgspec import Meta, Struct, UNSET, UnsetType, field
+from msgspec import Meta, Struct, UNSET, UnsetType, ValidationError, convert, field
 
 from ._wire import AnyOf, Checked, Constants, Open, const, decode, decoder, tagged
 
@@ -256,6 +256,10 @@ class CallToolRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class CallToolResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """What a tool returned. Failures inside the tool are reported here too, so that the model can react to them.
@@ -361,6 +365,10 @@ class CompleteRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class CompleteRequestParamsArgument(Struct, frozen=True, kw_only=True, gc=False):
     """The argument that the user is typing.
@@ -458,6 +466,10 @@ class CreateMessageRequestParams(Checked, frozen=True, kw_only=True, rename="cam
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class CreateMessageResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """What the client's model wrote, in answer to `sampling/createMessage`.
@@ -506,6 +518,16 @@ class ElicitRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        try:
+            convert(self.requested_schema, ElicitRequestParamsRequestedSchema)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            if self.meta is UNSET:
+                return
+        Checked.__post_init__(self)
 
 
 class ElicitRequestParamsRequestedSchema(Constants, Open, Checked, frozen=True, kw_only=True):
@@ -620,6 +642,10 @@ class GetPromptRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class GetPromptResult(Struct, frozen=True, kw_only=True):
     """A prompt with its arguments filled in, ready for a model.
@@ -702,6 +728,10 @@ class InitializeRequestParams(Checked, frozen=True, kw_only=True, rename="camel"
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class InitializeResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """The server's side of the handshake: the revision to use and its capabilities.
@@ -734,6 +764,10 @@ class InitializedNotification(Constants, Checked, frozen=True, kw_only=True):
 
     params: Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class JSONRPCError(Constants, frozen=True, kw_only=True):
     """The failure answer to a request.
@@ -761,6 +795,10 @@ class JSONRPCNotification(Constants, Checked, frozen=True, kw_only=True):
 
     params: Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
     """The envelope of a request: a message that wants one answer.
@@ -777,6 +815,10 @@ class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
 
     params: Annotated[dict[str, object], RequestParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
     """The success answer to a request.
@@ -791,6 +833,15 @@ class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
 
     result: Annotated[dict[str, object], Result]
     """The result that belongs to the request's method."""
+
+    def __post_init__(self) -> None:
+        try:
+            convert(self.result, Result)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            return
+        Checked.__post_init__(self)
 
 
 class ListPromptsRequest(Constants, frozen=True, kw_only=True):
@@ -880,6 +931,10 @@ class ListRootsRequest(Constants, Checked, frozen=True, kw_only=True):
     method: Literal["roots/list"] = const("roots/list")
 
     params: Annotated[dict[str, object], RequestParams] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
 
 
 class ListRootsResult(Struct, frozen=True, kw_only=True):
@@ -989,6 +1044,10 @@ class Notification(Checked, frozen=True, kw_only=True):
 
     params: Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class NotificationParams(Open, frozen=True, kw_only=True):
     """Fields that any notification may carry.
@@ -1045,6 +1104,10 @@ class PaginatedRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class PaginatedResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """Base of results that hold one page of a list.
@@ -1068,6 +1131,10 @@ class PingRequest(Constants, Checked, frozen=True, kw_only=True):
     method: Literal["ping"] = const("ping")
 
     params: Annotated[dict[str, object], RequestParams] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True):
@@ -1155,6 +1222,10 @@ class PromptListChangedNotification(Constants, Checked, frozen=True, kw_only=Tru
 
     params: Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class PromptMessage(Struct, frozen=True, kw_only=True):
     """One message of a prompt: who speaks, and one block of content.
@@ -1205,6 +1276,10 @@ class ReadResourceRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class ReadResourceResult(Checked, frozen=True, kw_only=True):
     """The content of a resource.
@@ -1231,6 +1306,10 @@ class Request(Checked, frozen=True, kw_only=True):
 
     params: Annotated[dict[str, object], RequestParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class RequestMetaObject(Open, frozen=True, kw_only=True, rename="camel"):
     """The `_meta` of a request.
@@ -1250,6 +1329,10 @@ class RequestParams(Open, Checked, frozen=True, kw_only=True):
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class Resource(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -1341,6 +1424,10 @@ class ResourceListChangedNotification(Constants, Checked, frozen=True, kw_only=T
     method: Literal["notifications/resources/list_changed"] = const("notifications/resources/list_changed")
 
     params: Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
 
 
 class ResourceTemplate(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -1443,6 +1530,10 @@ class RootsListChangedNotification(Constants, Checked, frozen=True, kw_only=True
 
     params: Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class SamplingMessage(Struct, frozen=True, kw_only=True):
     """One message of a conversation with a model: who speaks, and what.
@@ -1537,6 +1628,10 @@ class SetLevelRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class StringSchema(Constants, frozen=True, kw_only=True, rename="camel", gc=False):
     """A text field in an elicitation form.
@@ -1584,6 +1679,10 @@ class SubscribeRequestParams(Checked, frozen=True, kw_only=True):
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class TextContent(Constants, frozen=True, kw_only=True):
@@ -1648,6 +1747,16 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
     """Extra data for the other side, under `prefix/name` keys."""
 
+    def __post_init__(self) -> None:
+        try:
+            convert(self.input_schema, ToolInputSchema)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            if self.output_schema is UNSET:
+                return
+        Checked.__post_init__(self)
+
 
 class ToolAnnotations(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """Hints on how a tool behaves. From a server that is not trusted they prove nothing.
@@ -1696,6 +1805,10 @@ class ToolListChangedNotification(Constants, Checked, frozen=True, kw_only=True)
 
     params: Annotated[dict[str, object], NotificationParams] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.params is not UNSET:
+            Checked.__post_init__(self)
+
 
 class ToolOutputSchema(Constants, Open, frozen=True, kw_only=True):
     """JSON Schema of a tool's structured result, which is an object. Keywords beyond the known ones are kept.
@@ -1734,6 +1847,10 @@ class UnsubscribeRequestParams(Checked, frozen=True, kw_only=True):
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 if TYPE_CHECKING:

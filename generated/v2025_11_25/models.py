@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TYPE_CHECKING, TypeAlias
 
-from msgspec import Meta, Struct, UNSET, UnsetType, field
+from msgspec import Meta, Struct, UNSET, UnsetType, ValidationError, convert, field
 
 from ._wire import AnyOf, Checked, Constants, Open, const, decode, decoder, tagged
 
@@ -320,6 +320,10 @@ class CallToolRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class CallToolResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """What a tool returned. Failures inside the tool are reported here too, so that the model can react to them.
@@ -367,6 +371,10 @@ class CancelTaskRequestParams(Checked, frozen=True, kw_only=True, rename="camel"
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class CancelTaskResult(Open, frozen=True, kw_only=True, rename="camel"):
@@ -568,6 +576,10 @@ class CompleteRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class CompleteRequestParamsArgument(Struct, frozen=True, kw_only=True, gc=False):
     """The argument that the user is typing.
@@ -679,6 +691,10 @@ class CreateMessageRequestParams(Checked, frozen=True, kw_only=True, rename="cam
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class CreateMessageResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """What the client's model wrote, in answer to `sampling/createMessage`.
@@ -751,6 +767,16 @@ class ElicitRequestFormParams(Checked, frozen=True, kw_only=True, rename="camel"
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        try:
+            convert(self.requested_schema, ElicitRequestFormParamsRequestedSchema)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            if self.meta is UNSET:
+                return
+        Checked.__post_init__(self)
+
 
 class ElicitRequestFormParamsRequestedSchema(Constants, Open, Checked, frozen=True, kw_only=True):
     """The form as a flat JSON Schema object whose properties are primitive.
@@ -792,6 +818,10 @@ class ElicitRequestURLParams(Constants, Checked, frozen=True, kw_only=True, rena
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class ElicitResult(Struct, frozen=True, kw_only=True):
@@ -901,6 +931,10 @@ class GetPromptRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class GetPromptResult(Struct, frozen=True, kw_only=True):
     """A prompt with its arguments filled in, ready for a model.
@@ -947,6 +981,10 @@ class GetTaskPayloadRequestParams(Checked, frozen=True, kw_only=True, rename="ca
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class GetTaskPayloadResult(Open, frozen=True, kw_only=True):
     """The result of the request that the task ran; its fields are those of that result, a CallToolResult for example.
@@ -985,6 +1023,10 @@ class GetTaskRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class GetTaskResult(Open, frozen=True, kw_only=True, rename="camel"):
@@ -1126,6 +1168,10 @@ class InitializeRequestParams(Checked, frozen=True, kw_only=True, rename="camel"
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class InitializeResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """The server's side of the handshake: the revision to use and its capabilities.
@@ -1217,6 +1263,15 @@ class JSONRPCResultResponse(Constants, Checked, frozen=True, kw_only=True):
 
     result: Annotated[dict[str, object], Result]
     """The result that belongs to the request's method."""
+
+    def __post_init__(self) -> None:
+        try:
+            convert(self.result, Result)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            return
+        Checked.__post_init__(self)
 
 
 class LegacyTitledEnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):
@@ -1563,6 +1618,10 @@ class PaginatedRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class PaginatedResult(Struct, frozen=True, kw_only=True, rename="camel"):
     """Base of results that hold one page of a list.
@@ -1740,6 +1799,10 @@ class ReadResourceRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class ReadResourceResult(Checked, frozen=True, kw_only=True):
     """The content of a resource.
@@ -1795,6 +1858,10 @@ class RequestParams(Checked, frozen=True, kw_only=True):
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class Resource(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -1907,6 +1974,10 @@ class ResourceRequestParams(Checked, frozen=True, kw_only=True):
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class ResourceTemplate(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -2156,6 +2227,10 @@ class SetLevelRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class StringSchema(Constants, frozen=True, kw_only=True, rename="camel", gc=False):
     """A text field in an elicitation form.
@@ -2212,6 +2287,10 @@ class SubscribeRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class Task(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """A request that runs on after its first answer, and can be polled, cancelled and collected.
@@ -2252,6 +2331,10 @@ class TaskAugmentedRequestParams(Checked, frozen=True, kw_only=True):
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class TaskMetadata(Struct, frozen=True, kw_only=True, gc=False):
@@ -2462,6 +2545,16 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
     """Extra data for the other side, under `prefix/name` keys."""
 
+    def __post_init__(self) -> None:
+        try:
+            convert(self.input_schema, ToolInputSchema)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            if self.output_schema is UNSET:
+                return
+        Checked.__post_init__(self)
+
 
 class ToolAnnotations(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """Hints on how a tool behaves. From a server that is not trusted they prove nothing.
@@ -2627,6 +2720,15 @@ class URLElicitationRequiredErrorError(Constants, Checked, frozen=True, kw_only=
     message: str
     """One short sentence for people."""
 
+    def __post_init__(self) -> None:
+        try:
+            convert(self.data, URLElicitationRequiredErrorErrorData)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            return
+        Checked.__post_init__(self)
+
 
 class URLElicitationRequiredErrorErrorData(Open, frozen=True, kw_only=True):
     """The pages that the user has to visit.
@@ -2665,6 +2767,10 @@ class UnsubscribeRequestParams(Checked, frozen=True, kw_only=True):
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the request, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class UntitledMultiSelectEnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):

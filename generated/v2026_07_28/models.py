@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TYPE_CHECKING, TypeAlias
 
-from msgspec import Meta, Struct, UNSET, UnsetType, field
+from msgspec import Meta, Struct, UNSET, UnsetType, ValidationError, convert, field
 
 from ._wire import AnyOf, Checked, Constants, Open, const, decode, decoder, tagged
 
@@ -310,6 +310,10 @@ class CacheableResult(Checked, frozen=True, kw_only=True, rename="camel"):
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the result, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class CallToolRequest(Constants, frozen=True, kw_only=True):
     """The client's request `tools/call`: run one tool.
@@ -348,6 +352,16 @@ class CallToolRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
     request_state: str | UnsetType = UNSET
     """On a retry: the server's requestState, unchanged. Absent if it sent none."""
 
+    def __post_init__(self) -> None:
+        try:
+            convert(self.meta, RequestMetaObject)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            if self.input_responses is UNSET:
+                return
+        Checked.__post_init__(self)
+
 
 class CallToolResult(Checked, frozen=True, kw_only=True, rename="camel"):
     """What a tool returned. Failures inside the tool are reported here too, so that the model can react to them.
@@ -369,6 +383,10 @@ class CallToolResult(Checked, frozen=True, kw_only=True, rename="camel"):
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the result, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class CallToolResultResponse(Constants, Checked, frozen=True, kw_only=True):
@@ -413,6 +431,10 @@ class CancelledNotificationParams(Checked, frozen=True, kw_only=True, rename="ca
 
     meta: Annotated[dict[str, object], NotificationMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the notification, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class ClientCapabilities(Struct, frozen=True, kw_only=True):
@@ -510,6 +532,15 @@ class CompleteRequestParams(Checked, frozen=True, kw_only=True):
     context: CompleteRequestParamsContext | UnsetType = UNSET
     """Arguments that are already settled."""
 
+    def __post_init__(self) -> None:
+        try:
+            convert(self.meta, RequestMetaObject)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            return
+        Checked.__post_init__(self)
+
 
 class CompleteRequestParamsArgument(Struct, frozen=True, kw_only=True, gc=False):
     """The argument that the user is typing.
@@ -547,6 +578,10 @@ class CompleteResult(Checked, frozen=True, kw_only=True, rename="camel"):
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the result, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class CompleteResultCompletion(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -701,6 +736,10 @@ class DiscoverResult(Checked, frozen=True, kw_only=True, rename="camel"):
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the result, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class DiscoverResultResponse(Constants, frozen=True, kw_only=True):
     """The server's successful answer to `server/discover`.
@@ -741,6 +780,15 @@ class ElicitRequestFormParams(Checked, frozen=True, kw_only=True, rename="camel"
 
     mode: Literal["form"] | UnsetType = UNSET
     """`form`; absent means the same."""
+
+    def __post_init__(self) -> None:
+        try:
+            convert(self.requested_schema, ElicitRequestFormParamsRequestedSchema)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            return
+        Checked.__post_init__(self)
 
 
 class ElicitRequestFormParamsRequestedSchema(Constants, Open, Checked, frozen=True, kw_only=True):
@@ -860,6 +908,16 @@ class GetPromptRequestParams(Checked, frozen=True, kw_only=True, rename="camel")
     request_state: str | UnsetType = UNSET
     """On a retry: the server's requestState, unchanged. Absent if it sent none."""
 
+    def __post_init__(self) -> None:
+        try:
+            convert(self.meta, RequestMetaObject)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            if self.input_responses is UNSET:
+                return
+        Checked.__post_init__(self)
+
 
 class GetPromptResult(Checked, frozen=True, kw_only=True, rename="camel"):
     """A prompt with its arguments filled in, ready for a model.
@@ -878,6 +936,10 @@ class GetPromptResult(Checked, frozen=True, kw_only=True, rename="camel"):
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the result, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class GetPromptResultResponse(Constants, Checked, frozen=True, kw_only=True):
@@ -1018,6 +1080,10 @@ class InputRequiredResult(Checked, frozen=True, kw_only=True, rename="camel"):
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the result, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class InputResponseRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
     """Base of the params of requests that a server may answer with InputRequiredResult.
@@ -1033,6 +1099,16 @@ class InputResponseRequestParams(Checked, frozen=True, kw_only=True, rename="cam
 
     request_state: str | UnsetType = UNSET
     """On a retry: the server's requestState, unchanged. Absent if it sent none."""
+
+    def __post_init__(self) -> None:
+        try:
+            convert(self.meta, RequestMetaObject)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            if self.input_responses is UNSET:
+                return
+        Checked.__post_init__(self)
 
 
 class InternalError(Constants, frozen=True, kw_only=True):
@@ -1137,6 +1213,15 @@ class JSONRPCResultResponse(Constants, Checked, frozen=True, kw_only=True):
     result: Annotated[dict[str, object], Result]
     """The result that belongs to the request's method."""
 
+    def __post_init__(self) -> None:
+        try:
+            convert(self.result, Result)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            return
+        Checked.__post_init__(self)
+
 
 class LegacyTitledEnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):
     """A choice of one option with labels, in the form that 2025-06-18 used. Prefer TitledSingleSelectEnumSchema.
@@ -1205,6 +1290,10 @@ class ListPromptsResult(Checked, frozen=True, kw_only=True, rename="camel"):
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the result, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class ListPromptsResultResponse(Constants, frozen=True, kw_only=True):
     """The server's successful answer to `prompts/list`.
@@ -1261,6 +1350,10 @@ class ListResourceTemplatesResult(Checked, frozen=True, kw_only=True, rename="ca
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the result, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class ListResourceTemplatesResultResponse(Constants, frozen=True, kw_only=True):
     """The server's successful answer to `resources/templates/list`.
@@ -1316,6 +1409,10 @@ class ListResourcesResult(Checked, frozen=True, kw_only=True, rename="camel"):
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the result, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class ListResourcesResultResponse(Constants, frozen=True, kw_only=True):
@@ -1407,6 +1504,10 @@ class ListToolsResult(Checked, frozen=True, kw_only=True, rename="camel"):
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the result, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class ListToolsResultResponse(Constants, frozen=True, kw_only=True):
     """The server's successful answer to `tools/list`.
@@ -1457,6 +1558,10 @@ class LoggingMessageNotificationParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], NotificationMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the notification, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class MethodNotFoundError(Constants, frozen=True, kw_only=True):
     """Error -32601: the method is unknown, or needs a capability that the receiver has not announced.
@@ -1501,6 +1606,15 @@ class MissingRequiredClientCapabilityErrorError(Constants, Checked, frozen=True,
 
     message: str
     """One short sentence for people."""
+
+    def __post_init__(self) -> None:
+        try:
+            convert(self.data, MissingRequiredClientCapabilityErrorErrorData)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            return
+        Checked.__post_init__(self)
 
 
 class MissingRequiredClientCapabilityErrorErrorData(Open, frozen=True, kw_only=True, rename="camel"):
@@ -1576,6 +1690,10 @@ class NotificationParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], NotificationMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the notification, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class NumberSchema(Struct, frozen=True, kw_only=True, gc=False):
     """A number field in an elicitation form.
@@ -1630,6 +1748,15 @@ class PaginatedRequestParams(Checked, frozen=True, kw_only=True):
     cursor: str | UnsetType = UNSET
     """The nextCursor of the page before. Absent: the first page."""
 
+    def __post_init__(self) -> None:
+        try:
+            convert(self.meta, RequestMetaObject)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            return
+        Checked.__post_init__(self)
+
 
 class PaginatedResult(Checked, frozen=True, kw_only=True, rename="camel"):
     """Base of results that hold one page of a list.
@@ -1645,6 +1772,10 @@ class PaginatedResult(Checked, frozen=True, kw_only=True, rename="camel"):
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the result, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class ParseError(Constants, frozen=True, kw_only=True):
@@ -1696,6 +1827,10 @@ class ProgressNotificationParams(Checked, frozen=True, kw_only=True, rename="cam
 
     meta: Annotated[dict[str, object], NotificationMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the notification, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
@@ -1815,6 +1950,16 @@ class ReadResourceRequestParams(Checked, frozen=True, kw_only=True, rename="came
     request_state: str | UnsetType = UNSET
     """On a retry: the server's requestState, unchanged. Absent if it sent none."""
 
+    def __post_init__(self) -> None:
+        try:
+            convert(self.meta, RequestMetaObject)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            if self.input_responses is UNSET:
+                return
+        Checked.__post_init__(self)
+
 
 class ReadResourceResult(Checked, frozen=True, kw_only=True, rename="camel"):
     """The content of a resource.
@@ -1899,6 +2044,15 @@ class RequestParams(Checked, frozen=True, kw_only=True):
 
     meta: Annotated[dict[str, object], RequestMetaObject] = field(name="_meta")
     """Data about the request, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        try:
+            convert(self.meta, RequestMetaObject)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            return
+        Checked.__post_init__(self)
 
 
 class Resource(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -2012,6 +2166,15 @@ class ResourceRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] = field(name="_meta")
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        try:
+            convert(self.meta, RequestMetaObject)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            return
+        Checked.__post_init__(self)
+
 
 class ResourceTemplate(Struct, frozen=True, kw_only=True, rename="camel"):
     """A family of resources whose URIs follow a pattern.
@@ -2081,6 +2244,10 @@ class ResourceUpdatedNotificationParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], NotificationMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the notification, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class Result(Open, Checked, frozen=True, kw_only=True, rename="camel"):
     """Base of all results.
@@ -2093,6 +2260,10 @@ class Result(Open, Checked, frozen=True, kw_only=True, rename="camel"):
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the result, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class ResultMetaObject(Open, frozen=True, kw_only=True):
@@ -2273,6 +2444,10 @@ class SubscriptionsAcknowledgedNotificationParams(Checked, frozen=True, kw_only=
     meta: Annotated[dict[str, object], NotificationMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the notification, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+
 
 class SubscriptionsListenRequest(Constants, frozen=True, kw_only=True):
     """The client's request `subscriptions/listen`: open a stream of notifications. It stays unanswered until the stream
@@ -2303,6 +2478,15 @@ class SubscriptionsListenRequestParams(Checked, frozen=True, kw_only=True):
     meta: Annotated[dict[str, object], RequestMetaObject] = field(name="_meta")
     """Data about the request, for the protocol and for extensions."""
 
+    def __post_init__(self) -> None:
+        try:
+            convert(self.meta, RequestMetaObject)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            return
+        Checked.__post_init__(self)
+
 
 class SubscriptionsListenResult(Checked, frozen=True, kw_only=True, rename="camel"):
     """The server's last word on a stream that it ends in good order. A broken connection sends none.
@@ -2315,6 +2499,15 @@ class SubscriptionsListenResult(Checked, frozen=True, kw_only=True, rename="came
 
     meta: Annotated[dict[str, object], SubscriptionsListenResultMetaObject] = field(name="_meta")
     """Data about the result, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        try:
+            convert(self.meta, SubscriptionsListenResultMetaObject)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            return
+        Checked.__post_init__(self)
 
 
 class SubscriptionsListenResultMetaObject(Open, frozen=True, kw_only=True):
@@ -2493,6 +2686,16 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
     """Extra data for the other side, under `prefix/name` keys."""
 
+    def __post_init__(self) -> None:
+        try:
+            convert(self.input_schema, ToolInputSchema)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            if self.output_schema is UNSET:
+                return
+        Checked.__post_init__(self)
+
 
 class ToolAnnotations(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """Hints on how a tool behaves. From a server that is not trusted they prove nothing.
@@ -2640,6 +2843,15 @@ class UnsupportedProtocolVersionErrorError(Constants, Checked, frozen=True, kw_o
 
     message: str
     """One short sentence for people."""
+
+    def __post_init__(self) -> None:
+        try:
+            convert(self.data, UnsupportedProtocolVersionErrorErrorData)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            return
+        Checked.__post_init__(self)
 
 
 class UnsupportedProtocolVersionErrorErrorData(Open, frozen=True, kw_only=True):
