@@ -16,6 +16,8 @@ from mcpgen.codegen.references import MAX_ALIAS_CHAIN, alias_faults, reference_f
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mcpgen.codegen.places import Json
+
 __all__ = ["check_document"]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -24,13 +26,13 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 class _Place(NamedTuple):
     """A schema that is still to be looked at."""
 
-    schema: object
+    schema: Json
     path: tuple[str | int, ...]
     alias_of: str | None  # the definition that this schema decides for alone, not through a property or an item
     described: frozenset[str]  # the properties that schemas around it describe for the same object
 
 
-def check_document(document: dict[str, object]) -> list[Diagnostic]:
+def check_document(document: dict[str, Json]) -> list[Diagnostic]:
     """Return everything that keeps *document* from becoming bindings, in the order of the document.
 
     An empty list means that every keyword is supported and well-formed and every reference resolves. Only diagnostics
@@ -54,7 +56,7 @@ def _no_schema(message: str, hint: str, *path: str) -> Diagnostic:
 class _Walk:
     """One walk over one document."""
 
-    def __init__(self, document: dict[str, object], home: str, definitions: dict[str, object]) -> None:
+    def __init__(self, document: dict[str, Json], home: str, definitions: dict[str, Json]) -> None:
         self.document = document
         self.home = home
         self.definitions = definitions
@@ -107,7 +109,7 @@ class _Walk:
         yield from _required_findings(schema, path, described)
         pending += reversed(list(_inner(schema, place, described)))
 
-    def _reference(self, schema: dict[str, object], place: _Place) -> Iterator[Diagnostic]:
+    def _reference(self, schema: dict[str, Json], place: _Place) -> Iterator[Diagnostic]:
         """Yield what is wrong with the reference that *schema* is, if it is one."""
         if "$ref" not in schema:
             return
@@ -124,11 +126,11 @@ class _Walk:
             hint = "Draft-07 ignores what stands beside $ref, 2020-12 does not: use allOf, or a definition of its own."
             yield _finding(Fault("MG108", f"`{name}` stands beside $ref", hint), (*place.path, name))
 
-    def _described(self, schema: dict[str, object]) -> frozenset[str]:
+    def _described(self, schema: dict[str, Json]) -> frozenset[str]:
         """Return the properties that *schema* describes, itself or through what it extends."""
         names: set[str] = set()
         seen: set[str] = set()
-        pending: list[tuple[object, int]] = [(schema, 0)]
+        pending: list[tuple[Json, int]] = [(schema, 0)]
         while pending:
             current, links = pending.pop()
             if not isinstance(current, dict):
@@ -144,7 +146,7 @@ class _Walk:
         return frozenset(names)
 
 
-def _inner(schema: dict[str, object], place: _Place, described: frozenset[str]) -> Iterator[_Place]:
+def _inner(schema: dict[str, Json], place: _Place, described: frozenset[str]) -> Iterator[_Place]:
     """Yield the schemas directly inside *schema*."""
     for name, value in schema.items():
         match name, value:
@@ -158,9 +160,11 @@ def _inner(schema: dict[str, object], place: _Place, described: frozenset[str]) 
                 # `false` only says here that there are no further keys or items.
                 if not (name != "items" and value is False):
                     yield _Place(value, (*place.path, name), None, frozenset())
+            case _:
+                pass  # no schema is inside it
 
 
-def _keyword_findings(name: str, value: object, path: tuple[str | int, ...]) -> Iterator[Diagnostic]:
+def _keyword_findings(name: str, value: Json, path: tuple[str | int, ...]) -> Iterator[Diagnostic]:
     check = CHECKS.get(name)
     if check is None:
         hint = HINTS.get(name, "Leave it out, or express it with a keyword that docs/diagnostics.md lists.")
@@ -173,7 +177,7 @@ def _keyword_findings(name: str, value: object, path: tuple[str | int, ...]) -> 
 
 
 def _required_findings(
-    schema: dict[str, object], path: tuple[str | int, ...], described: frozenset[str]
+    schema: dict[str, Json], path: tuple[str | int, ...], described: frozenset[str]
 ) -> Iterator[Diagnostic]:
     required = schema.get("required")
     for index, name in enumerate(required if isinstance(required, list) else ()):

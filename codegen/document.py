@@ -8,13 +8,15 @@ question. Nothing here follows a reference or touches the network.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
 
 from mcpgen.codegen.constructs import check_document
 from mcpgen.codegen.diagnostics import Diagnostic, Refused, pointer_to
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from mcpgen.codegen.places import Json
 
 __all__ = ["check_document", "check_mcp", "parse_document", "read_document"]
 
@@ -35,6 +37,9 @@ _DIRECTIONS = ("ClientRequest", "ServerRequest", "ClientNotification", "ServerNo
 _ENVELOPES = ("JSONRPCMessage", "JSONRPCRequest")
 
 
+Parsed: TypeAlias = "dict[str, Parsed] | list[Parsed] | str | int | float | bool | _Unrepresentable | None"
+
+
 class _Unrepresentable:
     """Stands in a parsed document for a number that cannot be carried, until its pointer is known."""
 
@@ -42,7 +47,7 @@ class _Unrepresentable:
         self.text = text
 
 
-def read_document(path: Path) -> dict[str, object]:
+def read_document(path: Path) -> dict[str, Json]:
     """Return the JSON object in the file at *path*.
 
     Raises:
@@ -68,17 +73,17 @@ def read_bytes(path: Path) -> bytes:
     return content
 
 
-def parse_document(content: bytes, *, name: str) -> dict[str, object]:
+def parse_document(content: bytes, *, name: str) -> dict[str, Json]:
     """Return the JSON object that *content* holds; *name* says in diagnostics where it came from.
 
     Raises:
         Refused: MG002 to MG006, MG008, MG009.
     """
     text = _decode(content, name)
-    repeated: list[tuple[dict[str, object], str]] = []
+    repeated: list[tuple[dict[str, Parsed], str]] = []
 
-    def build(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        members: dict[str, object] = {}
+    def build(pairs: list[tuple[str, Parsed]]) -> dict[str, Parsed]:
+        members: dict[str, Parsed] = {}
         for key, value in pairs:
             if key in members:
                 repeated.append((members, key))
@@ -86,7 +91,7 @@ def parse_document(content: bytes, *, name: str) -> dict[str, object]:
         return members
 
     try:
-        document: object = json.loads(
+        document: Parsed = json.loads(
             text,
             object_pairs_hook=build,
             parse_int=_parse_integer,
@@ -103,10 +108,10 @@ def parse_document(content: bytes, *, name: str) -> dict[str, object]:
         raise Refused(findings)
     if not isinstance(document, dict):
         _refuse("MG009", f"{name} holds a JSON value that is not an object", "A schema document is a JSON object.")
-    return document
+    return cast("dict[str, Json]", document)  # nothing unrepresentable is left in it
 
 
-def check_mcp(document: dict[str, object]) -> list[Diagnostic]:
+def check_mcp(document: dict[str, Json]) -> list[Diagnostic]:
     """Return MG011 unless *document*, which ``check_document`` passed, defines the messages of MCP."""
     definitions = document.get("$defs", document.get("definitions"))
     names = definitions if isinstance(definitions, dict) else {}
@@ -134,16 +139,16 @@ def _decode(content: bytes, name: str) -> str:
         _refuse("MG002", f"{name} is not UTF-8 text: byte {error.start} is not part of a character", hint)
 
 
-def _parse_integer(text: str) -> object:
+def _parse_integer(text: str) -> int | _Unrepresentable:
     return int(text) if len(text) <= MAX_INTEGER_DIGITS else _Unrepresentable(f"{text[:20]}… ({len(text)} characters)")
 
 
-def _parse_number(text: str) -> object:
+def _parse_number(text: str) -> float | _Unrepresentable:
     number = float(text)
     return number if abs(number) != float("inf") else _Unrepresentable(text)
 
 
-def _faults(document: object, repeated: list[tuple[dict[str, object], str]]) -> list[Diagnostic]:
+def _faults(document: Parsed, repeated: list[tuple[dict[str, Parsed], str]]) -> list[Diagnostic]:
     """Return what is wrong with the values of *document*, whatever they mean.
 
     Objects in *repeated* that are not found in the document were themselves the value of a repeated key, and lost.
@@ -152,7 +157,7 @@ def _faults(document: object, repeated: list[tuple[dict[str, object], str]]) -> 
     for members, key in repeated:
         keys_of.setdefault(id(members), []).append(key)
     findings: list[Diagnostic] = []
-    pending: list[tuple[object, tuple[str | int, ...]]] = [(document, ())]
+    pending: list[tuple[Parsed, tuple[str | int, ...]]] = [(document, ())]
     while pending:
         value, path = pending.pop()
         if len(path) > MAX_DEPTH:
@@ -175,6 +180,8 @@ def _faults(document: object, repeated: list[tuple[dict[str, object], str]]) -> 
                         hint="JSON has no NaN or Infinity; write a number that fits into 64 bits.",
                     )
                 )
+            case _:
+                pass  # any other value can be carried as it is
     return findings
 
 

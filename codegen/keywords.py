@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from mcpgen.codegen.places import Json
+
 __all__ = ["ANNOTATIONS", "CHECKS", "HINTS", "ROOT_ONLY", "Fault", "bounds_faults", "shown"]
 
 # They say nothing about which values are valid, so they may stand beside a $ref in every revision of JSON Schema.
@@ -38,45 +40,45 @@ class Fault(NamedTuple):
     at: tuple[str | int, ...] = ()
 
 
-def shown(value: object) -> str:
+def shown(value: Json) -> str:
     """Return *value* for a message: on one line, in ASCII, and not longer than a line."""
     text = repr(value) if isinstance(value, (str, int, float, bool)) or value is None else f"an {_kind(value)}"
     return text.encode("ascii", "backslashreplace").decode("ascii")[:_LONGEST_SHOWN]
 
 
-def _kind(value: object) -> str:
+def _kind(value: Json) -> str:
     return "array" if isinstance(value, list) else "object"
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: Json) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _text(value: object) -> Iterator[Fault]:
+def _text(value: Json) -> Iterator[Fault]:
     if not isinstance(value, str):
         yield Fault("MG102", f"{shown(value)} stands where a string is due", "Give a string.")
 
 
-def _flag(value: object) -> Iterator[Fault]:
+def _flag(value: Json) -> Iterator[Fault]:
     if not isinstance(value, bool):
         yield Fault("MG102", f"{shown(value)} stands where true or false is due", "Give true or false.")
 
 
-def _list(value: object) -> Iterator[Fault]:
+def _list(value: Json) -> Iterator[Fault]:
     if not isinstance(value, list):
         yield Fault("MG102", f"{shown(value)} stands where an array is due", "Give an array.")
 
 
-def _anything(_value: object) -> Iterator[Fault]:
+def _anything(_value: Json) -> Iterator[Fault]:
     yield from ()
 
 
-def _object(value: object) -> Iterator[Fault]:
+def _object(value: Json) -> Iterator[Fault]:
     if not isinstance(value, dict):
         yield Fault("MG102", f"{shown(value)} stands where an object is due", "Give an object: name to schema.")
 
 
-def _properties(value: object) -> Iterator[Fault]:
+def _properties(value: Json) -> Iterator[Fault]:
     yield from _object(value)
     for name in value if isinstance(value, dict) else ():
         if not name or any(character in '"\\' or character < " " for character in name):
@@ -85,7 +87,7 @@ def _properties(value: object) -> Iterator[Fault]:
             yield Fault("MG204", f"the property name {shown(name)} {reason}", hint, (name,))
 
 
-def _required(value: object) -> Iterator[Fault]:
+def _required(value: Json) -> Iterator[Fault]:
     if not isinstance(value, list):
         yield Fault("MG102", f"{shown(value)} stands where an array is due", "List the names of required properties.")
         return
@@ -94,11 +96,11 @@ def _required(value: object) -> Iterator[Fault]:
             yield Fault("MG102", f"{shown(name)} is not the name of a property", "List strings only.", (index,))
 
 
-def _type(value: object) -> Iterator[Fault]:
+def _type(value: Json) -> Iterator[Fault]:
     if not isinstance(value, (str, list)):
         yield Fault("MG102", f"{shown(value)} is not a type", f"Use {', '.join(TYPES)}, or an array of them.")
         return
-    names = [value] if isinstance(value, str) else value
+    names: list[Json] = [value] if isinstance(value, str) else value
     if not names:
         yield Fault("MG114", "`type` lists no type", "List at least one type, or leave the keyword out.")
     for index, name in enumerate(names):
@@ -109,20 +111,20 @@ def _type(value: object) -> Iterator[Fault]:
             yield Fault("MG103", f"{shown(name)} is not a type of JSON Schema", f"Use {', '.join(TYPES)}.", at)
 
 
-def _items(value: object) -> Iterator[Fault]:
+def _items(value: Json) -> Iterator[Fault]:
     if isinstance(value, list):
         hint = "Give one schema for all items; a schema for each position has no exact msgspec type."
         yield Fault("MG101", "`items` as an array of schemas is not supported", hint)
 
 
-def _alternatives(value: object) -> Iterator[Fault]:
+def _alternatives(value: Json) -> Iterator[Fault]:
     if not isinstance(value, list):
         yield Fault("MG102", f"{shown(value)} stands where an array of schemas is due", "Give an array of schemas.")
     elif not value:
         yield Fault("MG114", "there is no alternative", "Give at least one schema, or leave the keyword out.")
 
 
-def _constant(value: object) -> Iterator[Fault]:
+def _constant(value: Json) -> Iterator[Fault]:
     if isinstance(value, int) and value not in _INT64:
         yield Fault("MG111", f"{shown(value)} does not fit into 64 bits", "Use an integer of 64 bits, or a string.")
     elif not isinstance(value, (str, int)) and value is not None:
@@ -130,7 +132,7 @@ def _constant(value: object) -> Iterator[Fault]:
         yield Fault("MG110", f"{shown(value)} cannot be a constant", hint)
 
 
-def _enum(value: object) -> Iterator[Fault]:
+def _enum(value: Json) -> Iterator[Fault]:
     if not isinstance(value, list):
         yield Fault("MG102", f"{shown(value)} stands where an array of values is due", "List the values.")
         return
@@ -140,21 +142,21 @@ def _enum(value: object) -> Iterator[Fault]:
         yield from (fault._replace(at=(index,)) for fault in _constant(member))
 
 
-def _bound(value: object) -> Iterator[Fault]:
+def _bound(value: Json) -> Iterator[Fault]:
     if not _is_number(value):
         yield Fault("MG102", f"{shown(value)} stands where a number is due", "Give a number.")
     elif not _INT64.start <= value < _INT64.stop:  # type: ignore[operator]  # _is_number has just said so
         yield Fault("MG111", f"{shown(value)} does not fit into 64 bits", "Use a bound of 64 bits, or none.")
 
 
-def _length(value: object) -> Iterator[Fault]:
+def _length(value: Json) -> Iterator[Fault]:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         yield Fault("MG102", f"{shown(value)} stands where a length is due", "Give an integer that is 0 or more.")
     elif value not in _INT64:
         yield Fault("MG111", f"{shown(value)} does not fit into 64 bits", "Use a shorter length, or none.")
 
 
-def _pattern(value: object) -> Iterator[Fault]:
+def _pattern(value: Json) -> Iterator[Fault]:
     if not isinstance(value, str):
         yield from _text(value)
         return
@@ -168,13 +170,13 @@ def _pattern(value: object) -> Iterator[Fault]:
         yield Fault("MG115", message, "Use the syntax that ECMA-262 and Python share.")
 
 
-def _property_names(value: object) -> Iterator[Fault]:
+def _property_names(value: Json) -> Iterator[Fault]:
     if value != {"type": "string"}:
         hint = 'Leave it out: only {"type": "string"}, which is always true, is taken.'
         yield Fault("MG101", "`propertyNames` restricts the keys", hint)
 
 
-CHECKS: dict[str, Callable[[object], Iterator[Fault]]] = {
+CHECKS: dict[str, Callable[[Json], Iterator[Fault]]] = {
     "$comment": _text,
     "$defs": _object,
     "$id": _text,
@@ -231,7 +233,7 @@ _PAIRS = (
 _TWICE = (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
 
 
-def bounds_faults(schema: dict[str, object]) -> Iterator[Fault]:
+def bounds_faults(schema: dict[str, Json]) -> Iterator[Fault]:
     """Yield what is wrong between the bounds of *schema*; ``at`` leads from the schema itself."""
     for low, high in _PAIRS:
         lower, upper = schema.get(low), schema.get(high)

@@ -22,6 +22,8 @@ from mcpgen.codegen.document import parse_document
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
+    from mcpgen.codegen.places import Json
+
 __all__ = ["PINNED", "Pin", "Pins", "SchemaRoom", "is_label", "load_pins"]
 
 PINNED = "PINNED.toml"
@@ -130,7 +132,7 @@ class SchemaRoom:
             raise Refused([_changed(f"{name} has sha256 {found[:12]}…, not {pin.sha256[:12]}… as pinned")])
         return content
 
-    def document(self, revision: str) -> dict[str, object]:
+    def document(self, revision: str) -> dict[str, Json]:
         """Return the vendored document of *revision*, proven to have the pinned hash.
 
         Raises:

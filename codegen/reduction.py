@@ -11,6 +11,10 @@ newline at the end.
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mcpgen.codegen.places import Json
 
 __all__ = ["canonical_bytes", "reduce"]
 
@@ -38,17 +42,17 @@ _HOLDS_NAMES = frozenset(
 )
 
 
-def reduce(document: dict[str, object]) -> dict[str, object]:
+def reduce(document: dict[str, Json]) -> dict[str, Json]:
     """Return *document* without its prose; *document*, as ``read_document`` bounds it, is left alone."""
     return {name: _reduced(name, value) for name, value in document.items() if name != "description"}
 
 
-def canonical_bytes(document: dict[str, object]) -> bytes:
+def canonical_bytes(document: dict[str, Json]) -> bytes:
     """Return the one way in which *document* is written."""
     return (json.dumps(document, indent=2) + "\n").encode("ascii")
 
 
-def _reduced(keyword: str, value: object) -> object:
+def _reduced(keyword: str, value: Json) -> Json:
     match value:
         case dict() if keyword in _HOLDS_NAMES:
             return {name: _schema(inner) for name, inner in value.items()}
@@ -60,5 +64,5 @@ def _reduced(keyword: str, value: object) -> object:
             return value
 
 
-def _schema(value: object) -> object:
+def _schema(value: Json) -> Json:
     return reduce(value) if isinstance(value, dict) else value

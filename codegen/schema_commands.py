@@ -19,6 +19,8 @@ from mcpgen.codegen.vendoring import candidate, differences, vendor
 if TYPE_CHECKING:
     import datetime as dt
 
+    from mcpgen.codegen.places import Json
+
 __all__ = ["schema"]
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Report as JSON on standard output.")
@@ -126,6 +128,6 @@ def verify(revision: str, file: Path, *, as_json: bool) -> None:
         click.echo("Its bytes are not those of the pinned official file: the prose or the layout differs.")
 
 
-def _count(document: dict[str, object]) -> int:
+def _count(document: dict[str, Json]) -> int:
     definitions = document.get("$defs", document.get("definitions"))
     return len(definitions) if isinstance(definitions, dict) else 0

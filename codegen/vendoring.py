@@ -17,6 +17,7 @@ from mcpgen.codegen.diagnostics import Diagnostic, Refused, pointer_to
 from mcpgen.codegen.document import check_document, check_mcp, parse_document, read_bytes
 from mcpgen.codegen.keywords import shown
 from mcpgen.codegen.pinned import PINNED, Pin, Pins, SchemaRoom, is_label
+from mcpgen.codegen.places import Json
 from mcpgen.codegen.reduction import canonical_bytes, reduce
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """A document that has been read and reduced."""
 
-    document: dict[str, object]  # without prose
+    document: dict[str, Json]  # without prose
     content: bytes  # the same in canonical form
     official_sha256: str  # of the file as it was
     warnings: tuple[Diagnostic, ...]
@@ -108,9 +109,9 @@ def pins_bytes(pins: Pins) -> bytes:
     return ("\n".join(lines) + "\n").encode("utf-8")
 
 
-def differences(ours: object, theirs: object) -> Iterator[Diagnostic]:
+def differences(ours: Json, theirs: Json) -> Iterator[Diagnostic]:
     """Yield where *theirs* differs from *ours*, in the order of ours; 1, 1.0 and true are three values."""
-    pending: list[tuple[object, object, tuple[str | int, ...]]] = [(ours, theirs, ())]
+    pending: list[tuple[Json, Json, tuple[str | int, ...]]] = [(ours, theirs, ())]
     while pending:
         left, right, path = pending.pop()
         if isinstance(left, dict) and isinstance(right, dict):

@@ -33,7 +33,7 @@ class Entry(NamedTuple):
 COMMANDS: Mapping[str, Entry] = {
     "build": Entry("mcpgen.codegen.commands:build", "codegen", "Write the bindings of one or more revisions."),
     "check": Entry("mcpgen.codegen.commands:check", "codegen", "Fail if the bindings differ from a fresh build."),
-    "diff": Entry("mcpgen.codegen.commands:diff", "codegen", "Report what changed between two revisions."),
+    "diff": Entry("mcpgen.codegen.diff_commands:diff", "codegen", "Report what changed between two revisions."),
     "schema": Entry("mcpgen.codegen.schema_commands:schema", "codegen", "List, add and verify schema documents."),
 }
 

@@ -1,0 +1,112 @@
+"""A diff for people: text for a terminal, and Markdown as GitHub renders it."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import click
+
+from mcpgen.codegen.diff_rows import Mark, Row, Section, sections
+from mcpgen.codegen.report import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from mcpgen.codegen.diff_values import Diff
+
+__all__ = ["markdown", "text"]
+
+# Wide enough for most rows and narrow enough for most terminals; the same in a pipe, so that outputs can be compared.
+_WIDTH = 110
+_WIDEST_HEAD = 60
+
+_COLOURS: dict[Mark, str] = {"+": "green", "-": "red", "~": "yellow"}
+
+
+def text(diff: Diff) -> str:
+    """Return *diff* as text, with colours; ``click.echo`` leaves them out where there is no terminal."""
+    lines = [click.style(f"{printable(diff.old)} -> {printable(diff.new)}", bold=True), _summary(diff)]
+    for section in sections(diff):
+        lines += ["", click.style(section.title, bold=True)]
+        heads = [_head(section, row) for row in section.rows]
+        width = min(max(map(len, heads)), _WIDEST_HEAD)
+        for group, rows in groupby(zip(section.rows, heads, strict=True), key=lambda pair: pair[0].group):
+            lines += [f"  {printable(group)}"] if group else []
+            for row, head in rows:
+                lines += _text_row(row, head.ljust(width), _tail(section, row), "    " if group else "  ")
+    return "\n".join(lines) + "\n"
+
+
+def markdown(diff: Diff) -> str:
+    """Return *diff* as GitHub-flavoured Markdown."""
+    blocks = [f"# Changes from {_code(diff.old)} to {_code(diff.new)}", _summary(diff)]
+    for section in sections(diff):
+        blocks += [f"## {section.title}", "\n".join(_table(section))]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _summary(diff: Diff) -> str:
+    count = len(diff.changes)
+    found = f"{count} differences." if count > 1 else "1 difference." if count else "No differences."
+    if diff.uncompared:
+        found += f" Not compared, since a document alone does not say it: {', '.join(diff.uncompared)}."
+    return found
+
+
+def _head(section: Section, row: Row) -> str:
+    """Return what stands in the first column; names that come before the detail, which are short, belong there."""
+    if list(section.columns) != ["label", "notes", "detail"]:
+        return printable(row.label)
+    width = max(len(other.label) for other in section.rows)
+    return printable(f"{row.label.ljust(width)}  {', '.join(row.notes)}")
+
+
+def _tail(section: Section, row: Row) -> list[str]:
+    """Return what stands in the second column, each on lines of its own."""
+    names = ", ".join(row.notes) if list(section.columns)[-1] == "notes" else ""
+    return [printable(cell) for cell in (row.detail, names) if cell]
+
+
+def _text_row(row: Row, head: str, tail: list[str], indent: str) -> Iterator[str]:
+    gap = "  " if head else ""
+    margin = " " * (len(indent) + 2 + len(head))
+    lines = [line for cell in tail for line in _wrapped(cell, _WIDTH - len(margin))]
+    first = f"{indent}{click.style(row.mark, fg=_COLOURS[row.mark])} {head}"
+    yield (first + gap + lines.pop(0) if lines else first).rstrip()
+    yield from (margin + gap + line for line in lines)
+
+
+def _wrapped(cell: str, width: int) -> list[str]:
+    # A key and its value stay together: textwrap does not know the non-breaking space as a space.
+    lines = textwrap.wrap(cell.replace(": ", ":\xa0"), width, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\xa0", " ") for line in lines]
+
+
+def _table(section: Section) -> Iterator[str]:
+    yield _line(["", *section.columns.values()])
+    yield "|" + "---|" * (1 + len(section.columns))
+    for row in section.rows:
+        cells = {
+            "group": _code(row.group),
+            "label": _code(row.label),
+            "notes": ", ".join(map(_code, row.notes)),
+            "detail": _code(row.detail),
+        }
+        yield _line([_code(row.mark), *(cells[column] for column in section.columns)])
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _code(cell: str) -> str:
+    """Return *cell* as a code span that can stand in a table: a pipe would end the cell even in code."""
+    if not cell:
+        return ""
+    shown = printable(cell).replace("|", "\\|")
+    # A span ends at a run of as many backticks as it began with.
+    fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
+    return f"{fence}{shown}{fence}" if fence == "`" else f"{fence} {shown} {fence}"

@@ -1,0 +1,155 @@
+"""How one type differs from another: arms, values and bounds where both are of one sort, else the whole."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from mcpgen.codegen import ir
+from mcpgen.codegen.diff_kinship import Kinship, Side, typed
+from mcpgen.codegen.diff_values import Effect
+from mcpgen.codegen.diff_words import bounds_words, constant_words, words
+
+__all__ = ["Difference", "TypeKind", "differences"]
+
+TypeKind: TypeAlias = Literal[
+    "type-changed", "arm-added", "arm-removed", "value-added", "value-removed", "bounds-changed"
+]
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """One difference between two types, in words; None on the side that lacks it."""
+
+    kind: TypeKind
+    effect: Effect
+    old: str | None = None
+    new: str | None = None
+    part: str = ""
+
+
+def differences(kinship: Kinship, old: ir.TypeRef, new: ir.TypeRef, part: str = "") -> list[Difference]:
+    """Return how *new* differs from *old*, nothing if they are alike; *part* is where inside a type they stand."""
+    if kinship.alike(old, new):
+        return []
+    found = _inside(kinship, old, new, part)
+    # What is not one arm, value or bound is clearest as a whole: `list[string]` that became `list[integer]`.
+    if found and all(each.kind != "type-changed" for each in found):
+        return found
+    old_words, new_words = words(kinship.old.schema, old), words(kinship.new.schema, new)
+    return [
+        Difference(kind="type-changed", effect=kinship.effect(old, new), old=old_words, new=new_words, part=part),
+    ]
+
+
+def _inside(kinship: Kinship, old: ir.TypeRef, new: ir.TypeRef, part: str) -> list[Difference]:
+    """Return the differences inside two types of one sort; nothing if they are of different sorts."""
+    match old, new:
+        case (ir.Scalar(), ir.Scalar()) if old.kind == new.kind:
+            return _bounds(kinship, old, new, part)
+        case ir.Array(), ir.Array():
+            before, after = (ir.Array(item=ir.Anything(), bounds=each.bounds) for each in (old, new))
+            return _bounds(kinship, before, after, part) + differences(kinship, old.item, new.item, f"{part}[]")
+        case ir.Mapping(), ir.Mapping():
+            return differences(kinship, old.value, new.value, f"{part}{{}}")
+        case ir.Fixed(), ir.Fixed():
+            return _values(old, new, part)
+        case _:
+            return _arms(kinship, old, new, part)
+
+
+def _bounds(kinship: Kinship, old: ir.Scalar | ir.Array, new: ir.Scalar | ir.Array, part: str) -> list[Difference]:
+    if old.bounds == new.bounds:
+        return []
+    before, after = bounds_words(old.bounds), bounds_words(new.bounds)
+    return [Difference(kind="bounds-changed", effect=kinship.effect(old, new), old=before, new=after, part=part)]
+
+
+def _values(old: ir.Fixed, new: ir.Fixed, part: str) -> list[Difference]:
+    """Return the values that came and went; nothing if all of them did."""
+    before, after = typed(old.values), typed(new.values)
+    if not before & after:
+        return []
+    gone = [constant_words(value) for _, value in before - after]
+    come = [constant_words(value) for _, value in after - before]
+    return [
+        *(Difference(kind="value-removed", effect="narrowed", old=each, part=f"{part}[{each}]") for each in gone),
+        *(Difference(kind="value-added", effect="widened", new=each, part=f"{part}[{each}]") for each in come),
+    ]
+
+
+def _arms(kinship: Kinship, old: ir.TypeRef, new: ir.TypeRef, part: str) -> list[Difference]:
+    """Return the arms that came and went between two unions; nothing if all of them did, or one is no union."""
+    before, after, shared = _left_over(kinship, old, new)
+    found: list[Difference] = []
+    for arm, other in _counterparts(before, after):
+        before.remove(arm)
+        after.remove(other)
+        found += differences(kinship, arm, other, part)
+        shared += 1
+    if not shared or len(kinship.old.arms(old)) == 1 or len(kinship.new.arms(new)) == 1:
+        return []
+    for arm in before:
+        text = words(kinship.old.schema, arm)
+        effect: Effect = "same" if kinship.new_admits(new, arm) else "narrowed"
+        found.append(Difference(kind="arm-removed", effect=effect, old=text, part=f"{part}[{text}]"))
+    for arm in after:
+        text = words(kinship.new.schema, arm)
+        effect = "same" if kinship.old_admits(old, arm) else "widened"
+        found.append(Difference(kind="arm-added", effect=effect, new=text, part=f"{part}[{text}]"))
+    return found
+
+
+def _left_over(kinship: Kinship, old: ir.TypeRef, new: ir.TypeRef) -> tuple[list[ir.TypeRef], list[ir.TypeRef], int]:
+    """Return the arms of each side that the other lacks, and how many they share.
+
+    An arm that is itself the name of a union is taken apart only if the other side does not have that name.
+    """
+    before, after = [*kinship.old.arms(old)], [*kinship.new.arms(new)]
+    opened_old, opened_new = _names(old), _names(new)
+    shared = 0
+    while True:
+        alike = [(arm, other) for arm in before for other in after if kinship.alike(arm, other)]
+        shared += len(alike)
+        before = [arm for arm in before if all(arm is not each for each, _ in alike)]
+        after = [arm for arm in after if all(arm is not each for _, each in alike)]
+        opened = _open(kinship.old, before, opened_old), _open(kinship.new, after, opened_new)
+        if not any(opened):
+            return before, after, shared
+
+
+def _open(side: Side, arms: list[ir.TypeRef], opened: set[str]) -> bool:
+    """Replace the first arm that is the name of a union by what it holds; say whether there was one."""
+    for index, arm in enumerate(arms):
+        if isinstance(arm, ir.Named) and arm.name not in opened and (inner := side.arms(arm)) != (arm,):
+            opened.add(arm.name)
+            arms[index : index + 1] = [each for each in inner if each not in arms]
+            return True
+    return False
+
+
+def _names(ref: ir.TypeRef) -> set[str]:
+    return {ref.name} if isinstance(ref, ir.Named) else set()
+
+
+def _counterparts(before: list[ir.TypeRef], after: list[ir.TypeRef]) -> list[tuple[ir.TypeRef, ir.TypeRef]]:
+    """Pair the arms that are the only ones of their sort, such as two lists; a name has no counterpart."""
+    old, new = _by_sort(before), _by_sort(after)
+    return [
+        (old[sort][0], new[sort][0])
+        for sort in sorted(old.keys() & new.keys())
+        if len(old[sort]) == len(new[sort]) == 1
+    ]
+
+
+def _by_sort(arms: list[ir.TypeRef]) -> dict[str, list[ir.TypeRef]]:
+    found: dict[str, list[ir.TypeRef]] = {}
+    for arm in arms:
+        match arm:
+            case ir.Array() | ir.Mapping() | ir.Fixed():
+                found.setdefault(type(arm).__name__, []).append(arm)
+            case ir.Scalar(kind=kind):
+                found.setdefault(kind, []).append(arm)
+            case _:
+                pass
+    return found
