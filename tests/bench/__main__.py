@@ -1,0 +1,92 @@
+"""``nox -s bench``: measure everything, print it, and with ``--write`` make it ``docs/benchmarks.md``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.bench import contenders, page, payloads, startup, stopwatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+FILE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print, and write on request."""
+    parser = argparse.ArgumentParser(prog="nox -s bench --", description=__doc__)
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--rounds", type=int, default=100, help="batches per message; a tenth as many processes")
+    options = parser.parse_args(arguments)
+    text = page.text(measure(options.rounds), versions=page.installed())
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # a TextIOWrapper, unless somebody replaced it
+    sys.stdout.write(text)
+    if options.write:
+        FILE.write_text(text, encoding="utf-8")
+
+
+def measure(rounds: int) -> page.Measurements:
+    """Measure everything."""
+    few = max(1, rounds // 10)
+    # Processes first, while this one is small and has not warmed the machine up.
+    starts = startup.importing(payloads.REVISIONS)
+    for revision in payloads.REVISIONS:
+        starts += startup.first_messages(revision, payloads.request(revision))
+    _say("starting")
+    costs = startup.measure(starts, rounds=few)
+    _say("building")
+    build_clock, build_cpu = startup.building(rounds=max(1, few // 3))
+    return page.Measurements(
+        codecs=list(_codecs(rounds)),
+        constructions=list(_constructions(rounds)),
+        starts=list(zip(starts, costs, strict=True)),
+        build_clock=build_clock,
+        build_cpu=build_cpu,
+    )
+
+
+def _codecs(rounds: int) -> Iterator[page.CodecRow]:
+    for codec in contenders.CODECS:
+        for revision in payloads.REVISIONS:
+            _say(f"{codec.type} {revision}")
+            surface = contenders.surface(codec, revision)
+            others = contenders.functions(codec, revision) | contenders.floor(codec, revision)
+            racing = contenders.ours(codec, revision) | surface | others
+            contenders.check(codec, revision, racing)
+            times = stopwatch.race(racing, rounds=rounds)
+            fastest = min(surface, key=lambda way: times[way].median)
+            yield page.CodecRow(
+                name=codec.name,
+                revision=revision,
+                size=len(codec.text(revision)),
+                ours=times[contenders.OURS],
+                functions=times[contenders.FUNCTIONS],
+                methods=times[contenders.METHODS],
+                fastest=times[fastest],
+                fastest_way=fastest,
+                floor=times[contenders.FLOOR],
+                least_ratio=codec.least_ratio,
+                most_microseconds=codec.most_microseconds,
+            )
+
+
+def _constructions(rounds: int) -> Iterator[page.ConstructionRow]:
+    import mcp_types
+
+    _say("constructing")
+    ours = contenders.constructions(contenders.bindings("2025-11-25"))
+    theirs = contenders.constructions(mcp_types)
+    for name in ours:
+        times = stopwatch.race({"ours": ours[name], "theirs": theirs[name]}, rounds=rounds)
+        yield page.ConstructionRow(name=name, ours=times["ours"], theirs=times["theirs"])
+
+
+def _say(what: str) -> None:
+    sys.stderr.write(f"measuring: {what}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""``docs/benchmarks.md``: what was measured, as tables, and how."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from tests.bench.startup import Cost, Start
+from tests.bench.stopwatch import Timing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+PACKAGES: Final = ("mcpgen", "msgspec", "mcp-types", "pydantic", "pydantic-core")
+MOST_BUILD_SECONDS: Final = 10
+
+INTRODUCTION: Final = """\
+# Benchmarks
+
+Written by `nox -s bench -- --write`; do not edit. `nox -s bench` measures and prints without writing.
+
+All of it was measured in one run. Ratios hold from machine to machine; microseconds drift, on a busy machine by half
+and more. Figures are medians, with the least disturbed sample in brackets, and ratios are those of medians.
+
+"""
+CODECS: Final = """
+## Decoding and encoding
+
+Microseconds of CPU to decode a message from bytes and to encode it again.
+
+* *mcpgen*: `models.decoder(T)` and a `msgspec.json.Encoder`, made in advance.
+* *functions*: mcp-types through its public functions: `jsonrpc_message_adapter` and `parse_client_request`, or
+  `parse_server_result` and `serialize_server_result`. They validate twice, and return models that are the same for all
+  revisions.
+* *surface*: its *surface* model of the same era alone, which is internal, with `model_validate_json` and
+  `model_dump_json(by_alias=True, exclude_none=True)`.
+* *fastest*: the same model in the fastest of the ways that pydantic documents, named below the table. Promises are held
+  against this one.
+* *floor*: msgspec with dicts and lists instead of types.
+
+All of them give back JSON equal to what they got, which is checked; they take turns, in batches of two milliseconds.
+
+| message | revision | bytes | mcpgen | functions | ratio | surface | ratio | fastest | ratio | promised | floor |
+|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|--:|
+"""
+CONSTRUCTIONS: Final = """
+## Constructing
+
+Microseconds of CPU to construct an instance by keyword: ours of 2025-11-25, and the models of `mcp_types` that its
+users construct, which are the same for all revisions. Ours does not validate what a type checker has seen already,
+pydantic does.
+
+| class | mcpgen | mcp-types | mcp-types / mcpgen |
+|---|--:|--:|--:|
+"""
+STARTS: Final = """
+## Starting
+
+Milliseconds of CPU, and MiB by which resident memory grows, each in processes of its own. No other revision of ours was
+loaded in any of them, which is checked.
+
+| what | CPU, ms | memory, MiB | promised |
+|---|--:|--:|---|
+"""
+BUILD: Final = """
+## Building
+
+| what | seconds by the clock | seconds of CPU | promised |
+|---|--:|--:|---|
+"""
+
+
+class CodecRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the table of codecs; the last two say what was promised."""
+
+    name: str
+    revision: str
+    size: int
+    ours: Timing
+    functions: Timing
+    methods: Timing
+    fastest: Timing
+    fastest_way: str
+    floor: Timing
+    least_ratio: float | None
+    most_microseconds: float | None
+
+
+class ConstructionRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the table of constructions."""
+
+    name: str
+    ours: Timing
+    theirs: Timing
+
+
+class Measurements(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a run found."""
+
+    codecs: list[CodecRow]
+    constructions: list[ConstructionRow]
+    starts: list[tuple[Start, Cost]]
+    build_clock: Timing
+    build_cpu: Timing
+
+
+def installed() -> dict[str, str]:
+    """Return the versions of the packages that are compared."""
+    return {name: version(name) for name in PACKAGES}
+
+
+def text(found: Measurements, *, versions: Mapping[str, str]) -> str:
+    """Return the page.
+
+    Args:
+        found: What was measured.
+        versions: By package, what it was measured with.
+    """
+    return "".join(_parts(found, versions))
+
+
+def _parts(found: Measurements, versions: Mapping[str, str]) -> Iterator[str]:
+    yield INTRODUCTION
+    yield f"{_machine()}.\nPackages: {', '.join(f'{name} {number}' for name, number in versions.items())}.\n"
+    yield CODECS
+    yield from map(_codec, found.codecs)
+    yield "\nThe fastest ways:\n\n"
+    for way in dict.fromkeys(row.fastest_way for row in found.codecs):
+        users = [str(number) for number, row in enumerate(found.codecs, 1) if row.fastest_way == way]
+        yield f"* {way}: line {', '.join(users)}.\n"
+    yield CONSTRUCTIONS
+    for each in found.constructions:
+        theirs, ratio = _beside(each.theirs, each.ours)
+        yield f"| {each.name} | {_figure(each.ours)} | {theirs} | {ratio} |\n"
+    yield STARTS
+    for start, cost in found.starts:
+        bound = start.most_milliseconds
+        promised = _promise(None if bound is None else (f"≤ {bound:g} ms", cost.cpu.median <= bound))
+        yield f"| {start.name} | {_figure(cost.cpu)} | {cost.memory.median:.1f} | {promised} |\n"
+    yield BUILD
+    promised = _promise((f"≤ {MOST_BUILD_SECONDS} s", found.build_clock.median <= MOST_BUILD_SECONDS))
+    figures = f"{_figure(found.build_clock)} | {_figure(found.build_cpu)}"
+    yield f"| `mcpgen build --all` | {figures} | {promised} |\n"
+
+
+def _codec(row: CodecRow) -> str:
+    ratio = row.fastest.median / row.ours.median
+    promised = _promise(
+        None if row.least_ratio is None else (f"≥ {row.least_ratio:g} times", ratio >= row.least_ratio),
+        None
+        if row.most_microseconds is None
+        else (f"≤ {row.most_microseconds:g} µs", row.ours.median <= row.most_microseconds),
+    )
+    cells = (
+        row.name,
+        row.revision,
+        f"{row.size:,}",
+        _figure(row.ours),
+        *_beside(row.functions, row.ours),
+        *_beside(row.methods, row.ours),
+        *_beside(row.fastest, row.ours),
+        promised,
+        _figure(row.floor),
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _beside(theirs: Timing, ours: Timing) -> tuple[str, str]:
+    return _figure(theirs), f"**{theirs.median / ours.median:.1f}**"
+
+
+def _promise(*bounds: tuple[str, bool] | None) -> str:
+    """Return what was promised and whether it was kept."""
+    return "; ".join(f"{bound}: {'kept' if met else '**missed**'}" for bound, met in filter(None, bounds))
+
+
+def _figure(measured: Timing) -> str:
+    return f"{_rounded(measured.median)} ({_rounded(measured.least)})"
+
+
+def _rounded(value: float) -> str:
+    digits = 2 if value < 10 else 1 if value < 100 else 0  # three significant figures
+    return f"{value:,.{digits}f}"
+
+
+def _machine() -> str:
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return f"Machine: {os.cpu_count()} logical processors ({platform.machine()}), {platform.system()}, {python}"

@@ -1,0 +1,92 @@
+"""Documents of the tests' own, built into packages, and the packages used."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+import shutil
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mcpgen.codegen.build import Package, foreign_source, generate
+from mcpgen.codegen.document import parse_document
+from mcpgen.codegen.pinned import SchemaRoom
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import ModuleType
+
+CHECKOUT = Path(__file__).parents[2]
+
+_numbers = itertools.count()
+
+
+def build(document: Mapping[str, Any], *, label: str = "test") -> Package:
+    """Return the package of *document*, which is read as if it came from a file."""
+    content = json.dumps(document).encode()
+    return generate(foreign_source(SchemaRoom(), parse_document(content, name="schema.json"), label))
+
+
+def load(package: Package, folder: Path) -> ModuleType:
+    """Write *package* into *folder* and import it, under a name that nothing else has; return its door."""
+    name = f"built_{next(_numbers)}_for_{folder.name}".replace("-", "_")
+    target = folder / name
+    target.mkdir(parents=True)
+    for file, content in package.files.items():
+        (target / file).write_text(content, encoding="utf-8")
+    return load_folder(target, name)
+
+
+def load_folder(folder: Path, name: str) -> ModuleType:
+    """Import the package in *folder* as *name*."""
+    spec = importlib.util.spec_from_file_location(
+        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    door = importlib.util.module_from_spec(spec)
+    sys.modules[name] = door
+    spec.loader.exec_module(door)
+    return door
+
+
+def types_of(models: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the types that *models* exports, with their names."""
+    return ((name, getattr(models, name)) for name in models.__all__ if name not in {"decode", "decoder"})
+
+
+def build_decoders(models: Any) -> None:
+    """Build every decoder that *models* can ever need: msgspec finds fault with a type only then."""
+    wire = import_module(f"{models.__package__}._wire")
+    for _, each in types_of(models):
+        models.decoder(each)
+        if isinstance(each, type) and issubclass(each, msgspec.Struct):
+            msgspec.json.Decoder(each)
+            wire._plans[each]  # what the fields that are settled later are settled as
+        for union in getattr(each, "__metadata__", ()):
+            if isinstance(union, wire.AnyOf):
+                for arm in union._declare():
+                    msgspec.json.Decoder(wire._Candidate(arm)._type)
+
+
+def canonical(value: object) -> str:
+    """Return *value* as text that is equal for equal JSON alone: 1 and 1.0 differ, the order of keys does not count."""
+    return json.dumps(value, sort_keys=True)
+
+
+def small_checkout(root: Path, revision: str) -> None:
+    """Make *root* a checkout that has no more than the schema room, with *revision* alone, and an empty generated/."""
+    (root / ".package" / "mcpgen").mkdir(parents=True)
+    (root / ".package" / "mcpgen" / "__init__.py").touch()
+    (root / "generated").mkdir()
+    (root / "schema" / revision).mkdir(parents=True)
+    for name in ("docs.toml", "overlay.toml", f"{revision}/schema.json", f"{revision}/overlay.toml"):
+        shutil.copy(CHECKOUT / "schema" / name, root / "schema" / name)
+    head, *pins = (CHECKOUT / "schema" / "PINNED.toml").read_text(encoding="utf-8").split("[[document]]")
+    (pin,) = [pin for pin in pins if f'revision = "{revision}"' in pin]
+    (root / "schema" / "PINNED.toml").write_text(f"{head}[[document]]{pin}", encoding="utf-8")

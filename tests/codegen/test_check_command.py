@@ -1,0 +1,162 @@
+"""``mcpgen check`` finds every way in which generated/ can differ from what schema/ says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mcpgen.codegen.commands import build, check
+from tests.codegen.packages import CHECKOUT, small_checkout
+
+# One revision is enough to find drift in, and five times as fast as five.
+REVISION = "2024-11-05"
+FOLDER = "v2024_11_05"
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout of one revision, which is built."""
+    root = tmp_path_factory.mktemp("pristine") / "checkout"
+    small_checkout(root, REVISION)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.chdir(root)
+        assert 0 == CliRunner().invoke(build, ["--all"]).exit_code
+    return root
+
+
+@pytest.fixture
+def checkout(pristine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy to tamper with; the working directory."""
+    root = tmp_path / "checkout"
+    shutil.copytree(pristine, root)
+    monkeypatch.chdir(root)
+    return root
+
+
+def run(*arguments: str) -> Result:
+    result = CliRunner().invoke(check, arguments)
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def test_no_drift_is_status_0_and_silence(checkout: Path) -> None:
+    result = run()
+
+    assert (0, "") == (result.exit_code, result.output)
+    assert {"diagnostics": []} == json.loads(run("--json").stdout)
+    assert checkout == Path.cwd()
+
+
+@pytest.mark.parametrize("name", ["_wire.py", "models.py", "methods.py", "server.py", "client.py", "__init__.py"])
+def test_an_edited_file_is_shown_as_a_difference(checkout: Path, name: str) -> None:
+    path = checkout / "generated" / FOLDER / name
+    path.write_text(path.read_text(encoding="utf-8") + "EDITED = True\n", encoding="utf-8")
+    result = run()
+
+    assert 1 == result.exit_code
+    assert "-EDITED = True" in result.stdout
+    assert f"{path} is not what schema/ says" in result.stderr
+    assert "mcpgen build --all" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["registry.py", "__init__.py", f"{FOLDER}/models.py"])
+def test_a_missing_file_is_drift(checkout: Path, name: str) -> None:
+    path = checkout / "generated" / name
+    path.unlink()
+    result = run("--json")
+
+    assert 1 == result.exit_code
+    assert [("MG403", f"{path} is not what schema/ says")] == [
+        (finding["code"], finding["message"]) for finding in json.loads(result.stdout)["diagnostics"]
+    ]
+
+
+def test_a_missing_revision_is_drift_in_all_its_files(checkout: Path) -> None:
+    shutil.rmtree(checkout / "generated" / FOLDER)
+    result = run("--json")
+
+    assert (1, 6) == (result.exit_code, len(json.loads(result.stdout)["diagnostics"]))
+
+
+@pytest.mark.parametrize("name", ["stray.py", f"{FOLDER}/stray.py", "v1999_01_01/models.py"])
+def test_a_file_that_nothing_generates_is_named(checkout: Path, name: str) -> None:
+    path = checkout / "generated" / name
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    result = run()
+
+    assert 1 == result.exit_code
+    assert "is not generated" in result.stderr
+    assert str(path if name != "v1999_01_01/models.py" else path.parent) in result.stderr
+
+
+def test_what_interpreters_leave_behind_is_no_drift(checkout: Path) -> None:
+    (checkout / "generated" / FOLDER / "__pycache__").mkdir()
+    (checkout / "generated" / "__pycache__").mkdir()
+
+    assert 0 == run().exit_code
+
+
+def test_line_ends_of_another_system_are_drift(checkout: Path) -> None:
+    path = checkout / "generated" / FOLDER / "models.py"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+
+    assert 1 == run().exit_code
+
+
+def test_a_changed_overlay_is_drift(checkout: Path) -> None:
+    with (checkout / "schema" / REVISION / "overlay.toml").open("a", encoding="utf-8") as overlay:
+        overlay.write('\n[[deprecated]]\nnames = ["Tool"]\nreason = "For the test."\n')
+    result = run()
+
+    assert 1 == result.exit_code
+    assert "+    Deprecated: For the test." in result.stdout
+
+
+def test_changed_words_are_drift(checkout: Path) -> None:
+    edit(checkout / "schema" / "docs.toml", '[Annotated]\ntext = "', '[Annotated]\ntext = "Reworded: ')
+    result = run()
+
+    assert 1 == result.exit_code
+    assert "Reworded: " in result.stdout
+
+
+def test_a_tampered_document_stops_the_check(checkout: Path) -> None:
+    edit(checkout / "schema" / REVISION / "schema.json", '"tools/call"', '"tools/cast"')
+    result = run("--json")
+
+    assert 1 == result.exit_code
+    assert ["MG301"] == [finding["code"] for finding in json.loads(result.stdout)["diagnostics"]]
+
+
+def test_a_check_writes_nothing(checkout: Path) -> None:
+    (checkout / "generated" / FOLDER / "models.py").unlink()
+    before = sorted(checkout.rglob("*"))
+    run()
+
+    assert before == sorted(checkout.rglob("*"))
+
+
+def test_outside_of_a_checkout_there_is_nothing_to_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run()
+
+    assert 2 == result.exit_code
+    assert "MG404" in result.stderr
+
+
+def test_the_committed_bindings_are_what_the_schema_room_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CHECKOUT)
+    result = run()
+
+    assert 0 == result.exit_code, result.output
