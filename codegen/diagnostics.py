@@ -100,7 +100,7 @@ class Refused(Exception):  # noqa: N818 - named for what happened to the documen
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Carry *diagnostics*, in the order in which they were found."""
-        self.diagnostics = tuple(diagnostics)
+        self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
         super().__init__(self.diagnostics)
 
     def __str__(self) -> str:

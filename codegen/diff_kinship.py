@@ -54,8 +54,8 @@ class Kinship:
         taken = set(renames.values())
         partners = {name: name for name in old.definitions if name in new.definitions and name not in taken}
         partners |= renames
-        self.old = Side(schema=old, partners=partners)
-        self.new = Side(schema=new, partners={after: before for before, after in partners.items()})
+        self.old: Side = Side(schema=old, partners=partners)
+        self.new: Side = Side(schema=new, partners={after: before for before, after in partners.items()})
 
     def alike(self, old: ir.TypeRef, new: ir.TypeRef) -> bool:
         """Whether two types say the same, in any order of arms and values."""
@@ -69,9 +69,9 @@ class Kinship:
             case ir.Mapping(), ir.Mapping():
                 return self.alike(old.value, new.value)
             case ir.Union(), ir.Union():
-                # Arms never repeat, so as many partners as arms is a one-to-one correspondence.
-                pairs = sum(self.alike(arm, other) for arm in old.arms for other in new.arms)
-                return len(old.arms) == len(new.arms) == pairs
+                return all(any(self.alike(arm, other) for other in new.arms) for arm in old.arms) and all(
+                    any(self.alike(arm, other) for arm in old.arms) for other in new.arms
+                )
             case _:
                 return old == new
 

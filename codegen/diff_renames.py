@@ -127,8 +127,9 @@ class _Likeness:
             case ir.Fixed(), ir.Fixed():
                 return typed(old.values) == typed(new.values)
             case ir.Union(), ir.Union():
-                alike = (any(self._bodies(arm, other, strict=True) for other in new.arms) for arm in old.arms)
-                return len(old.arms) == len(new.arms) and all(alike)
+                return all(
+                    any(self._bodies(arm, other, strict=True) for other in new.arms) for arm in old.arms
+                ) and all(any(self._bodies(arm, other, strict=True) for arm in old.arms) for other in new.arms)
             case _:
                 return old == new
 

@@ -96,7 +96,7 @@ class SchemaRoom:
             content = (root / PINNED).read_bytes()
         except OSError as error:
             raise Refused([_unusable(str(error))]) from error
-        self.pins = load_pins(content)
+        self.pins: Pins = load_pins(content)
 
     @property
     def revisions(self) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ class Unions:
 
     def __init__(self, schema: ir.Schema) -> None:
         self._schema = schema
-        self.recursive = frozenset(alias.name for alias in schema.aliases() if self._leads_back(alias))
+        self.recursive: frozenset[str] = frozenset(alias.name for alias in schema.aliases() if self._leads_back(alias))
         self._leaves = self._find_leaves()
         self._arms: dict[str, list[ir.TypeRef]] = {}
         self._settled: dict[str, bool] = {}

@@ -107,6 +107,6 @@ class LazyGroup(click.Group):
             raise MissingExtra(command=command, module=module, extra=entry.extra) from error
 
 
-main = click.version_option(__version__, message="%(prog)s %(version)s")(
+main: click.Group = click.version_option(__version__, message="%(prog)s %(version)s")(
     LazyGroup("mcpgen", COMMANDS, help="Exact, typed bindings for every revision of the Model Context Protocol.")
 )

@@ -7,7 +7,8 @@ import itertools
 import json
 import shutil
 import sys
-from importlib import import_module
+import types
+import typing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,16 +63,22 @@ def types_of(models: Any) -> Iterator[tuple[str, Any]]:
 
 def build_decoders(models: Any) -> None:
     """Build every decoder that *models* can ever need: msgspec finds fault with a type only then."""
-    wire = import_module(f"{models.__package__}._wire")
     for _, each in types_of(models):
         models.decoder(each)
         if isinstance(each, type) and issubclass(each, msgspec.Struct):
             msgspec.json.Decoder(each)
-            wire._plans[each]  # what the fields that are settled later are settled as
+            for hint in typing.get_type_hints(each, localns={}, include_extras=True).values():
+                models.decoder(without_unset(hint))
         for union in getattr(each, "__metadata__", ()):
-            if isinstance(union, wire.AnyOf):
-                for arm in union._declare():
-                    msgspec.json.Decoder(wire._Candidate(arm)._type)
+            for arm in union._declare() if hasattr(union, "_declare") else ():
+                models.decoder(arm)
+
+
+def without_unset(hint: Any) -> Any:
+    """Return the type of a key that is there; UNSET only says that it may be absent."""
+    if typing.get_origin(hint) not in {typing.Union, types.UnionType}:
+        return hint
+    return typing.Union[tuple(arm for arm in typing.get_args(hint) if arm is not msgspec.UnsetType)]  # noqa: UP007 made
 
 
 def canonical(value: object) -> str:

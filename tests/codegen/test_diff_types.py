@@ -160,3 +160,16 @@ def test_patterns_are_not_compared(old: str, new: str) -> None:
 
 def test_true_is_not_one() -> None:
     assert [("type-changed", "A.x", "1", "true", "changed")] == type_changes({"const": 1}, {"const": True})
+
+
+def test_a_bounded_type_does_not_take_constants_on_trust() -> None:
+    found = type_changes({"const": 5}, {"type": "integer", "minimum": 0})
+
+    assert [("type-changed", "A.x", "5", "integer (>= 0)", "changed")] == found
+
+
+def test_arms_that_say_the_same_count_once() -> None:
+    once, twice = {"enum": ["a", "b"]}, {"enum": ["b", "a"]}
+    lists = [{"type": "array", "items": each} for each in (once, twice)]
+
+    assert [] == type_changes(any_of(STRING, *lists), any_of(*lists[::-1], STRING))
