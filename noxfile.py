@@ -102,7 +102,8 @@ def tests(session: nox.Session) -> None:
         "--cov",
         "--cov-report=term",
         *session.posargs,
-        env=SAFE | {"COVERAGE_FILE": str(Path(session.create_tmp()) / "coverage")},
+        # Not session.create_tmp(), which would also put the tests' temporary folders inside this checkout.
+        env=SAFE | {"COVERAGE_FILE": str(HERE / ".nox" / f"coverage-{session.python}")},
     )
 
 

@@ -37,6 +37,10 @@ class Holder(Checked, frozen=True, kw_only=True):
 
     zero: Zero | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.zero is not UNSET:
+            Checked.__post_init__(self)
+
 
 class Text(Struct, frozen=True, kw_only=True, gc=False):
     """Text of MCP aliases."""

@@ -29,6 +29,10 @@ class Holder(Checked, frozen=True, kw_only=True):
 
     some: Annotated[list[str], Meta(min_length=1)] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.open is not UNSET:
+            Checked.__post_init__(self)
+
 
 class Item(Open, frozen=True, kw_only=True):
     """Item of MCP array_bounds."""

@@ -326,7 +326,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from msgspec import Struct, UnsetType
 
@@ -355,10 +355,10 @@ __all__ = [
     "declared",
 ]
 
-REVISION = "methods"
+REVISION: Final = "methods"
 """The protocol revision that this package speaks."""
 
-ERA: Literal["handshake", "stateless"] = "handshake"
+ERA: Final[Literal["handshake", "stateless"]] = "handshake"
 """How peers agree on the revision: once, by ``initialize``, or in the metadata of every request."""
 
 P = TypeVar("P")

@@ -83,7 +83,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, Protocol, TypeVar
 
 from msgspec import Meta, Struct, UnsetType
 
@@ -107,10 +107,10 @@ __all__ = [
     "declared",
 ]
 
-REVISION = "methods_with_inline_types"
+REVISION: Final = "methods_with_inline_types"
 """The protocol revision that this package speaks."""
 
-ERA: Literal["handshake", "stateless"] = "handshake"
+ERA: Final[Literal["handshake", "stateless"]] = "handshake"
 """How peers agree on the revision: once, by ``initialize``, or in the metadata of every request."""
 
 P = TypeVar("P")

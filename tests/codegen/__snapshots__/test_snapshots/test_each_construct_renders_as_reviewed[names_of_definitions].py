@@ -83,6 +83,10 @@ class Annotated(_Constants, _Checked, frozen=True, kw_only=True):
 
     meta: _Annotated[dict[str, object], AnnotatedMeta] | _UnsetType = _UNSET
 
+    def __post_init__(self) -> None:
+        if self.meta is not _UNSET:
+            _Checked.__post_init__(self)
+
 
 class AnnotatedMeta(_Open, frozen=True, kw_only=True):
     """The value at ``/$defs/Annotated/properties/meta``."""
@@ -98,6 +102,10 @@ class Any(_Constants, _Checked, frozen=True, kw_only=True):
     value: str
 
     meta: _Annotated[dict[str, object], AnyMeta] | _UnsetType = _UNSET
+
+    def __post_init__(self) -> None:
+        if self.meta is not _UNSET:
+            _Checked.__post_init__(self)
 
 
 class AnyMeta(_Open, frozen=True, kw_only=True):
@@ -115,6 +123,10 @@ class AnyOf(_Constants, _Checked, frozen=True, kw_only=True):
 
     meta: _Annotated[dict[str, object], AnyOfMeta] | _UnsetType = _UNSET
 
+    def __post_init__(self) -> None:
+        if self.meta is not _UNSET:
+            _Checked.__post_init__(self)
+
 
 class AnyOfMeta(_Open, frozen=True, kw_only=True):
     """The value at ``/$defs/AnyOf/properties/meta``."""
@@ -130,6 +142,10 @@ class Checked(_Constants, _Checked, frozen=True, kw_only=True):
     value: str
 
     meta: _Annotated[dict[str, object], CheckedMeta] | _UnsetType = _UNSET
+
+    def __post_init__(self) -> None:
+        if self.meta is not _UNSET:
+            _Checked.__post_init__(self)
 
 
 class CheckedMeta(_Open, frozen=True, kw_only=True):
@@ -147,6 +163,10 @@ class Constants(_Constants, _Checked, frozen=True, kw_only=True):
 
     meta: _Annotated[dict[str, object], ConstantsMeta] | _UnsetType = _UNSET
 
+    def __post_init__(self) -> None:
+        if self.meta is not _UNSET:
+            _Checked.__post_init__(self)
+
 
 class ConstantsMeta(_Open, frozen=True, kw_only=True):
     """The value at ``/$defs/Constants/properties/meta``."""
@@ -163,6 +183,10 @@ class Exception(_Constants, _Checked, frozen=True, kw_only=True):
 
     meta: _Annotated[dict[str, object], ExceptionMeta] | _UnsetType = _UNSET
 
+    def __post_init__(self) -> None:
+        if self.meta is not _UNSET:
+            _Checked.__post_init__(self)
+
 
 class ExceptionMeta(_Open, frozen=True, kw_only=True):
     """The value at ``/$defs/Exception/properties/meta``."""
@@ -178,6 +202,10 @@ class Literal(_Constants, _Checked, frozen=True, kw_only=True):
     value: str
 
     meta: _Annotated[dict[str, object], LiteralMeta] | _UnsetType = _UNSET
+
+    def __post_init__(self) -> None:
+        if self.meta is not _UNSET:
+            _Checked.__post_init__(self)
 
 
 class LiteralMeta(_Open, frozen=True, kw_only=True):
@@ -207,6 +235,10 @@ class Meta(_Constants, _Checked, frozen=True, kw_only=True):
 
     meta: _Annotated[dict[str, object], MetaMeta] | _UnsetType = _UNSET
 
+    def __post_init__(self) -> None:
+        if self.meta is not _UNSET:
+            _Checked.__post_init__(self)
+
 
 class MetaMeta(_Open, frozen=True, kw_only=True):
     """The value at ``/$defs/Meta/properties/meta``."""
@@ -222,6 +254,10 @@ class Open(_Constants, _Checked, frozen=True, kw_only=True):
     value: str
 
     meta: _Annotated[dict[str, object], OpenMeta] | _UnsetType = _UNSET
+
+    def __post_init__(self) -> None:
+        if self.meta is not _UNSET:
+            _Checked.__post_init__(self)
 
 
 class OpenMeta(_Open, frozen=True, kw_only=True):
@@ -239,6 +275,10 @@ class Struct(_Constants, _Checked, frozen=True, kw_only=True):
 
     meta: _Annotated[dict[str, object], StructMeta] | _UnsetType = _UNSET
 
+    def __post_init__(self) -> None:
+        if self.meta is not _UNSET:
+            _Checked.__post_init__(self)
+
 
 class StructMeta(_Open, frozen=True, kw_only=True):
     """The value at ``/$defs/Struct/properties/meta``."""
@@ -254,6 +294,10 @@ class T(_Constants, _Checked, frozen=True, kw_only=True):
     value: str
 
     meta: _Annotated[dict[str, object], TMeta] | _UnsetType = _UNSET
+
+    def __post_init__(self) -> None:
+        if self.meta is not _UNSET:
+            _Checked.__post_init__(self)
 
 
 class TMeta(_Open, frozen=True, kw_only=True):
@@ -271,6 +315,10 @@ class UNSET(_Constants, _Checked, frozen=True, kw_only=True):
 
     meta: _Annotated[dict[str, object], UNSETMeta] | _UnsetType = _UNSET
 
+    def __post_init__(self) -> None:
+        if self.meta is not _UNSET:
+            _Checked.__post_init__(self)
+
 
 class UNSETMeta(_Open, frozen=True, kw_only=True):
     """The value at ``/$defs/UNSET/properties/meta``."""
@@ -286,6 +334,10 @@ class Union(_Constants, _Checked, frozen=True, kw_only=True):
     value: str
 
     meta: _Annotated[dict[str, object], UnionMeta] | _UnsetType = _UNSET
+
+    def __post_init__(self) -> None:
+        if self.meta is not _UNSET:
+            _Checked.__post_init__(self)
 
 
 class UnionMeta(_Open, frozen=True, kw_only=True):
@@ -303,6 +355,10 @@ class UnsetType(_Constants, _Checked, frozen=True, kw_only=True):
 
     meta: _Annotated[dict[str, object], UnsetTypeMeta] | _UnsetType = _UNSET
 
+    def __post_init__(self) -> None:
+        if self.meta is not _UNSET:
+            _Checked.__post_init__(self)
+
 
 class UnsetTypeMeta(_Open, frozen=True, kw_only=True):
     """The value at ``/$defs/UnsetType/properties/meta``."""
@@ -318,6 +374,10 @@ class _private(_Constants, _Checked, frozen=True, kw_only=True):
     value: str
 
     meta: _Annotated[dict[str, object], _privateMeta] | _UnsetType = _UNSET
+
+    def __post_init__(self) -> None:
+        if self.meta is not _UNSET:
+            _Checked.__post_init__(self)
 
 
 class _privateMeta(_Open, frozen=True, kw_only=True):
@@ -335,6 +395,10 @@ class const(_Constants, _Checked, frozen=True, kw_only=True):
 
     meta: _Annotated[dict[str, object], constMeta] | _UnsetType = _UNSET
 
+    def __post_init__(self) -> None:
+        if self.meta is not _UNSET:
+            _Checked.__post_init__(self)
+
 
 class constMeta(_Open, frozen=True, kw_only=True):
     """The value at ``/$defs/const/properties/meta``."""
@@ -350,6 +414,10 @@ class field(_Constants, _Checked, frozen=True, kw_only=True):
     value: str
 
     meta: _Annotated[dict[str, object], fieldMeta] | _UnsetType = _UNSET
+
+    def __post_init__(self) -> None:
+        if self.meta is not _UNSET:
+            _Checked.__post_init__(self)
 
 
 class fieldMeta(_Open, frozen=True, kw_only=True):
@@ -367,6 +435,10 @@ class tagged(_Constants, _Checked, frozen=True, kw_only=True):
 
     meta: _Annotated[dict[str, object], taggedMeta] | _UnsetType = _UNSET
 
+    def __post_init__(self) -> None:
+        if self.meta is not _UNSET:
+            _Checked.__post_init__(self)
+
 
 class taggedMeta(_Open, frozen=True, kw_only=True):
     """The value at ``/$defs/tagged/properties/meta``."""
@@ -382,6 +454,10 @@ class type(_Constants, _Checked, frozen=True, kw_only=True):
     value: str
 
     meta: _Annotated[dict[str, object], typeMeta] | _UnsetType = _UNSET
+
+    def __post_init__(self) -> None:
+        if self.meta is not _UNSET:
+            _Checked.__post_init__(self)
 
 
 class typeMeta(_Open, frozen=True, kw_only=True):

@@ -27,6 +27,10 @@ class Holder(Checked, frozen=True, kw_only=True):
 
     outer: Annotated[dict[str, object], Outer] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.outer is not UNSET:
+            Checked.__post_init__(self)
+
 
 class Inner(Open, frozen=True, kw_only=True):
     """Inner of MCP open_object_inside_open_object."""
@@ -40,3 +44,7 @@ class Outer(Open, Checked, frozen=True, kw_only=True):
     inner: Annotated[dict[str, object], Inner] | UnsetType = UNSET
 
     list_: list[Annotated[dict[str, object], Inner]] | UnsetType = field(name="list", default=UNSET)
+
+    def __post_init__(self) -> None:
+        if self.inner is not UNSET or self.list_ is not UNSET:
+            Checked.__post_init__(self)

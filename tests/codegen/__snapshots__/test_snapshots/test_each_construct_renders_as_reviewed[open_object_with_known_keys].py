@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, UnsetType, field
+from msgspec import UNSET, UnsetType, ValidationError, convert, field
 
 from ._wire import Checked, Open, decode, decoder
 
@@ -33,6 +33,16 @@ class Holder(Checked, frozen=True, kw_only=True):
 
     maybe: Annotated[dict[str, object], Result] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        try:
+            convert(self.result, Result)
+        except ValidationError:
+            pass  # `Checked` says where
+        else:
+            if self.list_ is UNSET and self.map is UNSET and self.maybe is UNSET:
+                return
+        Checked.__post_init__(self)
+
 
 class Result(Open, Checked, frozen=True, kw_only=True):
     """Base of all results.
@@ -46,6 +56,10 @@ class Result(Open, Checked, frozen=True, kw_only=True):
 
     meta: Annotated[dict[str, object], ResultMeta] | UnsetType = field(name="_meta", default=UNSET)
     """Data about the result, for the protocol and for extensions."""
+
+    def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
 
 
 class ResultMeta(Open, frozen=True, kw_only=True):

@@ -29,6 +29,10 @@ class Holder(Checked, frozen=True, kw_only=True):
 
     tree: Tree | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.forest is not UNSET or self.tree is not UNSET:
+            Checked.__post_init__(self)
+
 
 if TYPE_CHECKING:
     Forest: TypeAlias = "dict[str, Forest]"

@@ -26,6 +26,10 @@ class Holder(Checked, frozen=True, kw_only=True):
 
     schema: Annotated[dict[str, object], Schema] | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.schema is not UNSET:
+            Checked.__post_init__(self)
+
 
 class Schema(Open, Checked, frozen=True, kw_only=True):
     """Schema of MCP recursive_open_object."""
@@ -33,3 +37,7 @@ class Schema(Open, Checked, frozen=True, kw_only=True):
     items: Annotated[dict[str, object], Schema] | UnsetType = UNSET
 
     type: str | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.items is not UNSET:
+            Checked.__post_init__(self)

@@ -37,6 +37,10 @@ class Holder(Checked, frozen=True, kw_only=True):
 
     titled: HolderTitled | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.titled is not UNSET:
+            Checked.__post_init__(self)
+
 
 class HolderChoiceA(Constants, frozen=True, kw_only=True, gc=False):
     """The value at ``/$defs/Holder/properties/choice/anyOf/0``."""

@@ -27,6 +27,10 @@ class Holder(Checked, frozen=True, kw_only=True):
 
     any: Any | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.any is not UNSET:
+            Checked.__post_init__(self)
+
 
 class Known(Struct, frozen=True, kw_only=True, gc=False):
     """Known of MCP union_of_objects_and_map."""

@@ -26,6 +26,10 @@ class Table(Checked, frozen=True, kw_only=True):
 
     rows: Rows | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.rows is not UNSET:
+            Checked.__post_init__(self)
+
 
 if TYPE_CHECKING:
     Rows: TypeAlias = list[str] | Annotated[list[int], Meta(min_length=1)]

@@ -37,6 +37,10 @@ class Holder(Checked, frozen=True, kw_only=True):
 
     answer: Answer | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        if self.answer is not UNSET:
+            Checked.__post_init__(self)
+
 
 class Result(Open, frozen=True, kw_only=True):
     """Base of all results.

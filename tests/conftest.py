@@ -1,0 +1,17 @@
+"""What every test relies on."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from mcpgen.codegen.checkout import find_checkout
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary_folders_are_outside_of_every_checkout() -> None:
+    """Stop before a command under test takes this checkout for the one that the test meant, and writes to it."""
+    folder = Path(tempfile.gettempdir())
+    assert find_checkout(folder) is None, f"set TMPDIR to a folder outside of the checkout; it is {folder}"
