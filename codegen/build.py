@@ -129,7 +129,9 @@ def _generate(source: Source, patched: dict[str, Any], noticed: list[Diagnostic]
     stubs = Stubs(schema, methods, emitter)
     tables = stubs.methods(source.revision, source.overlay, source.shared)
     views: dict[str, tuple[str, dict[str, object]]] = {
-        "_wire.py": ("wire.py.jinja", {}),
+        "_structs.py": ("structs.py.jinja", {}),
+        "_settling.py": ("settling.py.jinja", {}),
+        "_unions.py": ("unions.py.jinja", {}),
         "models.py": ("models.py.jinja", {"models": models}),
         "methods.py": ("methods.py.jinja", {"methods": tables}),
         "server.py": ("side.py.jinja", {"side": stubs.side("server")}),

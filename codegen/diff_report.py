@@ -72,11 +72,11 @@ def _tail(section: Section, row: Row) -> list[str]:
 
 def _text_row(row: Row, head: str, tail: list[str], indent: str) -> Iterator[str]:
     gap = "  " if head else ""
-    margin = " " * (len(indent) + 2 + len(head))
+    margin = " " * (len(indent) + 2 + len(head)) + gap
     lines = [line for cell in tail for line in _wrapped(cell, _WIDTH - len(margin))]
     first = f"{indent}{click.style(row.mark, fg=_COLOURS[row.mark])} {head}"
     yield (first + gap + lines.pop(0) if lines else first).rstrip()
-    yield from (margin + gap + line for line in lines)
+    yield from (margin + line for line in lines)
 
 
 def _wrapped(cell: str, width: int) -> list[str]:

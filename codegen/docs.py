@@ -42,8 +42,13 @@ class Docs:
         own = entry.overrides.get(revision, Doc())
         return Doc(text=own.text or entry.text, spec=own.spec or entry.spec, fields={**entry.fields, **own.fields})
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries
+    def names(self) -> set[str]:
+        """Return the definitions that something is said about."""
+        return set(self._entries)
+
+    def overridden(self, name: str) -> set[str]:
+        """Return the revisions in which something else is said about *name*."""
+        return set(self._entries[name].overrides)
 
 
 def load_docs(file: Traversable) -> Docs:

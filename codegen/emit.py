@@ -30,8 +30,10 @@ _CLASS_INDENT = "    "
 # What models.py imports. A definition of the same name (`Annotated` of 2024-11-05) is renamed on import, not itself.
 _TYPING = ("Annotated", "Any", "Literal", "TYPE_CHECKING", "TypeAlias")
 _MSGSPEC = ("Meta", "Struct", "UNSET", "UnsetType", "ValidationError", "convert", "field")
-_WIRE = ("AnyOf", "Checked", "Constants", "Open", "const", "decode", "decoder", "tagged")
-_SUPPORT = (*_TYPING, *_MSGSPEC, *_WIRE)
+_STRUCTS = ("Constants", "Open", "const", "preset")
+_SETTLING = ("Checked", "decode", "decoder")
+_UNIONS = ("AnyOf", "tagged")
+_SUPPORT = (*_TYPING, *_MSGSPEC, *_STRUCTS, *_SETTLING, *_UNIONS)
 # Names that the package's door exports beside the definitions, and builtins that annotations use.
 RESERVED = frozenset(
     {"ClientHandlers", "ClientMethods", "ErrorCode", "NotificationMethod", "RequestMethod", "Sender"}
@@ -92,7 +94,7 @@ class ModelsView(msgspec.Struct, frozen=True, kw_only=True):
     exports: tuple[str, ...]
     typing_imports: tuple[str, ...]
     msgspec_imports: tuple[str, ...]
-    wire_imports: tuple[str, ...]
+    own_imports: tuple[tuple[str, tuple[str, ...]], ...]
     checked: str
     validation_error: str
 
@@ -144,7 +146,11 @@ class Emitter:
             exports=tuple(sorted((*self._schema.definitions, "decode", "decoder"))),
             typing_imports=self._imports(_TYPING),
             msgspec_imports=self._imports(_MSGSPEC),
-            wire_imports=self._imports(_WIRE),
+            own_imports=tuple(
+                (module, found)
+                for module, names_there in (("_settling", _SETTLING), ("_structs", _STRUCTS), ("_unions", _UNIONS))
+                if (found := self._imports(names_there))
+            ),
             checked=self._support["Checked"],
             validation_error=self._support["ValidationError"],
         )
@@ -200,11 +206,15 @@ class Emitter:
             where = self._schema.definitions[name].pointer
             text = f"The value at ``{prose(where)}``." if anonymous else f"{name} of MCP {prose(self._revision)}."
         paragraphs = [text]
-        if name in self._deprecated:
-            paragraphs.append(f"Deprecated: {prose(self._deprecated[name])}")
+        if deprecation := self.deprecation(name):
+            paragraphs.append(deprecation)
         if about.spec:
             paragraphs.append(f"Spec: {prose(self._revision)}, {prose(about.spec)}")
         return wrapped(*paragraphs, indent=indent)
+
+    def deprecation(self, name: str) -> str:
+        """Return why the definition *name*, or the key *name* of one, is deprecated; nothing if it is not."""
+        return f"Deprecated: {prose(self._deprecated[name])}" if name in self._deprecated else ""
 
     def text(self, name: str) -> str:
         """Return what ``docs.toml`` or the document says of the definition *name*, on one line."""
@@ -215,7 +225,7 @@ class Emitter:
     def _class(self, target: ir.Object) -> ClassView:
         fields = self._fields(target)
         uses_camel = any(names.camel(name) == each.wire != name for name, each in fields)
-        constants = any(each.constant for _, each in fields)
+        constants = any(each.constant or each.preset is not None for _, each in fields)
         checked = any(self._unions.is_settled(each.type) for _, each in fields)
         bases = ["Constants"] * constants + ["Open"] * (target.unknown == "kept") + ["Checked"] * checked
         options = ["frozen=True", "kw_only=True"]
@@ -231,7 +241,9 @@ class Emitter:
             bases=", ".join(map(self._use, bases or ["Struct"])),
             options=", ".join(options),
             doc=self.doc(target.name, target.description, anonymous=target.anonymous, indent=_CLASS_INDENT),
-            fields=tuple(self._field(name, each, uses_camel=uses_camel, about=about) for name, each in fields),
+            fields=tuple(
+                self._field(name, each, owner=target.name, uses_camel=uses_camel, about=about) for name, each in fields
+            ),
             shortcut=self._shortcut(fields) if checked else None,
         )
 
@@ -271,13 +283,15 @@ class Emitter:
             key=lambda item: (not item[1].constant, not item[1].required, item[1].wire == "_meta", item[1].wire),
         )
 
-    def _field(self, name: str, each: ir.Property, *, uses_camel: bool, about: Doc) -> FieldView:
+    def _field(self, name: str, each: ir.Property, *, owner: str, uses_camel: bool, about: Doc) -> FieldView:
         wire = (names.camel(name) if uses_camel else None) or name
         given = [] if wire == each.wire else [f"name={each.wire!r}"]
         annotation = self.annotation(each.type)
         default = ""
         if each.constant:
             default = f"{self._use('const')}({', '.join([repr(each.constant.values[0]), *given])})"
+        elif each.preset is not None:
+            default = f"{self._use('preset')}({', '.join([repr(each.preset), *given])})"
         elif not each.required:
             annotation = f"{annotation} | {self._use('UnsetType')}"
             unset = self._use("UNSET")
@@ -285,6 +299,7 @@ class Emitter:
         elif given:
             default = f"{self._use('field')}({given[0]})"
         text = prose(about.fields.get(each.wire, "") or each.description)
+        text = " ".join(filter(None, [text, self.deprecation(f"{owner}.{each.wire}")]))
         return FieldView(
             name=name,
             annotation=annotation,

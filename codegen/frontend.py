@@ -49,6 +49,7 @@ class SchemaObject(msgspec.Struct, frozen=True, kw_only=True):
     all_of: tuple[SchemaNode, ...] = ()
     fixed: tuple[Value, ...] | None = None
     bounds: dict[str, str | int | float] = {}
+    default: Value = None
     title: str = ""
     description: str = ""
 
@@ -61,7 +62,7 @@ class SchemaObject(msgspec.Struct, frozen=True, kw_only=True):
 SchemaNode: TypeAlias = SchemaObject | bool
 """A schema; ``True`` admits anything."""
 
-_ANNOTATIONS = frozenset({"title", "description"})
+_ANNOTATIONS = frozenset({"default", "title", "description"})
 _NOTHING: dict[str, Any] = {name: getattr(SchemaObject(), name) for name in SchemaObject.__struct_fields__}
 
 
@@ -128,6 +129,7 @@ def _schema_object(parsed: Any) -> SchemaObject:
         all_of=tuple(_node(arm) for arm in parsed.allOf),
         fixed=listed,
         bounds={name: _plain(getattr(parsed, name)) for name in _BOUNDS if getattr(parsed, name) is not None},
+        default=parsed.default if isinstance(parsed.default, (str, int)) else None,
         title=parsed.title or "",
         description=parsed.description or "",
     )

@@ -74,12 +74,17 @@ TypeRef: TypeAlias = Anything | Scalar | Fixed | Array | Mapping | Named | Union
 
 
 class Property(Node, frozen=True, kw_only=True):
-    """One known key of an object."""
+    """One known key of an object.
+
+    Attributes:
+        preset: What a required key is filled in with on construction, or None.
+    """
 
     wire: str
     pointer: str
     type: TypeRef
     required: bool
+    preset: Constant = None
     description: str = ""
 
     @property

@@ -8,7 +8,7 @@ import re
 # What a class body of models.py reads while it is executed or its annotations are evaluated: an attribute of the same
 # name would shadow it there. `as_dict`, `check` and `view` are methods of every open object.
 _TAKEN_ATTRIBUTES = frozenset(
-    {"as_dict", "bool", "check", "const", "dict", "field", "float", "int", "list", "object", "str", "view"}
+    {"as_dict", "bool", "check", "const", "dict", "field", "float", "int", "list", "object", "preset", "str", "view"}
 )
 _WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NOT_WORD = re.compile(r"[^A-Za-z0-9]+")

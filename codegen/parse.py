@@ -136,6 +136,7 @@ class _Parser:
             pointer=pointer,
             type=self._type(node, pointer, owner + (names.pascal(key) or "Field")),
             required=required,
+            preset=_preset(node) if required else None,
             description=node.description if isinstance(node, SchemaObject) else "",
         )
 
@@ -262,6 +263,13 @@ def _implied_types(node: SchemaObject) -> tuple[str, ...]:
     if node.properties is not None or node.additional is not None:
         return ("object",)
     return ("array",) if node.items is not None else ()
+
+
+def _preset(node: SchemaNode) -> ir.Constant:
+    """Return the ``default`` of *node*: on a key that must be there it can only be meant for who writes the message."""
+    if not isinstance(node, SchemaObject) or isinstance(node.default, float):
+        return None
+    return node.default
 
 
 def _is_number_of(value: ir.Constant, types: tuple[str, ...]) -> bool:

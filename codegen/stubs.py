@@ -261,10 +261,9 @@ class Stubs:
 
     def _doc(self, method: Method, *, as_task: bool = False) -> str:
         text = self._emitter.text(method.definition) or f"The {method.kind} `{prose(method.name)}`."
-        paragraphs = (
-            [text, f"Asks for a task: {method.task_result} comes at once, the result later."] if as_task else [text]
-        )
-        return wrapped(*paragraphs, indent=_METHOD_INDENT)
+        task = f"Asks for a task: {method.task_result} comes at once, the result later." if as_task else ""
+        paragraphs = [text, task, self._emitter.deprecation(method.definition)]
+        return wrapped(*filter(None, paragraphs), indent=_METHOD_INDENT)
 
     def _capability(self, side: str, method: Method) -> str:
         """Return (path, value) of the capability as source: an object, or true where the document has a boolean."""

@@ -11,7 +11,9 @@ from typing import Annotated, Any, Literal, TYPE_CHECKING, TypeAlias
 
 from msgspec import Meta, Struct, UNSET, UnsetType, ValidationError, convert, field
 
-from ._wire import AnyOf, Checked, Constants, Open, const, decode, decoder, tagged
+from ._settling import Checked, decode, decoder
+from ._structs import Constants, Open, const
+from ._unions import AnyOf, tagged
 
 __all__ = [
     "Annotations",
@@ -378,7 +380,7 @@ class CreateMessageRequestParams(Checked, frozen=True, kw_only=True, rename="cam
     """The conversation so far, oldest first."""
 
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = UNSET
-    """Context that the client should add: none, from this server, or from all its servers. Absent means `none`."""
+    """Context that the client should add: none, from this server, or from all its servers."""
 
     metadata: dict[str, object] | UnsetType = UNSET
     """Settings for the model provider, in the provider's own format."""
@@ -522,7 +524,7 @@ class ImageContent(Constants, frozen=True, kw_only=True, rename="camel"):
 
 
 class Implementation(Struct, frozen=True, kw_only=True, gc=False):
-    """Name and version of the software at one end. Unverified, so for display and logs only.
+    """Name and version of the software at one end. The other end has not verified it.
 
     Spec: 2025-03-26, basic/lifecycle#initialization
     """
@@ -643,7 +645,7 @@ class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     method: str
 
@@ -1652,7 +1654,10 @@ if TYPE_CHECKING:
     JSONRPCBatchRequestItem: TypeAlias = JSONRPCRequest | JSONRPCNotification
 else:
     JSONRPCBatchRequestItem = Annotated[Any, AnyOf(lambda: (JSONRPCRequest, JSONRPCNotification))]
-"""The value at ``/definitions/JSONRPCBatchRequest/items``."""
+"""One message of a batch that asks or tells.
+
+Spec: 2025-03-26, basic/index#batching
+"""
 
 JSONRPCBatchRequest: TypeAlias = list[JSONRPCBatchRequestItem]
 """Several requests and notifications sent as one array. Every receiver has to accept it; this revision alone has it.
@@ -1664,7 +1669,10 @@ if TYPE_CHECKING:
     JSONRPCBatchResponseItem: TypeAlias = JSONRPCResponse | JSONRPCError
 else:
     JSONRPCBatchResponseItem = Annotated[Any, AnyOf(lambda: (JSONRPCResponse, JSONRPCError))]
-"""The value at ``/definitions/JSONRPCBatchResponse/items``."""
+"""One answer of a batch of answers.
+
+Spec: 2025-03-26, basic/index#batching
+"""
 
 JSONRPCBatchResponse: TypeAlias = list[JSONRPCBatchResponseItem]
 """The answers to a batch, in one array and in any order.

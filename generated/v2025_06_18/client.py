@@ -27,7 +27,10 @@ class ClientHandlers(Generic[C]):
     """
 
     def capabilities(self) -> models.ClientCapabilities:
-        """Return the capabilities that follow from the methods that a subclass overrides."""
+        """Return the capabilities that follow from the methods that a subclass overrides.
+
+        What no method shows is yours to add: change notifications, modes of elicitation, kinds of tasks, extensions.
+        """
         return convert(declared(self, ClientHandlers, _CAPABILITIES), models.ClientCapabilities)
 
     async def create_message(

@@ -11,7 +11,9 @@ from typing import Annotated, Any, Literal, TYPE_CHECKING, TypeAlias
 
 from msgspec import Meta, Struct, UNSET, UnsetType, ValidationError, convert, field
 
-from ._wire import AnyOf, Checked, Constants, Open, const, decode, decoder, tagged
+from ._settling import Checked, decode, decoder
+from ._structs import Constants, Open, const
+from ._unions import AnyOf, tagged
 
 __all__ = [
     "Annotations",
@@ -446,7 +448,7 @@ class CreateMessageRequestParams(Checked, frozen=True, kw_only=True, rename="cam
     """The conversation so far, oldest first."""
 
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = UNSET
-    """Context that the client should add: none, from this server, or from all its servers. Absent means `none`."""
+    """Context that the client should add: none, from this server, or from all its servers."""
 
     metadata: dict[str, object] | UnsetType = UNSET
     """Settings for the model provider, in the provider's own format."""
@@ -685,7 +687,7 @@ class ImageContent(Constants, frozen=True, kw_only=True, rename="camel"):
 
 
 class Implementation(Struct, frozen=True, kw_only=True, gc=False):
-    """Name and version of the software at one end. Unverified, so for display and logs only.
+    """Name and version of the software at one end. The other end has not verified it.
 
     Spec: 2025-06-18, basic/lifecycle#initialization
     """
@@ -809,7 +811,7 @@ class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     method: str
 

@@ -27,7 +27,10 @@ class ServerHandlers(Generic[C]):
     """
 
     def capabilities(self) -> models.ServerCapabilities:
-        """Return the capabilities that follow from the methods that a subclass overrides."""
+        """Return the capabilities that follow from the methods that a subclass overrides.
+
+        What no method shows is yours to add: change notifications, modes of elicitation, kinds of tasks, extensions.
+        """
         return convert(declared(self, ServerHandlers, _CAPABILITIES), models.ServerCapabilities)
 
     async def call_tool(self, params: models.CallToolRequestParams, context: C, /) -> models.CallToolResult:

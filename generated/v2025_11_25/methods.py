@@ -135,7 +135,7 @@ def declared(handlers: object, base: type, capabilities: Mapping[str, tuple[tupl
             holder = found
             for key in path[:-1]:
                 holder = holder.setdefault(key, {})
-            holder.setdefault(path[-1], value)
+            holder.setdefault(path[-1], value.copy() if isinstance(value, dict) else value)
     return found
 
 

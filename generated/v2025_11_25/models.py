@@ -11,7 +11,9 @@ from typing import Annotated, Any, Literal, TYPE_CHECKING, TypeAlias
 
 from msgspec import Meta, Struct, UNSET, UnsetType, ValidationError, convert, field
 
-from ._wire import AnyOf, Checked, Constants, Open, const, decode, decoder, tagged
+from ._settling import Checked, decode, decoder
+from ._structs import Constants, Open, const
+from ._unions import AnyOf, tagged
 
 __all__ = [
     "Annotations",
@@ -297,7 +299,7 @@ class CallToolRequest(Constants, frozen=True, kw_only=True):
     method: Literal["tools/call"] = const("tools/call")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: CallToolRequestParams
 
@@ -355,7 +357,7 @@ class CancelTaskRequest(Constants, frozen=True, kw_only=True):
     method: Literal["tasks/cancel"] = const("tasks/cancel")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: CancelTaskRequestParams
 
@@ -553,7 +555,7 @@ class CompleteRequest(Constants, frozen=True, kw_only=True):
     method: Literal["completion/complete"] = const("completion/complete")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: CompleteRequestParams
 
@@ -644,7 +646,7 @@ class CreateMessageRequest(Constants, frozen=True, kw_only=True):
     method: Literal["sampling/createMessage"] = const("sampling/createMessage")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: CreateMessageRequestParams
 
@@ -741,7 +743,7 @@ class ElicitRequest(Constants, Checked, frozen=True, kw_only=True):
     method: Literal["elicitation/create"] = const("elicitation/create")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: ElicitRequestParams
 
@@ -911,7 +913,7 @@ class GetPromptRequest(Constants, frozen=True, kw_only=True):
     method: Literal["prompts/get"] = const("prompts/get")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: GetPromptRequestParams
 
@@ -964,7 +966,7 @@ class GetTaskPayloadRequest(Constants, frozen=True, kw_only=True):
     method: Literal["tasks/result"] = const("tasks/result")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: GetTaskPayloadRequestParams
 
@@ -1007,7 +1009,7 @@ class GetTaskRequest(Constants, frozen=True, kw_only=True):
     method: Literal["tasks/get"] = const("tasks/get")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: GetTaskRequestParams
 
@@ -1111,7 +1113,7 @@ class ImageContent(Constants, frozen=True, kw_only=True, rename="camel"):
 
 
 class Implementation(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Name and version of the software at one end. Unverified, so for display and logs only.
+    """Name and version of the software at one end. The other end has not verified it.
 
     Spec: 2025-11-25, basic/lifecycle#initialization
     """
@@ -1146,7 +1148,7 @@ class InitializeRequest(Constants, frozen=True, kw_only=True):
     method: Literal["initialize"] = const("initialize")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: InitializeRequestParams
 
@@ -1243,7 +1245,7 @@ class JSONRPCRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     method: str
 
@@ -1311,7 +1313,7 @@ class ListPromptsRequest(Constants, frozen=True, kw_only=True):
     method: Literal["prompts/list"] = const("prompts/list")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: PaginatedRequestParams | UnsetType = UNSET
 
@@ -1342,7 +1344,7 @@ class ListResourceTemplatesRequest(Constants, frozen=True, kw_only=True):
     method: Literal["resources/templates/list"] = const("resources/templates/list")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: PaginatedRequestParams | UnsetType = UNSET
 
@@ -1373,7 +1375,7 @@ class ListResourcesRequest(Constants, frozen=True, kw_only=True):
     method: Literal["resources/list"] = const("resources/list")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: PaginatedRequestParams | UnsetType = UNSET
 
@@ -1404,7 +1406,7 @@ class ListRootsRequest(Constants, frozen=True, kw_only=True):
     method: Literal["roots/list"] = const("roots/list")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: RequestParams | UnsetType = UNSET
 
@@ -1432,7 +1434,7 @@ class ListTasksRequest(Constants, frozen=True, kw_only=True):
     method: Literal["tasks/list"] = const("tasks/list")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: PaginatedRequestParams | UnsetType = UNSET
 
@@ -1463,7 +1465,7 @@ class ListToolsRequest(Constants, frozen=True, kw_only=True):
     method: Literal["tools/list"] = const("tools/list")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: PaginatedRequestParams | UnsetType = UNSET
 
@@ -1599,7 +1601,7 @@ class PaginatedRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     method: str
 
@@ -1647,7 +1649,7 @@ class PingRequest(Constants, frozen=True, kw_only=True):
     method: Literal["ping"] = const("ping")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: RequestParams | UnsetType = UNSET
 
@@ -1782,7 +1784,7 @@ class ReadResourceRequest(Constants, frozen=True, kw_only=True):
     method: Literal["resources/read"] = const("resources/read")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: ReadResourceRequestParams
 
@@ -2210,7 +2212,7 @@ class SetLevelRequest(Constants, frozen=True, kw_only=True):
     method: Literal["logging/setLevel"] = const("logging/setLevel")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: SetLevelRequestParams
 
@@ -2270,7 +2272,7 @@ class SubscribeRequest(Constants, frozen=True, kw_only=True):
     method: Literal["resources/subscribe"] = const("resources/subscribe")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: SubscribeRequestParams
 
@@ -2751,7 +2753,7 @@ class UnsubscribeRequest(Constants, frozen=True, kw_only=True):
     method: Literal["resources/unsubscribe"] = const("resources/unsubscribe")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: UnsubscribeRequestParams
 

@@ -27,7 +27,10 @@ class ServerHandlers(Generic[C]):
     """
 
     def capabilities(self) -> models.ServerCapabilities:
-        """Return the capabilities that follow from the methods that a subclass overrides."""
+        """Return the capabilities that follow from the methods that a subclass overrides.
+
+        What no method shows is yours to add: change notifications, modes of elicitation, kinds of tasks, extensions.
+        """
         return convert(declared(self, ServerHandlers, _CAPABILITIES), models.ServerCapabilities)
 
     async def call_tool(
@@ -139,6 +142,8 @@ _CAPABILITIES: dict[str, tuple[tuple[str, ...], object]] = {
     "cancel_task": (("tasks", "cancel"), {}),
     "complete": (("completions",), {}),
     "get_prompt": (("prompts",), {}),
+    "get_task": (("tasks",), {}),
+    "get_task_payload": (("tasks",), {}),
     "list_prompts": (("prompts",), {}),
     "list_resource_templates": (("resources",), {}),
     "list_resources": (("resources",), {}),

@@ -27,7 +27,10 @@ class ClientHandlers(Generic[C]):
     """
 
     def capabilities(self) -> models.ClientCapabilities:
-        """Return the capabilities that follow from the methods that a subclass overrides."""
+        """Return the capabilities that follow from the methods that a subclass overrides.
+
+        What no method shows is yours to add: change notifications, modes of elicitation, kinds of tasks, extensions.
+        """
         return convert(declared(self, ClientHandlers, _CAPABILITIES), models.ClientCapabilities)
 
     async def create_message(
@@ -35,6 +38,8 @@ class ClientHandlers(Generic[C]):
     ) -> models.CreateMessageResult:
         """A wish for model output, `sampling/createMessage`, that a server puts in `inputRequests`. The user may
         refuse.
+
+        Deprecated: Roots, sampling and logging are deprecated in this revision.
         """
         raise Unhandled("sampling/createMessage")
 
@@ -43,7 +48,10 @@ class ClientHandlers(Generic[C]):
         raise Unhandled("elicitation/create")
 
     async def list_roots(self, params: models.ListRootsRequestParams, context: C, /) -> models.ListRootsResult:
-        """A wish for the client's roots, `roots/list`, that a server puts in `inputRequests`."""
+        """A wish for the client's roots, `roots/list`, that a server puts in `inputRequests`.
+
+        Deprecated: Roots, sampling and logging are deprecated in this revision.
+        """
         raise Unhandled("roots/list")
 
     async def cancelled(self, params: models.CancelledNotificationParams, context: C, /) -> None:
@@ -52,7 +60,10 @@ class ClientHandlers(Generic[C]):
         """
 
     async def logging_message(self, params: models.LoggingMessageNotificationParams, context: C, /) -> None:
-        """The server's notification `notifications/message`: one log entry, tied to the request that asked for logs."""
+        """The server's notification `notifications/message`: one log entry, tied to the request that asked for logs.
+
+        Deprecated: Roots, sampling and logging are deprecated in this revision.
+        """
 
     async def progress(self, params: models.ProgressNotificationParams, context: C, /) -> None:
         """The notification `notifications/progress`: how far a running request has come. Its requester asked for it

@@ -11,7 +11,9 @@ from typing import Annotated, Any, Literal, TYPE_CHECKING, TypeAlias
 
 from msgspec import Meta, Struct, UNSET, UnsetType, ValidationError, convert, field
 
-from ._wire import AnyOf, Checked, Constants, Open, const, decode, decoder, tagged
+from ._settling import Checked, decode, decoder
+from ._structs import Constants, Open, const, preset
+from ._unions import AnyOf, tagged
 
 __all__ = [
     "Annotations",
@@ -290,19 +292,19 @@ class BooleanSchema(Constants, frozen=True, kw_only=True, gc=False):
     """Label of the field."""
 
 
-class CacheableResult(Checked, frozen=True, kw_only=True, rename="camel"):
+class CacheableResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
     """Base of results that a client may keep and reuse for a while.
 
     Spec: 2026-07-28, server/utilities/caching#cacheable-model
     """
 
-    cache_scope: Literal["private", "public"]
+    cache_scope: Literal["private", "public"] = preset("private")
     """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
 
-    result_type: str
+    result_type: str = preset("complete")
     """`complete` in this result."""
 
-    ttl_ms: Annotated[int, Meta(ge=0)]
+    ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
     """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
     allowed.
     """
@@ -326,7 +328,7 @@ class CallToolRequest(Constants, frozen=True, kw_only=True):
     method: Literal["tools/call"] = const("tools/call")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: CallToolRequestParams
 
@@ -363,7 +365,7 @@ class CallToolRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
         Checked.__post_init__(self)
 
 
-class CallToolResult(Checked, frozen=True, kw_only=True, rename="camel"):
+class CallToolResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
     """What a tool returned. Failures inside the tool are reported here too, so that the model can react to them.
 
     Spec: 2026-07-28, server/tools#tool-result
@@ -372,7 +374,7 @@ class CallToolResult(Checked, frozen=True, kw_only=True, rename="camel"):
     content: list[ContentBlock]
     """Blocks for the model to read, in order."""
 
-    result_type: str
+    result_type: str = preset("complete")
     """`complete` in this result."""
 
     is_error: bool | UnsetType = UNSET
@@ -453,10 +455,14 @@ class ClientCapabilities(Struct, frozen=True, kw_only=True):
     """Settings of supported extensions, by prefixed identifier; an empty object enables one without settings."""
 
     roots: dict[str, object] | UnsetType = UNSET
-    """Present: the client answers `roots/list`."""
+    """Present: the client answers `roots/list`. Deprecated: Roots, sampling and logging are deprecated in this
+    revision.
+    """
 
     sampling: ClientCapabilitiesSampling | UnsetType = UNSET
-    """Present: the client can run a language model on request."""
+    """Present: the client can run a language model on request. Deprecated: Roots, sampling and logging are deprecated
+    in this revision.
+    """
 
 
 class ClientCapabilitiesElicitation(Struct, frozen=True, kw_only=True):
@@ -474,6 +480,8 @@ class ClientCapabilitiesElicitation(Struct, frozen=True, kw_only=True):
 
 class ClientCapabilitiesSampling(Struct, frozen=True, kw_only=True):
     """What a client supports when it runs a language model for a server.
+
+    Deprecated: Roots, sampling and logging are deprecated in this revision.
 
     Spec: 2026-07-28, client/sampling#capabilities
     """
@@ -509,7 +517,7 @@ class CompleteRequest(Constants, frozen=True, kw_only=True):
     method: Literal["completion/complete"] = const("completion/complete")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: CompleteRequestParams
 
@@ -565,7 +573,7 @@ class CompleteRequestParamsContext(Struct, frozen=True, kw_only=True):
     """Values chosen so far, keyed by argument or variable name."""
 
 
-class CompleteResult(Checked, frozen=True, kw_only=True, rename="camel"):
+class CompleteResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
     """The server's suggestions for an argument.
 
     Spec: 2026-07-28, server/utilities/completion#completion-results
@@ -573,7 +581,7 @@ class CompleteResult(Checked, frozen=True, kw_only=True, rename="camel"):
 
     completion: CompleteResultCompletion
 
-    result_type: str
+    result_type: str = preset("complete")
     """`complete` in this result."""
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
@@ -702,30 +710,30 @@ class DiscoverRequest(Constants, frozen=True, kw_only=True):
     method: Literal["server/discover"] = const("server/discover")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: RequestParams
 
 
-class DiscoverResult(Checked, frozen=True, kw_only=True, rename="camel"):
+class DiscoverResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
     """What a server says about itself: revisions, capabilities and advice for the model.
 
     Spec: 2026-07-28, server/discover#discoverresult
     """
 
-    cache_scope: Literal["private", "public"]
+    cache_scope: Literal["private", "public"] = preset("private")
     """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
 
     capabilities: ServerCapabilities
     """The features that the server offers."""
 
-    result_type: str
+    result_type: str = preset("complete")
     """`complete` in this result."""
 
     supported_versions: list[str]
     """The revisions that the server speaks. The client picks one for each request."""
 
-    ttl_ms: Annotated[int, Meta(ge=0)]
+    ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
     """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
     allowed.
     """
@@ -882,7 +890,7 @@ class GetPromptRequest(Constants, frozen=True, kw_only=True):
     method: Literal["prompts/get"] = const("prompts/get")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: GetPromptRequestParams
 
@@ -919,7 +927,7 @@ class GetPromptRequestParams(Checked, frozen=True, kw_only=True, rename="camel")
         Checked.__post_init__(self)
 
 
-class GetPromptResult(Checked, frozen=True, kw_only=True, rename="camel"):
+class GetPromptResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
     """A prompt with its arguments filled in, ready for a model.
 
     Spec: 2026-07-28, server/prompts#getting-a-prompt
@@ -928,7 +936,7 @@ class GetPromptResult(Checked, frozen=True, kw_only=True, rename="camel"):
     messages: list[PromptMessage]
     """The conversation to start with, in order."""
 
-    result_type: str
+    result_type: str = preset("complete")
     """`complete` in this result."""
 
     description: str | UnsetType = UNSET
@@ -1037,7 +1045,7 @@ class ImageContent(Constants, frozen=True, kw_only=True, rename="camel"):
 
 
 class Implementation(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Name and version of the software at one end. Unverified, so for display and logs only.
+    """Name and version of the software at one end. The other end has not verified it.
 
     Spec: 2026-07-28, basic/index#meta
     """
@@ -1061,14 +1069,14 @@ class Implementation(Struct, frozen=True, kw_only=True, rename="camel"):
     """Home page of the software."""
 
 
-class InputRequiredResult(Checked, frozen=True, kw_only=True, rename="camel"):
+class InputRequiredResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
     """The server's interim answer: the client gathers the inputs and sends the request again under a new id. Never
     cached.
 
     Spec: 2026-07-28, basic/patterns/mrtr#inputrequiredresult
     """
 
-    result_type: str
+    result_type: Literal["input_required"] = const("input_required")
     """Always `input_required` in this result."""
 
     input_requests: InputRequests | UnsetType = UNSET
@@ -1192,7 +1200,7 @@ class JSONRPCRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     method: str
 
@@ -1260,26 +1268,26 @@ class ListPromptsRequest(Constants, frozen=True, kw_only=True):
     method: Literal["prompts/list"] = const("prompts/list")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: PaginatedRequestParams
 
 
-class ListPromptsResult(Checked, frozen=True, kw_only=True, rename="camel"):
+class ListPromptsResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
     """One page of the prompts that a server offers.
 
     Spec: 2026-07-28, server/prompts#listing-prompts
     """
 
-    cache_scope: Literal["private", "public"]
+    cache_scope: Literal["private", "public"] = preset("private")
     """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
 
     prompts: list[Prompt]
 
-    result_type: str
+    result_type: str = preset("complete")
     """`complete` in this result."""
 
-    ttl_ms: Annotated[int, Meta(ge=0)]
+    ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
     """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
     allowed.
     """
@@ -1320,26 +1328,26 @@ class ListResourceTemplatesRequest(Constants, frozen=True, kw_only=True):
     method: Literal["resources/templates/list"] = const("resources/templates/list")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: PaginatedRequestParams
 
 
-class ListResourceTemplatesResult(Checked, frozen=True, kw_only=True, rename="camel"):
+class ListResourceTemplatesResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
     """One page of the resource templates that a server offers.
 
     Spec: 2026-07-28, server/resources#resource-templates
     """
 
-    cache_scope: Literal["private", "public"]
+    cache_scope: Literal["private", "public"] = preset("private")
     """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
 
     resource_templates: list[ResourceTemplate]
 
-    result_type: str
+    result_type: str = preset("complete")
     """`complete` in this result."""
 
-    ttl_ms: Annotated[int, Meta(ge=0)]
+    ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
     """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
     allowed.
     """
@@ -1380,26 +1388,26 @@ class ListResourcesRequest(Constants, frozen=True, kw_only=True):
     method: Literal["resources/list"] = const("resources/list")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: PaginatedRequestParams
 
 
-class ListResourcesResult(Checked, frozen=True, kw_only=True, rename="camel"):
+class ListResourcesResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
     """One page of the resources that a server offers.
 
     Spec: 2026-07-28, server/resources#listing-resources
     """
 
-    cache_scope: Literal["private", "public"]
+    cache_scope: Literal["private", "public"] = preset("private")
     """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
 
     resources: list[Resource]
 
-    result_type: str
+    result_type: str = preset("complete")
     """`complete` in this result."""
 
-    ttl_ms: Annotated[int, Meta(ge=0)]
+    ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
     """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
     allowed.
     """
@@ -1445,6 +1453,8 @@ class ListRootsRequest(Constants, frozen=True, kw_only=True):
 class ListRootsRequestParams(Struct, frozen=True, kw_only=True):
     """The fields of a `roots/list` request: metadata only.
 
+    Deprecated: Roots, sampling and logging are deprecated in this revision.
+
     Spec: 2026-07-28, client/roots#listing-roots
     """
 
@@ -1474,26 +1484,26 @@ class ListToolsRequest(Constants, frozen=True, kw_only=True):
     method: Literal["tools/list"] = const("tools/list")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: PaginatedRequestParams
 
 
-class ListToolsResult(Checked, frozen=True, kw_only=True, rename="camel"):
+class ListToolsResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
     """One page of the tools that a server offers.
 
     Spec: 2026-07-28, server/tools#listing-tools
     """
 
-    cache_scope: Literal["private", "public"]
+    cache_scope: Literal["private", "public"] = preset("private")
     """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
 
-    result_type: str
+    result_type: str = preset("complete")
     """`complete` in this result."""
 
     tools: list[Tool]
 
-    ttl_ms: Annotated[int, Meta(ge=0)]
+    ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
     """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
     allowed.
     """
@@ -1729,7 +1739,7 @@ class PaginatedRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     method: str
 
@@ -1758,13 +1768,13 @@ class PaginatedRequestParams(Checked, frozen=True, kw_only=True):
         Checked.__post_init__(self)
 
 
-class PaginatedResult(Checked, frozen=True, kw_only=True, rename="camel"):
+class PaginatedResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
     """Base of results that hold one page of a list.
 
     Spec: 2026-07-28, server/utilities/pagination#response-format
     """
 
-    result_type: str
+    result_type: str = preset("complete")
     """`complete` in this result."""
 
     next_cursor: str | UnsetType = UNSET
@@ -1927,7 +1937,7 @@ class ReadResourceRequest(Constants, frozen=True, kw_only=True):
     method: Literal["resources/read"] = const("resources/read")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: ReadResourceRequestParams
 
@@ -1961,13 +1971,13 @@ class ReadResourceRequestParams(Checked, frozen=True, kw_only=True, rename="came
         Checked.__post_init__(self)
 
 
-class ReadResourceResult(Checked, frozen=True, kw_only=True, rename="camel"):
+class ReadResourceResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
     """The content of a resource.
 
     Spec: 2026-07-28, server/resources#reading-resources
     """
 
-    cache_scope: Literal["private", "public"]
+    cache_scope: Literal["private", "public"] = preset("private")
     """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
 
     contents: list[ReadResourceResultContentsItem]
@@ -1975,10 +1985,10 @@ class ReadResourceResult(Checked, frozen=True, kw_only=True, rename="camel"):
     list.
     """
 
-    result_type: str
+    result_type: str = preset("complete")
     """`complete` in this result."""
 
-    ttl_ms: Annotated[int, Meta(ge=0)]
+    ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
     """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
     allowed.
     """
@@ -2030,7 +2040,9 @@ class RequestMetaObject(Open, frozen=True, kw_only=True, rename="camel"):
     """The client's name and version. Unverified, so for display and logs only."""
 
     log_level: LoggingLevel | UnsetType = field(name="io.modelcontextprotocol/logLevel", default=UNSET)
-    """Lowest severity of log messages wanted during this request. Absent: the server sends none."""
+    """Lowest severity of log messages wanted during this request. Absent: the server sends none. Deprecated: Roots,
+    sampling and logging are deprecated in this revision.
+    """
 
     progress_token: ProgressToken | UnsetType = UNSET
     """Present: the sender would like progress notifications, marked with this token."""
@@ -2249,13 +2261,13 @@ class ResourceUpdatedNotificationParams(Checked, frozen=True, kw_only=True):
             Checked.__post_init__(self)
 
 
-class Result(Open, Checked, frozen=True, kw_only=True, rename="camel"):
+class Result(Constants, Open, Checked, frozen=True, kw_only=True, rename="camel"):
     """Base of all results.
 
     Spec: 2026-07-28, basic/index#responses
     """
 
-    result_type: str
+    result_type: str = preset("complete")
     """`complete`, `input_required` or an extension's word. A client reads its absence, in older servers, as `complete`."""
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
@@ -2327,7 +2339,7 @@ class ServerCapabilities(Struct, frozen=True, kw_only=True):
     """Settings of supported extensions, by prefixed identifier; an empty object enables one without settings."""
 
     logging: JSONObject | UnsetType = UNSET
-    """Present: the server sends log messages."""
+    """Present: the server sends log messages. Deprecated: Roots, sampling and logging are deprecated in this revision."""
 
     prompts: ServerCapabilitiesPrompts | UnsetType = UNSET
     """Present: the server has prompts."""
@@ -2461,7 +2473,7 @@ class SubscriptionsListenRequest(Constants, frozen=True, kw_only=True):
     method: Literal["subscriptions/listen"] = const("subscriptions/listen")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: SubscriptionsListenRequestParams
 
@@ -2488,13 +2500,13 @@ class SubscriptionsListenRequestParams(Checked, frozen=True, kw_only=True):
         Checked.__post_init__(self)
 
 
-class SubscriptionsListenResult(Checked, frozen=True, kw_only=True, rename="camel"):
+class SubscriptionsListenResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
     """The server's last word on a stream that it ends in good order. A broken connection sends none.
 
     Spec: 2026-07-28, basic/patterns/subscriptions#graceful-closure
     """
 
-    result_type: str
+    result_type: str = preset("complete")
     """`complete` in this result."""
 
     meta: Annotated[dict[str, object], SubscriptionsListenResultMetaObject] = field(name="_meta")
@@ -3023,6 +3035,8 @@ else:
     )
 """What the model wrote: one block, or an array of blocks.
 
+Deprecated: Roots, sampling and logging are deprecated in this revision.
+
 Spec: 2026-07-28, client/sampling#messages
 """
 
@@ -3272,6 +3286,8 @@ else:
         | list[SamplingMessageContentBlock]
     )
 """What one message says: one block, or an array of blocks.
+
+Deprecated: Roots, sampling and logging are deprecated in this revision.
 
 Spec: 2026-07-28, client/sampling#messages
 """

@@ -27,7 +27,10 @@ class ServerHandlers(Generic[C]):
     """
 
     def capabilities(self) -> models.ServerCapabilities:
-        """Return the capabilities that follow from the methods that a subclass overrides."""
+        """Return the capabilities that follow from the methods that a subclass overrides.
+
+        What no method shows is yours to add: change notifications, modes of elicitation, kinds of tasks, extensions.
+        """
         return convert(declared(self, ServerHandlers, _CAPABILITIES), models.ServerCapabilities)
 
     async def call_tool(
@@ -115,7 +118,10 @@ class ServerMethods:
         await self._sender.notify(methods.CANCELLED, params)
 
     async def logging_message(self, params: models.LoggingMessageNotificationParams, /) -> None:
-        """The server's notification `notifications/message`: one log entry, tied to the request that asked for logs."""
+        """The server's notification `notifications/message`: one log entry, tied to the request that asked for logs.
+
+        Deprecated: Roots, sampling and logging are deprecated in this revision.
+        """
         await self._sender.notify(methods.LOGGING_MESSAGE, params)
 
     async def progress(self, params: models.ProgressNotificationParams, /) -> None:
