@@ -20,7 +20,16 @@ from mcpgen.codegen.output import write_package
 from mcpgen.codegen.pinned import SchemaRoom
 from tests.codegen.packages import load_folder, small_checkout
 
-FILES = ["__init__.py", "_wire.py", "client.py", "methods.py", "models.py", "server.py"]
+FILES = [
+    "__init__.py",
+    "_settling.py",
+    "_structs.py",
+    "_unions.py",
+    "client.py",
+    "methods.py",
+    "models.py",
+    "server.py",
+]
 SMALL = {"$defs": {"Tool": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}}
 ENTRY = "from mcpgen.cli import main; main(prog_name='mcpgen')"
 

@@ -57,7 +57,10 @@ def test_no_drift_is_status_0_and_silence(checkout: Path) -> None:
     assert checkout == Path.cwd()
 
 
-@pytest.mark.parametrize("name", ["_wire.py", "models.py", "methods.py", "server.py", "client.py", "__init__.py"])
+@pytest.mark.parametrize(
+    "name",
+    ["_settling.py", "_structs.py", "_unions.py", "models.py", "methods.py", "server.py", "client.py", "__init__.py"],
+)
 def test_an_edited_file_is_shown_as_a_difference(checkout: Path, name: str) -> None:
     path = checkout / "generated" / FOLDER / name
     path.write_text(path.read_text(encoding="utf-8") + "EDITED = True\n", encoding="utf-8")

@@ -118,6 +118,15 @@ def test_a_declared_rename_is_followed_into_what_changed() -> None:
     ] == changes(old, new, {"One": "Other"})
 
 
+def test_a_declared_rename_to_a_name_that_was_taken_ends_the_old_bearer() -> None:
+    old, new = read(A=obj(a=STRING), B=obj(b=STRING)), read(B=obj(a=STRING))
+
+    assert [
+        ("definition-renamed", "B", "{a?}", "{a?}", None),
+        ("definition-removed", "B", "{b?}", None, None),
+    ] == sorted(changes(old, new, {"A": "B"}), reverse=True)
+
+
 @pytest.mark.parametrize("renames", [{"Gone": "A"}, {"A": "Gone"}, {"A": "B", "B": "B"}])
 def test_a_declared_rename_that_matches_nothing_is_refused(renames: dict[str, str]) -> None:
     document = read(A=STRING, B=STRING)

@@ -75,6 +75,17 @@ def test_a_union_under_another_name_is_compared_arm_by_arm() -> None:
     ] == [each for each in found if each[0] != "definition-added"]
 
 
+def test_a_union_inside_a_union_is_taken_apart_where_the_other_side_did_so() -> None:
+    blocks = {name: obj("type", type={"const": name}) for name in ("Text", "Image", "Audio")}
+    old, new = any_of(ref("Block"), INTEGER), any_of(ref("Text"), ref("Image"), ref("Audio"), INTEGER)
+    found = changes(
+        read(A=old, **blocks, Block=any_of(ref("Text"), ref("Image"))),
+        read(A=new, **blocks, Block=any_of(ref("Text"), ref("Image"))),
+    )
+
+    assert [("arm-added", "A[Audio]", None, "Audio", "widened")] == found
+
+
 def test_an_arm_that_another_arm_held_already_changes_no_value() -> None:
     wide = {"type": "object", "additionalProperties": {}}
     old, new = any_of(ref("Wide"), STRING), any_of(ref("Wide"), STRING, ref("Part"))

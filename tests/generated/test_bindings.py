@@ -392,3 +392,40 @@ def test_importing_a_revision_loads_no_other(mcp: ModuleType) -> None:
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, encoding="utf-8")
 
     assert str([mcp.__name__.rsplit(".", 1)[1]]) == done.stdout.strip()
+
+
+def test_capabilities_of_one_server_do_not_show_in_another() -> None:
+    mcp = registry.revision("2025-11-25").bindings()
+
+    class Lists(mcp.ServerHandlers[None]):  # type: ignore[name-defined, misc]  # a class chosen at run time
+        async def list_resources(self, params: Any, context: None, /) -> Any: ...
+
+    class Subscribes(Lists):
+        async def subscribe(self, params: Any, context: None, /) -> Any: ...
+
+    assert b'{"resources":{"subscribe":true}}' == msgspec.json.encode(Subscribes().capabilities())
+    assert b'{"resources":{}}' == msgspec.json.encode(Lists().capabilities())
+
+
+# Presets of 2026-07-28
+
+
+def test_a_preset_is_filled_in_on_construction_and_required_on_the_wire() -> None:
+    mcp = registry.revision("2026-07-28").bindings()
+    result = mcp.ListToolsResult(tools=[])
+
+    assert ("complete", 0, "private") == (result.result_type, result.ttl_ms, result.cache_scope)
+    assert 60_000 == mcp.ListToolsResult(tools=[], ttl_ms=60_000).ttl_ms
+    with pytest.raises(msgspec.ValidationError, match="resultType"):
+        decoded('{"content":[]}', mcp.CallToolResult)
+
+
+def test_a_final_result_never_decodes_as_a_demand_for_input() -> None:
+    mcp = registry.revision("2026-07-28").bindings()
+    kind = mcp.methods.CALL_TOOL.result
+
+    assert mcp.InputRequiredResult(request_state="s") == mcp.decode(
+        '{"resultType":"input_required","requestState":"s"}', kind
+    )
+    with pytest.raises(msgspec.ValidationError):
+        mcp.decode('{"resultType":"complete"}', kind)

@@ -56,5 +56,5 @@ class Bindings:
 def bindings(revision: str) -> Bindings:
     """Return the generated bindings of *revision*."""
     package = f"mcpgen.generated.v{revision.replace('-', '_')}"
-    wire = importlib.import_module(f"{package}._wire")
+    wire = importlib.import_module(f"{package}._structs")
     return Bindings(importlib.import_module(f"{package}.models"), open_objects=wire.Open)

@@ -11,7 +11,8 @@ from typing import Literal
 
 from msgspec import Struct, UNSET, UnsetType
 
-from ._wire import Constants, Open as _Open, const, decode, decoder
+from ._settling import decode, decoder
+from ._structs import Constants, Open as _Open, const
 
 __all__ = [
     "Open",

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from ._wire import Constants, const, decode, decoder
+from ._settling import decode, decoder
+from ._structs import Constants, const
 
 __all__ = [
     "Always",

@@ -11,7 +11,7 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta, Struct, UNSET, UnsetType
 
-from ._wire import decode, decoder
+from ._settling import decode, decoder
 
 __all__ = [
     "Fraction",

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, UNSET, UnsetType
 
-from ._wire import decode, decoder
+from ._settling import decode, decoder
 
 __all__ = [
     "Headers",

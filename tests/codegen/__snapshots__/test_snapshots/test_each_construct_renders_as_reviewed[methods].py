@@ -11,7 +11,9 @@ from typing import Annotated, Literal, TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, UNSET, UnsetType, field
 
-from ._wire import Constants, Open, const, decode, decoder, tagged
+from ._settling import decode, decoder
+from ._structs import Constants, Open, const
+from ._unions import tagged
 
 __all__ = [
     "CallToolRequest",
@@ -55,7 +57,7 @@ class CallToolRequest(Constants, frozen=True, kw_only=True, gc=False):
     method: Literal["tools/call"] = const("tools/call")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: CallToolRequestParams
 
@@ -101,7 +103,7 @@ class CreateMessageRequest(Constants, frozen=True, kw_only=True):
     method: Literal["sampling/createMessage"] = const("sampling/createMessage")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: dict[str, object]
 
@@ -137,19 +139,15 @@ class ListToolsRequest(Constants, frozen=True, kw_only=True, gc=False):
     method: Literal["tools/list"] = const("tools/list")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: ListToolsRequestParams | UnsetType = UNSET
 
 
 class ListToolsRequestParams(Struct, frozen=True, kw_only=True, gc=False):
-    """Which page of the tool list is wanted.
-
-    Spec: methods, server/tools#listing-tools
-    """
+    """The value at ``/$defs/ListToolsRequest/properties/params``."""
 
     cursor: str | UnsetType = UNSET
-    """The nextCursor of the page before. Absent: the first page."""
 
 
 class ListToolsResult(Struct, frozen=True, kw_only=True):
@@ -172,7 +170,7 @@ class PingRequest(Constants, frozen=True, kw_only=True, gc=False):
     method: Literal["ping"] = const("ping")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True, gc=False):
@@ -253,7 +251,7 @@ class SubscribeRequest(Constants, frozen=True, kw_only=True, gc=False):
     method: Literal["resources/subscribe"] = const("resources/subscribe")
 
     id: RequestId
-    """Chosen by the sender, never null, and unique among its open requests."""
+    """Chosen by the sender, never null; a new one for each request."""
 
     params: SubscribeRequestParams
 
@@ -424,7 +422,7 @@ def declared(handlers: object, base: type, capabilities: Mapping[str, tuple[tupl
             holder = found
             for key in path[:-1]:
                 holder = holder.setdefault(key, {})
-            holder.setdefault(path[-1], value)
+            holder.setdefault(path[-1], value.copy() if isinstance(value, dict) else value)
     return found
 
 
@@ -536,7 +534,10 @@ class ServerHandlers(Generic[C]):
     """
 
     def capabilities(self) -> models.ServerCapabilities:
-        """Return the capabilities that follow from the methods that a subclass overrides."""
+        """Return the capabilities that follow from the methods that a subclass overrides.
+
+        What no method shows is yours to add: change notifications, modes of elicitation, kinds of tasks, extensions.
+        """
         return convert(declared(self, ServerHandlers, _CAPABILITIES), models.ServerCapabilities)
 
     async def call_tool(self, params: models.CallToolRequestParams, context: C, /) -> models.CallToolResult:
@@ -625,7 +626,10 @@ class ClientHandlers(Generic[C]):
     """
 
     def capabilities(self) -> models.ClientCapabilities:
-        """Return the capabilities that follow from the methods that a subclass overrides."""
+        """Return the capabilities that follow from the methods that a subclass overrides.
+
+        What no method shows is yours to add: change notifications, modes of elicitation, kinds of tasks, extensions.
+        """
         return convert(declared(self, ClientHandlers, _CAPABILITIES), models.ClientCapabilities)
 
     async def create_message(self, params: dict[str, object], context: C, /) -> models.CreateMessageResult:

@@ -11,7 +11,9 @@ from typing import Annotated, Literal, TYPE_CHECKING, TypeAlias
 
 from msgspec import Meta, UNSET, UnsetType
 
-from ._wire import Constants, const, decode, decoder, tagged
+from ._settling import decode, decoder
+from ._structs import Constants, const
+from ._unions import tagged
 
 __all__ = [
     "ClientRequest",
@@ -176,7 +178,7 @@ def declared(handlers: object, base: type, capabilities: Mapping[str, tuple[tupl
             holder = found
             for key in path[:-1]:
                 holder = holder.setdefault(key, {})
-            holder.setdefault(path[-1], value)
+            holder.setdefault(path[-1], value.copy() if isinstance(value, dict) else value)
     return found
 
 

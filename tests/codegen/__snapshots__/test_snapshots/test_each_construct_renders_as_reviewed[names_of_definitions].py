@@ -11,16 +11,9 @@ from typing import Annotated as _Annotated, Any as _Any, Literal as _Literal, TY
 
 from msgspec import Meta as _Meta, Struct as _Struct, UNSET as _UNSET, UnsetType as _UnsetType
 
-from ._wire import (
-    AnyOf as _AnyOf,
-    Checked as _Checked,
-    Constants as _Constants,
-    Open as _Open,
-    const as _const,
-    decode,
-    decoder,
-    tagged as _tagged,
-)
+from ._settling import Checked as _Checked, decode, decoder
+from ._structs import Constants as _Constants, Open as _Open, const as _const
+from ._unions import AnyOf as _AnyOf, tagged as _tagged
 
 __all__ = [
     "Annotated",

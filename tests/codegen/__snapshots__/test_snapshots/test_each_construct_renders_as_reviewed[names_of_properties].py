@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from msgspec import Struct, UNSET, UnsetType, field
 
-from ._wire import Open, decode, decoder
+from ._settling import decode, decoder
+from ._structs import Open
 
 __all__ = [
     "Holder",

@@ -11,7 +11,8 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType, ValidationError, convert, field
 
-from ._wire import Checked, Open, decode, decoder
+from ._settling import Checked, decode, decoder
+from ._structs import Open
 
 __all__ = [
     "Holder",

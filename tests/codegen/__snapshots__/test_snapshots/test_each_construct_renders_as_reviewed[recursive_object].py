@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from msgspec import Struct, UNSET, UnsetType
 
-from ._wire import decode, decoder
+from ._settling import decode, decoder
 
 __all__ = [
     "Node",

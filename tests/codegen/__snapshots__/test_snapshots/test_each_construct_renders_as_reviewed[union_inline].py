@@ -11,7 +11,9 @@ from typing import Annotated, Any, Literal, TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, UNSET, UnsetType
 
-from ._wire import AnyOf, Checked, Constants, const, decode, decoder, tagged
+from ._settling import Checked, decode, decoder
+from ._structs import Constants, const
+from ._unions import AnyOf, tagged
 
 __all__ = [
     "Holder",

@@ -11,7 +11,8 @@ from typing import Annotated, Any as _Any, TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, UNSET, UnsetType
 
-from ._wire import AnyOf, Checked, decode, decoder
+from ._settling import Checked, decode, decoder
+from ._unions import AnyOf
 
 __all__ = [
     "Any",

@@ -11,7 +11,9 @@ from typing import Annotated, Any, TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, UNSET, UnsetType
 
-from ._wire import AnyOf, Checked, Open, decode, decoder
+from ._settling import Checked, decode, decoder
+from ._structs import Open
+from ._unions import AnyOf
 
 __all__ = [
     "Answer",

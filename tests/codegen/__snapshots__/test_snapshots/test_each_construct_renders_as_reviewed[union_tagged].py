@@ -11,7 +11,9 @@ from typing import Literal, TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, UNSET, UnsetType
 
-from ._wire import Constants, const, decode, decoder, tagged
+from ._settling import decode, decoder
+from ._structs import Constants, const
+from ._unions import tagged
 
 __all__ = [
     "Circle",

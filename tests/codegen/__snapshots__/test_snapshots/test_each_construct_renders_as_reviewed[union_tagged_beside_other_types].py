@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TYPE_CHECKING, TypeAlias
 
-from ._wire import AnyOf, Constants, const, decode, decoder
+from ._settling import decode, decoder
+from ._structs import Constants, const
+from ._unions import AnyOf
 
 __all__ = [
     "Circle",

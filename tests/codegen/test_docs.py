@@ -1,0 +1,69 @@
+"""schema/docs.toml: every type of every revision has our words, and none of our words are about nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcpgen.codegen import ir
+from mcpgen.codegen.diagnostics import Refused
+from mcpgen.codegen.docs import load_docs
+from mcpgen.codegen.overlay import patched_document
+from mcpgen.codegen.parse import parse
+from mcpgen.codegen.pinned import SchemaRoom
+
+ROOM = SchemaRoom()
+DOCS = load_docs(ROOM.root / "docs.toml")
+SCHEMAS = {revision: parse(patched_document(revision, ROOM)) for revision in ROOM.revisions}
+
+
+def keys(revision: str, name: str) -> set[str]:
+    definition = SCHEMAS[revision].definitions.get(name)
+    return {each.wire for each in definition.properties} if isinstance(definition, ir.Object) else set()
+
+
+@pytest.mark.parametrize("revision", ROOM.revisions)
+def test_every_type_has_our_words_and_its_place_in_the_specification(revision: str) -> None:
+    silent = [
+        name
+        for name in SCHEMAS[revision].definitions
+        if not (DOCS.about(name, revision).text and DOCS.about(name, revision).spec)
+    ]
+
+    assert [] == silent
+
+
+def test_no_words_are_about_a_type_that_no_revision_has() -> None:
+    known = {name for schema in SCHEMAS.values() for name in schema.definitions}
+
+    assert [] == sorted(DOCS.names() - known)
+
+
+def test_no_override_is_for_a_revision_without_the_type() -> None:
+    dead = [
+        (name, revision)
+        for name in sorted(DOCS.names())
+        for revision in DOCS.overridden(name)
+        if name not in SCHEMAS[revision].definitions
+    ]
+
+    assert [] == dead
+
+
+def test_no_words_are_about_a_key_that_does_not_exist() -> None:
+    dead = [
+        (name, key)
+        for name in sorted(DOCS.names())
+        for key in {key for revision in ROOM.revisions for key in DOCS.about(name, revision).fields}
+        if not any(key in keys(revision, name) for revision in ROOM.revisions)
+    ]
+
+    assert [] == dead
+
+
+@pytest.mark.parametrize("content", ["[Tool", "[Tool]\nwords = 'x'", "Tool = 1"])
+def test_a_file_that_cannot_be_understood_is_refused(content: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    file = tmp_path_factory.mktemp("docs") / "docs.toml"
+    file.write_text(content, encoding="utf-8")
+
+    with pytest.raises(Refused, match="MG314"):
+        load_docs(file)
