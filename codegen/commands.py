@@ -1,4 +1,4 @@
-"""The commands ``build``, ``check`` and ``diff``."""
+"""The commands ``build`` and ``check``."""
 
 from __future__ import annotations
 

@@ -24,6 +24,18 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).parents[2]
 
+# What a package consists of, sorted.
+FILES = [
+    "__init__.py",
+    "_settling.py",
+    "_structs.py",
+    "_unions.py",
+    "client.py",
+    "methods.py",
+    "models.py",
+    "server.py",
+]
+
 _numbers = itertools.count()
 
 

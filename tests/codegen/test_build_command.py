@@ -18,18 +18,8 @@ from mcpgen.codegen.commands import build
 from mcpgen.codegen.diagnostics import Refused
 from mcpgen.codegen.output import write_package
 from mcpgen.codegen.pinned import SchemaRoom
-from tests.codegen.packages import load_folder, small_checkout
+from tests.codegen.packages import FILES, load_folder, small_checkout
 
-FILES = [
-    "__init__.py",
-    "_settling.py",
-    "_structs.py",
-    "_unions.py",
-    "client.py",
-    "methods.py",
-    "models.py",
-    "server.py",
-]
 SMALL = {"$defs": {"Tool": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}}
 ENTRY = "from mcpgen.cli import main; main(prog_name='mcpgen')"
 
