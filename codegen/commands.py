@@ -43,10 +43,10 @@ def build(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out:
             _generate(room, label, schema) for label in (room.revisions if build_all else dict.fromkeys(labels))
         ]
         for package in packages:
-            check_target(root / package.folder)
+            check_target(package.files, root / package.folder)
         for package in packages:
             write_package(package.files, root / package.folder)
-        if build_all and out is None:
+        if out is None:
             write_beside(generate_registry(room), root)
     findings = [finding for package in packages for finding in package.findings]
     if as_json:
@@ -98,11 +98,15 @@ def check(*, as_json: bool) -> None:
 
 
 def _check_usage(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out: Path | None) -> None:
+    if out is not None and not out.name:
+        raise click.UsageError("--out DIR must name a folder.")
     if schema is not None:
         if build_all or len(labels) != 1 or out is None:
             raise click.UsageError("--schema FILE takes exactly one --revision LABEL, and --out DIR.")
         if not names.is_nameable(labels[0]):
-            raise click.UsageError("--revision LABEL needs a letter or a digit.")
+            raise click.UsageError(
+                "--revision LABEL needs a letter or a digit, and no character that cannot be printed."
+            )
     elif build_all == bool(labels):
         raise click.UsageError("Give --revision R, or --all, or --schema FILE with --revision LABEL and --out DIR.")
 

@@ -95,6 +95,7 @@ class ModelsView(msgspec.Struct, frozen=True, kw_only=True):
     typing_imports: tuple[str, ...]
     msgspec_imports: tuple[str, ...]
     own_imports: tuple[tuple[str, tuple[str, ...]], ...]
+    any: str
     checked: str
     validation_error: str
 
@@ -139,7 +140,7 @@ class Emitter:
         self._check_names()
         classes = tuple(self._class(each) for each in self._schema.objects())
         aliases = tuple(self._alias(each) for each in self._in_order_of_use())
-        self._used |= {"decode", "decoder"}
+        self._used |= {"Any", "TYPE_CHECKING", "decode", "decoder"}
         return ModelsView(
             classes=classes,
             aliases=aliases,
@@ -151,6 +152,7 @@ class Emitter:
                 for module, names_there in (("_settling", _SETTLING), ("_structs", _STRUCTS), ("_unions", _UNIONS))
                 if (found := self._imports(names_there))
             ),
+            any=self._support["Any"],
             checked=self._support["Checked"],
             validation_error=self._support["ValidationError"],
         )

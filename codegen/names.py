@@ -57,7 +57,7 @@ def camel(attribute_name: str) -> str | None:
 
 def is_nameable(label: str) -> bool:
     """Say whether a revision can be called *label*: something must remain of it in the name of a folder."""
-    return any(char.isascii() and char.isalnum() for char in label)
+    return label.isprintable() and any(char.isascii() and char.isalnum() for char in label)
 
 
 def package(label: str) -> str:

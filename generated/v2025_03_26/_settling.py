@@ -13,8 +13,9 @@ from __future__ import annotations
 import re
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
+from types import GenericAlias
 from typing import Annotated, Any, TypeVar, Union
 
 import msgspec
@@ -126,10 +127,13 @@ def settler(annotation: Any) -> Settle | None:
 
 def _list_settler(item: Settle) -> Settle:
     def settle(value: Any) -> Any:
+        settled: list[Any] = []
         try:
-            return [item(each) for each in value]
+            for each in value:
+                settled.append(item(each))  # noqa: PERF401 its length is the index of the item that is wrong
         except ValidationError as error:
-            raise _found(error, item, ((f"[{index}]", each) for index, each in enumerate(value))) from None
+            raise ValidationError(_placed(error, f"[{len(settled)}]")) from None
+        return settled
 
     return settle
 
@@ -139,19 +143,10 @@ def _dict_settler(member: Settle) -> Settle:
         try:
             return {key: member(each) for key, each in value.items()}
         except ValidationError as error:
-            raise _found(error, member, value.items()) from None
+            # As msgspec writes it: the key is the peer's, and may be of any length and hold anything.
+            raise ValidationError(_placed(error, "[...]")) from None
 
     return settle
-
-
-def _found(error: ValidationError, settle: Settle, places: Iterable[tuple[str, Any]]) -> ValidationError:
-    """Return *error* with the first of *places* whose value *settle* refuses; valid values pay nothing for this."""
-    for place, value in places:
-        try:
-            settle(value)
-        except ValidationError as cause:
-            return ValidationError(_placed(cause, place))
-    return error
 
 
 def _union_settler(arms: list[Any]) -> Settle | None:
@@ -191,17 +186,46 @@ def _placed(error: ValidationError, wire: str) -> str:
     return f"{what} in `{wire}{path or ''}{below}`"
 
 
+def _opened(annotation: Any) -> Any:
+    """Return *annotation* with every open object as the dict that holds it, so that none is decoded as its view.
+
+    Raises:
+        TypeError: An open object or a structural union stands where it could not be settled.
+    """
+    base, view = unwrap(annotation)
+    if view is not None:
+        return Annotated[base, view]
+    origin: Any = typing.get_origin(annotation)
+    arguments = typing.get_args(annotation)
+    if origin is Annotated:
+        if any(isinstance(each, Settler) for each in arguments[1:]):
+            return annotation
+        return Annotated[(_opened(arguments[0]), *arguments[1:])]
+    if origin in (list, dict):
+        return GenericAlias(origin, tuple(map(_opened, arguments)))
+    if _is_union(annotation):
+        return Union[tuple(map(_opened, arguments))]
+    if any(_needs_settling(each) for each in arguments):
+        raise TypeError(f"{annotation} holds a type that only lists, dicts and unions of this package can hold")
+    return annotation
+
+
+def _needs_settling(annotation: Any) -> bool:
+    return settler(annotation) is not None or any(map(_needs_settling, typing.get_args(annotation)))
+
+
 class _Decoders(dict[Any, Callable[[bytes | str], Any]]):
     """Decoders by type, made on first use."""
 
     def __missing__(self, annotation: Any) -> Callable[[bytes | str], Any]:
-        native: Callable[[bytes | str], Any] = msgspec.json.Decoder(unwrap(annotation)[0]).decode
-        settle = settler(annotation)
+        opened = _opened(annotation)
+        native: Callable[[bytes | str], Any] = msgspec.json.Decoder(opened).decode
+        settle = settler(opened)
 
-        def settled(data: bytes | str) -> Any:
+        def decode_settled(data: bytes | str) -> Any:
             return native(data) if settle is None else settle(native(data))
 
-        self[annotation] = made = native if settle is None else settled
+        self[annotation] = made = native if settle is None else decode_settled
         return made
 
 
@@ -209,7 +233,10 @@ _decoders = _Decoders()
 
 
 def decoder(type: Any) -> Callable[[bytes | str], Any]:  # noqa: A002 named as msgspec names it
-    """Return the function that decodes JSON to *type*: what `decode` uses, for a loop."""
+    """Return the function that decodes JSON to *type*: what `decode` uses, for a loop.
+
+    As with msgspec itself, JSON that is nested deeper than the interpreter's limit makes it raise RecursionError.
+    """
     return _decoders[type]
 
 
@@ -233,4 +260,7 @@ def decode(data: bytes | str, type: Any) -> Any:  # noqa: A002
         msgspec.ValidationError: The value is not of that type; the message names the place.
         msgspec.DecodeError: *data* is not JSON.
     """
-    return _decoders[type](data)
+    try:
+        return _decoders[type](data)
+    except RecursionError:
+        raise msgspec.DecodeError("JSON is nested too deeply") from None

@@ -58,8 +58,10 @@ class ConstantsMeta(StructMeta):
             else:
                 namespace[key] = field(name=constant.name)
         made = super().__new__(cls, name, bases, namespace, **options)
+        redeclared = namespace.get("__annotations__", {})
         inherited: dict[str, object] = getattr(made, "__constants__", {})
-        made.__constants__ = {**inherited, **{key: constant.value for key, constant in found.items()}}
+        kept = {key: value for key, value in inherited.items() if key not in redeclared}
+        made.__constants__ = kept | {key: constant.value for key, constant in found.items()}
         return made
 
     def __call__(cls, /, *args: Any, **kwargs: Any) -> Any:

@@ -144,6 +144,11 @@ __all__ = [
     "decoder",
 ]
 
+if not TYPE_CHECKING:
+    # To type checkers any value is an ``object``, which no cast is needed for. To msgspec that is a custom type, which a
+    # ``dec_hook`` of yours would be asked about and a JSON Schema cannot say.
+    object = Any
+
 
 class Annotations(Struct, frozen=True, kw_only=True, rename="camel"):
     """Hints from a server on whom a piece of content is for and how much it matters. A client may ignore them.

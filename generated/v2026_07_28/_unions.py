@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Union
 
 import msgspec
 from msgspec import Struct, StructMeta, ValidationError, field
@@ -55,6 +55,7 @@ def _arm(cls: Any, tag: str) -> type[Struct]:
     checked = issubclass(cls, Checked)
 
     def become(self: Any) -> None:
+        force_setattr(self, attribute, value)
         force_setattr(self, "__class__", cls)
         if checked:
             cls.__post_init__(self)
@@ -63,10 +64,10 @@ def _arm(cls: Any, tag: str) -> type[Struct]:
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,
         "__doc__": cls.__doc__,
-        "__annotations__": {attribute: Literal[value]},
-        # The tag is not a key to msgspec: the field gets its value from the default, under a name that no message
-        # has (DEL characters, and longer than any other name).
-        attribute: field(default=value, name="\x7f" * (max(map(len, cls.__struct_encode_fields__)) + 1)),
+        "__annotations__": {attribute: Any},
+        # The tag is not a key to msgspec, so this field is never sent; `become` gives it its value, whatever a peer put
+        # under the name that the field must have.
+        attribute: field(default=None, name="\x7f" * (max(map(len, cls.__struct_encode_fields__)) + 1)),
         "__post_init__": become,
     }
     options = {"frozen": True, "kw_only": True, "tag_field": tag, "tag": value}
@@ -104,12 +105,7 @@ class AnyOf(Settler):
                     only = settle
             else:
                 if only is not None:
-                    try:
-                        return only(value)
-                    except ValidationError:
-                        pass  # said below, with the names of the arms
-        elif isinstance(value, Struct):
-            return value  # given by a caller on construction, and typed there
+                    return only(value)
         return self._search(value)
 
     def _search(self, value: Any) -> Any:
@@ -117,6 +113,10 @@ class AnyOf(Settler):
         if not self._arms:
             self._arms = tuple(_Candidate(arm) for arm in self._declare())
             self._markers = _markers(self._arms)
+        if isinstance(value, Struct):  # given by a caller on construction
+            if any(candidate.is_made_of(value) for candidate in self._arms):
+                return value
+            raise ValidationError(self._expected())
         settled: list[Any] = []
         errors: list[str] = []
         for candidate in self._arms:
@@ -131,7 +131,10 @@ class AnyOf(Settler):
             raise ValidationError(errors[0])
         if errors:  # in brackets, so that the path of the last one is not taken for that of all
             raise ValidationError(f"No arm of the union fits ({'; '.join(errors)})")
-        raise ValidationError(f"Expected {' or '.join(each.name for each in self._arms)}")
+        raise ValidationError(self._expected())
+
+    def _expected(self) -> str:
+        return f"Expected {' or '.join(each.name for each in self._arms)}"
 
 
 def _count_keys(value: Any) -> int:
@@ -167,6 +170,7 @@ class _Candidate:
         base, view = unwrap(annotation)
         struct: Any = view or base
         is_struct = isinstance(struct, StructMeta)
+        self._struct: Any = struct if is_struct else None
         fields = msgspec.structs.fields(typing.cast("type[Struct]", struct)) if is_struct else ()
         self.name = f"`{_called(struct)}`"
         self._type = base
@@ -179,6 +183,10 @@ class _Candidate:
         if self._container is dict:
             return isinstance(value, dict) and self.required <= typing.cast("dict[str, object]", value).keys()
         return self._container is not list or isinstance(value, list)
+
+    def is_made_of(self, value: Struct) -> bool:
+        """Whether *value* is an instance of this arm already."""
+        return self._struct is not None and isinstance(value, self._struct)
 
     def settle(self, value: Any) -> Any:
         """Return *value* as this arm."""
