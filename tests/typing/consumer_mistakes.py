@@ -60,7 +60,7 @@ def words_of_the_schema() -> None:
 
 def required_since_the_stateless_era() -> None:
     v2026_07_28.CallToolRequestParams(name="t")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
-    v2026_07_28.ListToolsResult(tools=[], result_type="complete")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    v2026_07_28.ListToolsResult(result_type="complete")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
 def a_type_of_another_revision(text: v2026_07_28.TextContent) -> None:

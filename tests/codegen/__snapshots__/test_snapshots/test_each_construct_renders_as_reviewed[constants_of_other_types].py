@@ -7,7 +7,7 @@ To change this file, change the overlay, docs.toml, the generator or templates/m
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TYPE_CHECKING, TypeAlias
 
 from ._settling import decode, decoder
 from ._structs import Constants, const
@@ -19,6 +19,11 @@ __all__ = [
     "decode",
     "decoder",
 ]
+
+if not TYPE_CHECKING:
+    # To type checkers any value is an ``object``, which no cast is needed for. To msgspec that is a custom type, which a
+    # ``dec_hook`` of yours would be asked about and a JSON Schema cannot say.
+    object = Any
 
 
 class Version(Constants, frozen=True, kw_only=True, gc=False):

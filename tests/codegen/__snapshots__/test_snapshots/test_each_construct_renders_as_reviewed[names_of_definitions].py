@@ -63,6 +63,11 @@ __all__ = [
     "typeMeta",
 ]
 
+if not TYPE_CHECKING:
+    # To type checkers any value is an ``object``, which no cast is needed for. To msgspec that is a custom type, which a
+    # ``dec_hook`` of yours would be asked about and a JSON Schema cannot say.
+    object = _Any
+
 
 class Annotated(_Constants, _Checked, frozen=True, kw_only=True):
     """Base of everything that can carry `annotations`: content blocks, resources and templates.

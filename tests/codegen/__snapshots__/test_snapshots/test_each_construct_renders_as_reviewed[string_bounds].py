@@ -7,7 +7,7 @@ To change this file, change the overlay, docs.toml, the generator or templates/m
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TYPE_CHECKING, TypeAlias
 
 from msgspec import Meta, Struct, UNSET, UnsetType
 
@@ -21,6 +21,11 @@ __all__ = [
     "decode",
     "decoder",
 ]
+
+if not TYPE_CHECKING:
+    # To type checkers any value is an ``object``, which no cast is needed for. To msgspec that is a custom type, which a
+    # ``dec_hook`` of yours would be asked about and a JSON Schema cannot say.
+    object = Any
 
 
 class Holder(Struct, frozen=True, kw_only=True, gc=False):

@@ -21,6 +21,11 @@ __all__ = [
     "decoder",
 ]
 
+if not TYPE_CHECKING:
+    # To type checkers any value is an ``object``, which no cast is needed for. To msgspec that is a custom type, which a
+    # ``dec_hook`` of yours would be asked about and a JSON Schema cannot say.
+    object = Any
+
 
 class Table(Checked, frozen=True, kw_only=True):
     """Table of MCP union_of_two_lists."""
