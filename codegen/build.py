@@ -16,10 +16,11 @@ from mcpgen.codegen import names
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.docs import Docs, load_docs
 from mcpgen.codegen.document import check_document
-from mcpgen.codegen.emit import Emitter, prose
+from mcpgen.codegen.emit import Emitter
 from mcpgen.codegen.methods import Methods
 from mcpgen.codegen.overlay import Overlay, SharedOverlay, apply_overlay, load_overlay, load_shared
 from mcpgen.codegen.parse import parse
+from mcpgen.codegen.prose import prose
 from mcpgen.codegen.reduction import reduce
 from mcpgen.codegen.render import render
 from mcpgen.codegen.stubs import Stubs

@@ -7,13 +7,13 @@ of ``names`` made, or through ``repr``; prose goes through `prose`, which leaves
 from __future__ import annotations
 
 import math
-import textwrap
 from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 
 from mcpgen.codegen import ir, names
 from mcpgen.codegen.diagnostics import Diagnostic
+from mcpgen.codegen.prose import prose, wrapped
 from mcpgen.codegen.unions import Structural, Tagged, Unions
 
 if TYPE_CHECKING:
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from mcpgen.codegen.docs import Doc, Docs
     from mcpgen.codegen.overlay import Overlay
 
-__all__ = ["RESERVED", "AliasView", "ClassView", "Emitter", "FieldView", "ModelsView", "prose", "wrapped"]
+__all__ = ["RESERVED", "AliasView", "ClassView", "Emitter", "FieldView", "ModelsView"]
 
-_LINE_LENGTH = 120
 _CLASS_INDENT = "    "
 
 # What models.py imports. A definition of the same name (`Annotated` of 2024-11-05) is renamed on import, not itself.
@@ -98,28 +97,6 @@ class ModelsView(msgspec.Struct, frozen=True, kw_only=True):
     any: str
     checked: str
     validation_error: str
-
-
-def prose(text: str) -> str:
-    """Return *text* as it may stand in a docstring: one paragraph, printable, without quotes that could end it."""
-    flat = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return flat.replace("\\", "\\\\").replace('"""', "'''").removesuffix('"') + ('\\"' if flat.endswith('"') else "")
-
-
-def wrapped(*paragraphs: str, indent: str) -> str:
-    """Return the inside of a docstring that stands *indent* deep: one line if it is one, else closed on its own."""
-    width = _LINE_LENGTH - len(indent)
-    # The first line also holds the opening quotes, and a lone line the closing ones.
-    first = textwrap.wrap(paragraphs[0], width - len('""""""'), break_long_words=False, break_on_hyphens=False)
-    if len(first) > 1:
-        first = textwrap.wrap(f"___{paragraphs[0]}", width, break_long_words=False, break_on_hyphens=False)
-        first[0] = first[0].removeprefix("___")
-    lines = list(first)
-    for paragraph in paragraphs[1:]:
-        lines += ["", *textwrap.wrap(paragraph, width, break_long_words=False, break_on_hyphens=False)]
-    return "\n".join(
-        [lines[0], *(indent + line if line else "" for line in lines[1:]), *([indent] if lines[1:] else [])]
-    )
 
 
 class Emitter:

@@ -8,11 +8,12 @@ import msgspec
 
 from mcpgen.codegen import ir
 from mcpgen.codegen.diagnostics import Diagnostic
-from mcpgen.codegen.emit import Emitter, prose, wrapped
+from mcpgen.codegen.prose import prose, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from mcpgen.codegen.emit import Emitter
     from mcpgen.codegen.methods import Method, Side
     from mcpgen.codegen.overlay import ErrorCode, Overlay, SharedOverlay
 
