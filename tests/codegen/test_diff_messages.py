@@ -25,7 +25,7 @@ def message_changes(old: dict[str, Any], new: dict[str, Any]) -> list[tuple[Any,
     diff = compare(read(**SHAPES | old), read(**SHAPES | new))
     assert mirrored(diff) == compare(read(**SHAPES | new), read(**SHAPES | old))
 
-    return [brief(each) for each in diff.changes if (each.new or each.old).sender]  # type: ignore[union-attr]
+    return [brief(each) for each in diff.changes if (each.new or each.old).sender]  # type: ignore[union-attr]  # a change has one side at least
 
 
 def test_messages_come_and_go_with_their_sender() -> None:
