@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mcpgen.codegen.diagnostics import Diagnostic, pointer_to
 from mcpgen.codegen.keywords import ANNOTATIONS, CHECKS, HINTS, ROOT_ONLY, Fault, bounds_faults, shown
+from mcpgen.codegen.nesting import Nesting
 from mcpgen.codegen.references import MAX_ALIAS_CHAIN, alias_faults, reference_fault, referenced_name
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class _Place(NamedTuple):
 
     schema: Json
     path: tuple[str | int, ...]
+    owner: str | None  # the definition that it is in
+    level: int  # how deep it is in there
     alias_of: str | None  # the definition that this schema decides for alone, not through a property or an item
     described: frozenset[str]  # the properties that schemas around it describe for the same object
 
@@ -61,21 +64,25 @@ class _Walk:
         self.home = home
         self.definitions = definitions
         self.aliases: dict[str, list[str]] = {name: [] for name in definitions}
+        self.nesting = Nesting(definitions)
 
     def findings(self) -> Iterator[Diagnostic]:
         """Yield the diagnostics of the whole document."""
         yield from self._root()
         pending = [
-            _Place(schema, (self.home, name), name, frozenset()) for name, schema in reversed(self.definitions.items())
+            _Place(schema, (self.home, name), name, 1, name, frozenset())
+            for name, schema in reversed(self.definitions.items())
         ]
         root = {name: value for name, value in self.document.items() if name != self.home}
-        pending.append(_Place(root, (), None, frozenset()))
+        pending.append(_Place(root, (), None, 1, None, frozenset()))
         while pending:
             place = pending.pop()
             if place.alias_of is not None and len(place.path) == len((self.home, "name")):
                 yield from _name_findings(place.alias_of, place.path)
             yield from self._schema(place, pending)
-        yield from alias_faults(self.aliases, home=self.home)
+        chained = list(alias_faults(self.aliases, home=self.home))
+        # A chain or circle of aliases is deep as well: it is enough to say what it is.
+        yield from chained or self.nesting.faults(home=self.home)
 
     def _root(self) -> Iterator[Diagnostic]:
         """Warn about a type that has no name: bindings are made of the definitions alone."""
@@ -100,6 +107,8 @@ class _Walk:
             fault = Fault("MG102", f"{shown(schema)} stands where a schema is due", "Give an object.")
             yield _finding(fault, path)
             return
+        if place.owner is not None and "$ref" not in schema:
+            self.nesting.add_schema(place.owner, place.level)
         for name, value in schema.items():
             yield from _keyword_findings(name, value, path)
         for fault in bounds_faults(schema):
@@ -119,8 +128,10 @@ class _Walk:
             target = referenced_name(reference)
             if fault is not None:
                 yield _finding(fault, (*place.path, "$ref"))
-            elif target is not None and place.alias_of is not None:
-                self.aliases[place.alias_of].append(target[1])
+            elif target is not None and place.owner is not None:
+                self.nesting.add_reference(place.owner, place.level, target[1])
+                if place.alias_of is not None:
+                    self.aliases[place.alias_of].append(target[1])
         beside = [name for name in schema if name != "$ref" and name in CHECKS and name not in ANNOTATIONS | ROOT_ONLY]
         for name in beside:
             hint = "Draft-07 ignores what stands beside $ref, 2020-12 does not: use allOf, or a definition of its own."
@@ -148,18 +159,20 @@ class _Walk:
 
 def _inner(schema: dict[str, Json], place: _Place, described: frozenset[str]) -> Iterator[_Place]:
     """Yield the schemas directly inside *schema*."""
+    inside = _Place(None, (), place.owner, place.level + 1, None, frozenset())
     for name, value in schema.items():
         match name, value:
             case "properties", dict():
                 for key, inner in value.items():
-                    yield _Place(inner, (*place.path, name, key), None, frozenset())
+                    yield inside._replace(schema=inner, path=(*place.path, name, key))
             case (("anyOf" | "allOf"), list()):
                 for index, inner in enumerate(value):
-                    yield _Place(inner, (*place.path, name, index), place.alias_of, described)
+                    where = (*place.path, name, index)
+                    yield inside._replace(schema=inner, path=where, alias_of=place.alias_of, described=described)
             case (("items" | "additionalItems" | "additionalProperties"), _) if not isinstance(value, list):
                 # `false` only says here that there are no further keys or items.
                 if not (name != "items" and value is False):
-                    yield _Place(value, (*place.path, name), None, frozenset())
+                    yield inside._replace(schema=value, path=(*place.path, name))
             case _:
                 pass  # no schema is inside it
 

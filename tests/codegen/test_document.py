@@ -21,6 +21,7 @@ from mcpgen.codegen.document import (
     read_document,
 )
 from mcpgen.codegen.keywords import CHECKS
+from mcpgen.codegen.nesting import MAX_NESTING
 from mcpgen.codegen.pinned import SchemaRoom
 from mcpgen.codegen.references import MAX_ALIAS_CHAIN
 
@@ -382,6 +383,53 @@ def test_a_chain_of_aliases_has_a_limit(links: int, expected: list[str], link: s
     assert [code for code, _ in found(check_document({"$defs": definitions | {f"A{links}": {}}}))] == expected
 
 
+def held(schema: object) -> dict[str, object]:
+    """An object that holds *schema*, one level deeper; *schema* may be the name of a definition."""
+    return {"properties": {"held": {"$ref": f"#/$defs/{schema}"} if isinstance(schema, str) else schema}}
+
+
+@pytest.mark.parametrize(
+    ("length", "expected"),
+    [(MAX_NESTING, []), (MAX_NESTING + 1, ["A0"]), (20_000, [f"A{20_000 - MAX_NESTING - 1}"])],
+)
+def test_a_chain_of_definitions_that_hold_each_other_has_a_limit(length: int, expected: list[str]) -> None:
+    last = length - 1
+    definitions = {f"A{index}": held(f"A{index + 1}") for index in range(last)} | {f"A{last}": {}}
+
+    assert found(check_document({"$defs": definitions})) == [("MG006", f"/$defs/{name}") for name in expected]
+
+
+@pytest.mark.parametrize(("length", "expected"), [(MAX_NESTING, []), (MAX_NESTING + 1, ["A0"]), (20_000, ["A0"])])
+def test_a_circle_is_as_deep_as_all_its_definitions(length: int, expected: list[str]) -> None:
+    definitions = {f"A{index}": held(f"A{(index + 1) % length}") for index in range(length)}
+
+    assert found(check_document({"$defs": definitions})) == [("MG006", f"/$defs/{name}") for name in expected]
+
+
+@pytest.mark.parametrize(
+    ("definitions", "depth"),
+    [
+        ({"A": {}}, 1),
+        ({"A": {"items": {"items": {"type": "string"}}}}, 3),
+        ({"A": {"properties": {"a": {"anyOf": [{"type": "null"}, {"items": {"type": "string"}}]}}}}, 4),
+        ({"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/C"}, "C": {}}, 3),  # a name counts as what it stands for
+        ({"A": held("B"), "B": held({"items": {}})}, 4),
+        ({"A": {"items": held("B")}, "B": {}}, 3),
+        ({"A": {"properties": {"a": {"$ref": "#/$defs/B"}, "b": held("C")}}, "B": held("C"), "C": {}}, 3),
+        ({"A": held("A")}, 1),  # itself, and then nothing new
+        ({"A": held("B"), "B": {"items": held("A")}}, 3),
+        ({"A": held("B"), "B": held("C"), "C": {"anyOf": [held("B"), held("D")]}, "D": {"items": {}}}, 6),
+        ({"A": held("B"), "B": held("C"), "C": held("D"), "D": {"anyOf": [held("A"), held("B"), held("D")]}}, 5),
+    ],
+)
+def test_depth_is_that_of_the_deepest_way_through_the_definitions(definitions: dict[str, Any], depth: int) -> None:
+    above = {f"X{index}": held(f"X{index + 1}") for index in range(MAX_NESTING - depth)}
+    joined = {**definitions, **above, f"X{MAX_NESTING - depth}": {"$ref": "#/$defs/A"}}
+
+    assert found(check_document({"$defs": {**joined, "X0": held("A")}})) == []
+    assert found(check_document({"$defs": joined})) == [("MG006", "/$defs/X0")]
+
+
 def test_a_type_without_a_name_is_a_warning() -> None:
     (finding,) = check_document({"type": "object", "properties": {}, "$defs": {"A": {}}})
 
@@ -399,7 +447,7 @@ def test_deep_schemas_do_not_exhaust_the_stack() -> None:
     for _ in range(10_000):
         schema = {"anyOf": [schema]}
 
-    assert [code for code, _ in faults(schema)] == ["MG103"]
+    assert [code for code, _ in faults(schema)] == ["MG103", "MG006"]
 
 
 def test_references_are_never_fetched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,10 +20,11 @@ from mcpgen.codegen import names
 from mcpgen.codegen.commands import build as build_command
 from mcpgen.codegen.diagnostics import CODES, Refused
 from mcpgen.codegen.emit import RESERVED
+from mcpgen.codegen.nesting import MAX_NESTING
 from tests.codegen.packages import FILES, build, build_decoders, canonical, load
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from types import ModuleType
 
@@ -375,3 +376,59 @@ def test_nothing_is_fetched(reference: str, identifier: str, monkeypatch: pytest
     }
 
     assert "list[A]" in build(fine).files["models.py"]
+
+
+LINKS: dict[str, tuple[int, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "object": (1, lambda held: {"properties": {"a": held}}, lambda value: {"a": value}),
+    "required": (1, lambda held: {"properties": {"a": held}, "required": ["a"]}, lambda value: {"a": value}),
+    "open": (1, lambda held: {"properties": {"a": held}, "additionalProperties": {}}, lambda value: {"a": value}),
+    "items": (1, lambda held: {"items": held, "type": "array"}, lambda value: [value]),
+    "members": (1, lambda held: {"type": "object", "additionalProperties": held}, lambda value: {"k": value}),
+    "list": (2, lambda held: {"properties": {"a": {"items": held, "type": "array"}}}, lambda value: {"a": [value]}),
+    "inline": (2, lambda held: {"properties": {"a": {"properties": {"b": held}}}}, lambda value: {"a": {"b": value}}),
+    "union": (2, lambda held: {"properties": {"a": {"anyOf": [held, {"type": "null"}]}}}, lambda value: {"a": value}),
+    "structural union": (
+        2,
+        lambda held: {"properties": {"a": {"anyOf": [held, {"$ref": "#/$defs/Other"}]}}},
+        lambda value: {"a": value},
+    ),
+}
+"""How one definition holds the next: the levels of that, the definition, and a value of it."""
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_the_longest_chain_of_definitions_works_and_a_longer_one_is_refused(link: str, folder: Path) -> None:
+    levels, holder, wrap = LINKS[link]
+    # Told apart after decoding, so that the stacks of msgspec and of settling are both needed to the end.
+    text = {"type": "object", "properties": {"x": {"items": {"type": "string"}, "type": "array"}}, "required": ["x"]}
+    other = {"type": "object", "properties": {"y": {"type": "string"}}, "required": ["y"]}
+    last = {"anyOf": [{"$ref": "#/$defs/Other"}, text]}
+    length = (MAX_NESTING - 4) // levels  # the last has 4 levels itself
+    chain: dict[str, Any] = {f"A{index}": holder({"$ref": f"#/$defs/A{index + 1}"}) for index in range(length)}
+    door = load(build({"$defs": {**chain, f"A{length}": last, "Other": other}}), folder)
+    build_decoders(door.models)
+    value: Any = {"x": ["the end"]}
+    for _ in range(length):
+        value = wrap(value)
+
+    decoded = door.models.decode(json.dumps(value), door.models.A0)
+
+    assert canonical(value) == canonical(json.loads(msgspec.json.encode(decoded)))
+    chain[f"A{length}"] = holder({"$ref": f"#/$defs/A{length + 1}"})
+    with pytest.raises(Refused) as refused:
+        build({"$defs": {**chain, f"A{length + 1}": last, "Other": other}})
+    assert [("MG006", "/$defs/A0")] == [(each.code, each.pointer) for each in refused.value.diagnostics]
+
+
+def test_the_largest_circle_of_definitions_works(folder: Path) -> None:
+    chain = {
+        f"A{index}": {
+            "properties": {"a": {"$ref": f"#/$defs/A{(index + 1) % MAX_NESTING}"}},
+            "additionalProperties": True,
+        }
+        for index in range(MAX_NESTING)
+    }
+    door = load(build({"$defs": chain}), folder)
+    build_decoders(door.models)
+
+    assert {"a": {"a": {}}} == door.models.decode('{"a": {"a": {}}}', door.models.A0)
