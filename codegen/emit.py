@@ -30,7 +30,7 @@ _CLASS_INDENT = "    "
 _TYPING = ("Annotated", "Any", "Literal", "TYPE_CHECKING", "TypeAlias")
 _MSGSPEC = ("Meta", "Struct", "UNSET", "UnsetType", "ValidationError", "convert", "field")
 _STRUCTS = ("Constants", "Open", "const", "preset")
-_SETTLING = ("Checked", "decode", "decoder")
+_SETTLING = ("Checked", "decode", "decoder", "misplaced")
 _UNIONS = ("AnyOf", "tagged")
 _SUPPORT = (*_TYPING, *_MSGSPEC, *_STRUCTS, *_SETTLING, *_UNIONS)
 # Names that the package's door exports beside the definitions, and builtins that annotations use.
@@ -55,13 +55,11 @@ class ShortcutView(msgspec.Struct, frozen=True, kw_only=True):
     """How a checked class sees quickly that there is nothing to settle.
 
     Attributes:
-        converts: The open objects that every message has, as calls that check them.
-        absent: The condition that all other fields to settle are absent, or nothing if there are none.
-        present: Its opposite.
+        converts: The open objects that every message has, as calls that check them, and their keys.
+        present: The condition that another field to settle is there, or nothing if there are none.
     """
 
-    converts: tuple[str, ...]
-    absent: str
+    converts: tuple[tuple[str, str], ...]
     present: str
 
 
@@ -96,6 +94,7 @@ class ModelsView(msgspec.Struct, frozen=True, kw_only=True):
     own_imports: tuple[tuple[str, tuple[str, ...]], ...]
     any: str
     checked: str
+    misplaced: str
     validation_error: str
 
 
@@ -131,6 +130,7 @@ class Emitter:
             ),
             any=self._support["Any"],
             checked=self._support["Checked"],
+            misplaced=self._support["misplaced"],
             validation_error=self._support["ValidationError"],
         )
 
@@ -229,18 +229,18 @@ class Emitter:
     def _shortcut(self, fields: list[tuple[str, ir.Property]]) -> ShortcutView | None:
         """Return the shortcut of a checked class; it has none if every message has a union to settle."""
         settled = [(name, each) for name, each in fields if self._unions.is_settled(each.type)]
-        always = [(name, self._schema.resolve(each.type)) for name, each in settled if each.required]
-        views = [(name, each.name) for name, each in always if isinstance(each, ir.Object)]
+        always = [(name, each.wire, self._schema.resolve(each.type)) for name, each in settled if each.required]
+        views = [(name, wire, each.name) for name, wire, each in always if isinstance(each, ir.Object)]
         if len(views) < len(always):
             return None
         unset = self._use("UNSET")
-        converts = tuple(f"{self._use('convert')}(self.{name}, {view})" for name, view in views)
+        converts = tuple((f"{self._use('convert')}(self.{name}, {view})", repr(wire)) for name, wire, view in views)
         if converts:
             self._use("ValidationError")
+            self._use("misplaced")
         optional = [name for name, each in settled if not each.required]
         return ShortcutView(
             converts=converts,
-            absent=" and ".join(f"self.{name} is {unset}" for name in optional),
             present=" or ".join(f"self.{name} is not {unset}" for name in optional),
         )
 

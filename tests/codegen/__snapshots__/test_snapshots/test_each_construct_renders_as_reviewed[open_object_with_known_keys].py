@@ -11,7 +11,7 @@ from typing import Annotated, Any, TYPE_CHECKING
 
 from msgspec import UNSET, UnsetType, ValidationError, convert, field
 
-from ._settling import Checked, decode, decoder
+from ._settling import Checked, decode, decoder, misplaced
 from ._structs import Open
 
 __all__ = [
@@ -40,14 +40,13 @@ class Holder(Checked, frozen=True, kw_only=True):
     maybe: Annotated[dict[str, object], Result] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        if self.list_ is not UNSET or self.map is not UNSET or self.maybe is not UNSET:
+            Checked.__post_init__(self)
+            return
         try:
             convert(self.result, Result)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            if self.list_ is UNSET and self.map is UNSET and self.maybe is UNSET:
-                return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "result") from None
 
 
 class Result(Open, Checked, frozen=True, kw_only=True):
