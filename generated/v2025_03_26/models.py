@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TYPE_CHECKING, TypeAlias
 
 from msgspec import Meta, Struct, UNSET, UnsetType, ValidationError, convert, field
 
-from ._settling import Checked, decode, decoder
+from ._settling import Checked, decode, decoder, misplaced
 from ._structs import Constants, Open, const
 from ._unions import AnyOf, tagged
 
@@ -678,11 +678,8 @@ class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         try:
             convert(self.result, Result)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "result") from None
 
 
 class ListPromptsRequest(Constants, frozen=True, kw_only=True):
@@ -1467,11 +1464,8 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
     def __post_init__(self) -> None:
         try:
             convert(self.input_schema, ToolInputSchema)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "inputSchema") from None
 
 
 class ToolAnnotations(Struct, frozen=True, kw_only=True, rename="camel", gc=False):

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TYPE_CHECKING, TypeAlias
 
 from msgspec import Meta, Struct, UNSET, UnsetType, ValidationError, convert, field
 
-from ._settling import Checked, decode, decoder
+from ._settling import Checked, decode, decoder, misplaced
 from ._structs import Constants, Open, const
 from ._unions import AnyOf, tagged
 
@@ -775,14 +775,13 @@ class ElicitRequestFormParams(Checked, frozen=True, kw_only=True, rename="camel"
     """Data about the request, for the protocol and for extensions."""
 
     def __post_init__(self) -> None:
+        if self.meta is not UNSET:
+            Checked.__post_init__(self)
+            return
         try:
             convert(self.requested_schema, ElicitRequestFormParamsRequestedSchema)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            if self.meta is UNSET:
-                return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "requestedSchema") from None
 
 
 class ElicitRequestFormParamsRequestedSchema(Constants, Open, Checked, frozen=True, kw_only=True):
@@ -1274,11 +1273,8 @@ class JSONRPCResultResponse(Constants, Checked, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         try:
             convert(self.result, Result)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "result") from None
 
 
 class LegacyTitledEnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):
@@ -2553,14 +2549,13 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
     """Extra data for the other side, under `prefix/name` keys."""
 
     def __post_init__(self) -> None:
+        if self.output_schema is not UNSET:
+            Checked.__post_init__(self)
+            return
         try:
             convert(self.input_schema, ToolInputSchema)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            if self.output_schema is UNSET:
-                return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "inputSchema") from None
 
 
 class ToolAnnotations(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -2730,11 +2725,8 @@ class URLElicitationRequiredErrorError(Constants, Checked, frozen=True, kw_only=
     def __post_init__(self) -> None:
         try:
             convert(self.data, URLElicitationRequiredErrorErrorData)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "data") from None
 
 
 class URLElicitationRequiredErrorErrorData(Open, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from msgspec.structs import force_setattr
 
 from ._structs import Open
 
-__all__ = ["Checked", "Settle", "Settler", "decode", "decoder", "settler", "unwrap"]
+__all__ = ["Checked", "Settle", "Settler", "decode", "decoder", "misplaced", "settler", "unwrap"]
 
 T = TypeVar("T")
 Settle = Callable[[Any], Any]
@@ -56,10 +56,17 @@ class Checked(Struct, frozen=True):
             try:
                 settled = settle(value)
             except ValidationError as error:
-                # A plain ValueError: msgspec makes it a ValidationError and adds the path to this object.
-                raise ValueError(_placed(error, wire)) from None
+                raise misplaced(error, wire) from None
             if is_replaced:
                 force_setattr(self, attribute, settled)
+
+
+def misplaced(error: ValidationError, wire: str) -> ValueError:
+    """Return what a class raises for *error*, which was found below its key *wire*.
+
+    A plain ValueError: msgspec makes it a ValidationError and adds the path to the object.
+    """
+    return ValueError(_placed(error, wire))
 
 
 class _Plans(dict[Any, tuple[tuple[str, str, Settle, bool], ...]]):

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TYPE_CHECKING, TypeAlias
 
 from msgspec import Meta, Struct, UNSET, UnsetType, ValidationError, convert, field
 
-from ._settling import Checked, decode, decoder
+from ._settling import Checked, decode, decoder, misplaced
 from ._structs import Constants, Open, const, preset
 from ._unions import AnyOf, tagged
 
@@ -360,14 +360,13 @@ class CallToolRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
     """On a retry: the server's requestState, unchanged. Absent if it sent none."""
 
     def __post_init__(self) -> None:
+        if self.input_responses is not UNSET:
+            Checked.__post_init__(self)
+            return
         try:
             convert(self.meta, RequestMetaObject)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            if self.input_responses is UNSET:
-                return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "_meta") from None
 
 
 class CallToolResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
@@ -548,11 +547,8 @@ class CompleteRequestParams(Checked, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         try:
             convert(self.meta, RequestMetaObject)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "_meta") from None
 
 
 class CompleteRequestParamsArgument(Struct, frozen=True, kw_only=True, gc=False):
@@ -797,11 +793,8 @@ class ElicitRequestFormParams(Checked, frozen=True, kw_only=True, rename="camel"
     def __post_init__(self) -> None:
         try:
             convert(self.requested_schema, ElicitRequestFormParamsRequestedSchema)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "requestedSchema") from None
 
 
 class ElicitRequestFormParamsRequestedSchema(Constants, Open, Checked, frozen=True, kw_only=True):
@@ -922,14 +915,13 @@ class GetPromptRequestParams(Checked, frozen=True, kw_only=True, rename="camel")
     """On a retry: the server's requestState, unchanged. Absent if it sent none."""
 
     def __post_init__(self) -> None:
+        if self.input_responses is not UNSET:
+            Checked.__post_init__(self)
+            return
         try:
             convert(self.meta, RequestMetaObject)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            if self.input_responses is UNSET:
-                return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "_meta") from None
 
 
 class GetPromptResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
@@ -1114,14 +1106,13 @@ class InputResponseRequestParams(Checked, frozen=True, kw_only=True, rename="cam
     """On a retry: the server's requestState, unchanged. Absent if it sent none."""
 
     def __post_init__(self) -> None:
+        if self.input_responses is not UNSET:
+            Checked.__post_init__(self)
+            return
         try:
             convert(self.meta, RequestMetaObject)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            if self.input_responses is UNSET:
-                return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "_meta") from None
 
 
 class InternalError(Constants, frozen=True, kw_only=True):
@@ -1229,11 +1220,8 @@ class JSONRPCResultResponse(Constants, Checked, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         try:
             convert(self.result, Result)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "result") from None
 
 
 class LegacyTitledEnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):
@@ -1625,11 +1613,8 @@ class MissingRequiredClientCapabilityErrorError(Constants, Checked, frozen=True,
     def __post_init__(self) -> None:
         try:
             convert(self.data, MissingRequiredClientCapabilityErrorErrorData)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "data") from None
 
 
 class MissingRequiredClientCapabilityErrorErrorData(Open, frozen=True, kw_only=True, rename="camel"):
@@ -1766,11 +1751,8 @@ class PaginatedRequestParams(Checked, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         try:
             convert(self.meta, RequestMetaObject)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "_meta") from None
 
 
 class PaginatedResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
@@ -1966,14 +1948,13 @@ class ReadResourceRequestParams(Checked, frozen=True, kw_only=True, rename="came
     """On a retry: the server's requestState, unchanged. Absent if it sent none."""
 
     def __post_init__(self) -> None:
+        if self.input_responses is not UNSET:
+            Checked.__post_init__(self)
+            return
         try:
             convert(self.meta, RequestMetaObject)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            if self.input_responses is UNSET:
-                return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "_meta") from None
 
 
 class ReadResourceResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
@@ -2065,11 +2046,8 @@ class RequestParams(Checked, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         try:
             convert(self.meta, RequestMetaObject)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "_meta") from None
 
 
 class Resource(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -2186,11 +2164,8 @@ class ResourceRequestParams(Checked, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         try:
             convert(self.meta, RequestMetaObject)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "_meta") from None
 
 
 class ResourceTemplate(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -2498,11 +2473,8 @@ class SubscriptionsListenRequestParams(Checked, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         try:
             convert(self.meta, RequestMetaObject)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "_meta") from None
 
 
 class SubscriptionsListenResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
@@ -2520,11 +2492,8 @@ class SubscriptionsListenResult(Constants, Checked, frozen=True, kw_only=True, r
     def __post_init__(self) -> None:
         try:
             convert(self.meta, SubscriptionsListenResultMetaObject)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "_meta") from None
 
 
 class SubscriptionsListenResultMetaObject(Open, frozen=True, kw_only=True):
@@ -2704,14 +2673,13 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
     """Extra data for the other side, under `prefix/name` keys."""
 
     def __post_init__(self) -> None:
+        if self.output_schema is not UNSET:
+            Checked.__post_init__(self)
+            return
         try:
             convert(self.input_schema, ToolInputSchema)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            if self.output_schema is UNSET:
-                return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "inputSchema") from None
 
 
 class ToolAnnotations(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -2864,11 +2832,8 @@ class UnsupportedProtocolVersionErrorError(Constants, Checked, frozen=True, kw_o
     def __post_init__(self) -> None:
         try:
             convert(self.data, UnsupportedProtocolVersionErrorErrorData)
-        except ValidationError:
-            pass  # `Checked` says where
-        else:
-            return
-        Checked.__post_init__(self)
+        except ValidationError as error:
+            raise misplaced(error, "data") from None
 
 
 class UnsupportedProtocolVersionErrorErrorData(Open, frozen=True, kw_only=True):
