@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from mcpgen.codegen import names
+from mcpgen.codegen.adapters.build import FOLDER, generate_adapters, planned
 from mcpgen.codegen.build import Package, foreign_source, generate, generate_registry, pinned_source
 from mcpgen.codegen.checkout import find_checkout
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
@@ -30,7 +31,7 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Report as JSON 
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where to write; default: generated/ here.")
 @_as_json
 def build(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out: Path | None, as_json: bool) -> None:
-    """Write the bindings of one or more revisions.
+    """Write the bindings of one or more revisions, and the adapters between all of them.
 
     With --schema, the bindings of that document are written to DIR/v<label>/, where <label> is what --revision says
     with every character that is not a letter or a digit as an underscore. They need msgspec and nothing else.
@@ -42,11 +43,16 @@ def build(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out:
         packages = [
             _generate(room, label, schema) for label in (room.revisions if build_all else dict.fromkeys(labels))
         ]
+        # Whatever a revision says may change the adapters: which keys are foreign depends on all of them.
+        adapters = generate_adapters(planned(room)) if out is None else None
         for package in packages:
             check_target(package.files, root / package.folder)
+        if adapters is not None:
+            check_target(adapters, root / FOLDER)
         for package in packages:
             write_package(package.files, root / package.folder)
-        if out is None:
+        if adapters is not None:
+            write_package(adapters, root / FOLDER)
             write_beside(generate_registry(room), root)
     findings = [finding for package in packages for finding in package.findings]
     if as_json:
@@ -78,9 +84,12 @@ def check(*, as_json: bool) -> None:
         room = SchemaRoom()
         root = _generated_folder()
         beside = generate_registry(room)
+        adapters = generate_adapters(planned(room))
         packages = [_generate(room, revision, None) for revision in room.revisions]
         differences = drift(beside, root)
-        unexpected = strays({*beside, *(package.folder for package in packages)}, root)
+        differences |= drift(adapters, root / FOLDER)
+        unexpected = strays({*beside, FOLDER, *(package.folder for package in packages)}, root)
+        unexpected += strays(adapters, root / FOLDER)
         for package in packages:
             differences |= drift(package.files, root / package.folder)
             unexpected += strays(package.files, root / package.folder)

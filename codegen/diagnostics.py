@@ -17,7 +17,7 @@ __all__ = ["CODES", "Diagnostic", "Refused", "codes_table", "pointer_to"]
 
 # Stable: cited by tests, by docs/diagnostics.md and by users. A code is never reused for another meaning; a retired one
 # stays as a comment. MG0xx: file and document; MG1xx: schema constructs; MG2xx: names; MG3xx: overlay and pins; MG4xx:
-# output.
+# output; MG5xx: adapters.
 CODES: dict[str, str] = {
     "MG001": "The file cannot be read.",
     "MG002": "The file is not UTF-8 text.",
@@ -77,6 +77,9 @@ CODES: dict[str, str] = {
     "MG402": "The output folder cannot be written.",
     "MG403": "The output differs from what the schema says.",
     "MG404": "There is no output folder.",
+    "MG501": "Nothing says how a difference between two revisions is adapted.",
+    "MG502": "A declared change explains no difference, or is never applied.",
+    "MG503": "The declared changes of a step cannot be used.",
 }
 
 

@@ -34,6 +34,8 @@ COMMANDS: Mapping[str, Entry] = {
     "build": Entry("mcpgen.codegen.commands:build", "codegen", "Write the bindings of one or more revisions."),
     "check": Entry("mcpgen.codegen.commands:check", "codegen", "Fail if the bindings differ from a fresh build."),
     "diff": Entry("mcpgen.codegen.diff_commands:diff", "codegen", "Report what changed between two revisions."),
+    "adapt": Entry("mcpgen.runtime.commands:adapt", None, "Adapt a message from one revision to another."),
+    "losses": Entry("mcpgen.codegen.adapters.commands:losses", "codegen", "Tell what is lost between revisions."),
     "schema": Entry("mcpgen.codegen.schema_commands:schema", "codegen", "List, add and verify schema documents."),
 }
 

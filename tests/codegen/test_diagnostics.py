@@ -31,7 +31,8 @@ def test_every_supported_keyword_is_documented() -> None:
 
 
 def test_every_code_is_used_and_every_used_code_has_a_meaning() -> None:
-    sources = [path for path in (files("mcpgen") / "codegen").iterdir() if path.name.endswith(".py")]
+    rooms = (files("mcpgen") / "codegen", files("mcpgen") / "codegen" / "adapters")
+    sources = [path for room in rooms for path in room.iterdir() if path.name.endswith(".py")]
     used = {
         code
         for path in sources

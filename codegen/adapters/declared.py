@@ -1,0 +1,144 @@
+"""The declared changes of each step, and the source of the functions that they name."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from mcpgen.codegen import names
+from mcpgen.codegen.changes.vocabulary import Step
+from mcpgen.codegen.diagnostics import Diagnostic, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["Declared", "declared_steps", "module_name", "read_declared"]
+
+# Of the module of a step; its functions and its other constants are part of the adapter.
+_NOT_COPIED = frozenset({"STEP", "__all__"})
+_CHANGES = "mcpgen.codegen.changes"
+# It becomes a constant of the adapter.
+_NAME = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+class Declared(msgspec.Struct, frozen=True, kw_only=True):
+    """What is declared of one step.
+
+    Attributes:
+        step: The changes.
+        imports: The modules of the standard library that an adapter uses, one statement a line.
+        source: The functions and constants, as they stand.
+    """
+
+    step: Step
+    imports: str = "from typing import Any, Final"
+    source: str = ""
+
+
+def module_name(old: str, new: str) -> str:
+    """Return the name of the modules of a step: that of its changes and that of its adapter."""
+    return f"{names.package(old)}_to_{names.package(new)}"
+
+
+def declared_steps(revisions: Sequence[str]) -> list[Declared]:
+    """Return what is declared of each step between neighbours of *revisions*; a step without a module is empty.
+
+    Raises:
+        Refused: MG503, a module cannot be used.
+    """
+    found: list[Declared] = []
+    for old, new in pairwise(revisions):
+        name = f"{_CHANGES}.{module_name(old, new)}"
+        if find_spec(name) is None:
+            found.append(Declared(step=Step(old=old, new=new)))
+            continue
+        found.append(_declared(name, old, new))
+    return found
+
+
+def _unfinished(step: Step, module: str) -> Iterator[str]:
+    """Yield what has to be said before an adapter can be made of *step*: a stub may be pasted and left as it is."""
+    taken: set[str] = set()
+    for each in step.changes:
+        if not _NAME.fullmatch(each.name) or each.name in taken:
+            yield f"{module}: a change cannot be called {each.name!r}, or another one is"
+        taken.add(each.name)
+        blank = [name for name in ("says", "spec") if getattr(each, name) in {"", "..."}]
+        for way, action in (("up", each.up), ("down", each.down)):
+            values = (getattr(action, name, None) for name in ("function", "value", "make", "name", "key"))
+            blank += [way] if ... in values else []
+        if blank:
+            yield f"{module}: the change {each.name!r} does not say yet: {', '.join(blank)}"
+
+
+def _declared(name: str, old: str, new: str) -> Declared:
+    """Return what the module *name* declares of the step from *old* to *new*."""
+    try:
+        module = import_module(name)
+    except SyntaxError as error:
+        raise Refused([_unusable(f"{name}, line {error.lineno}: {error.msg}")]) from None
+    step: object = getattr(module, "STEP", None)
+    if not isinstance(step, Step):
+        raise Refused([_unusable(f"{name} defines no STEP")])
+    if (step.old, step.new) != (old, new):
+        raise Refused([_unusable(f"{name} is about {step.old} to {step.new}")])
+    if problems := list(_unfinished(step, name)):
+        raise Refused([_unusable(each) for each in problems])
+    return read_declared(step, inspect.getsource(module), f"{module_name(old, new)}.py")
+
+
+def read_declared(step: Step, source: str, name: str) -> Declared:
+    """Return *step* with the functions that stand in *source*, the text of the module *name*.
+
+    Raises:
+        Refused: MG503, the module imports something that is not of the standard library.
+    """
+    imports: list[str] = []
+    typing = {"Any", "Final"}  # what every adapter uses
+    kept: list[str] = []
+    for node in ast.parse(source).body:
+        text = ast.get_source_segment(source, node) or ""
+        match node:
+            case ast.Import(names=aliases):
+                _check_imports(name, [each.name for each in aliases])
+                imports.append(text)
+            case ast.ImportFrom(module="typing", names=aliases):
+                typing |= {each.name for each in aliases}
+            case ast.ImportFrom(module=module) if not _is_ours(module or "."):
+                _check_imports(name, [module or "."])
+                imports.append(text)
+            case ast.FunctionDef(lineno=line) | ast.ClassDef(lineno=line):
+                first = min([line, *(each.lineno for each in node.decorator_list)])
+                kept.append("\n".join(source.splitlines()[first - 1 : node.end_lineno]))
+            case ast.Assign(targets=[ast.Name(id=target)]) if target not in _NOT_COPIED:
+                kept.append(text)
+            case ast.AnnAssign(target=ast.Name(id=target)) if target not in _NOT_COPIED:
+                kept.append(text)
+            case _:
+                pass
+    imports.append(f"from typing import {', '.join(sorted(typing - {'TYPE_CHECKING'}))}")
+    return Declared(step=step, imports="\n".join(sorted(imports)), source="\n\n\n".join(kept))
+
+
+def _is_ours(module: str) -> bool:
+    """Whether the adapter imports what *module* has on its own account."""
+    return module in {"__future__", "typing"} or module.startswith("mcpgen.")
+
+
+def _check_imports(name: str, modules: Sequence[str]) -> None:
+    for each in modules:
+        if each.partition(".")[0] not in sys.stdlib_module_names:
+            raise Refused([_unusable(f"{name} imports {each}, which is not of the standard library")])
+
+
+def _unusable(problem: str) -> Diagnostic:
+    hint = "Its functions are copied into a generated module that needs msgspec and nothing else."
+    return Diagnostic(code="MG503", message=problem, hint=hint)

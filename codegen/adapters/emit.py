@@ -1,0 +1,177 @@
+"""A planned step as views for the template ``adapter.py.jinja``: every line of a function is decided here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from mcpgen.codegen import names
+from mcpgen.codegen.adapters.lines import Lines
+from mcpgen.codegen.adapters.ops import Keep
+from mcpgen.codegen.prose import prose, wrapped
+
+if TYPE_CHECKING:
+    from mcpgen.codegen.adapters.messages import GoneMessage, MessagePlan
+    from mcpgen.codegen.adapters.ops import Function, Transform
+    from mcpgen.codegen.adapters.plan import DirectionPlan, StepPlan
+
+__all__ = ["StepView", "step_view"]
+
+
+class FunctionView(msgspec.Struct, frozen=True, kw_only=True):
+    """One function: its name, what its docstring says, and the lines of its body."""
+
+    name: str
+    doc: str
+    lines: tuple[str, ...]
+    takes: str = "dict[str, Any]"
+    returns: str = "Any"
+
+
+class DirectionView(msgspec.Struct, frozen=True, kw_only=True):
+    """One direction: its functions, those apart that only foreign keys keep busy, and its tables as Python."""
+
+    name: str
+    heading: str
+    source: str
+    target: str
+    functions: tuple[FunctionView, ...]
+    closing: tuple[FunctionView, ...]
+    messages: tuple[tuple[str, str], ...]
+    definitions: tuple[tuple[str, str], ...]
+
+
+class StepView(msgspec.Struct, frozen=True, kw_only=True):
+    """A module.
+
+    Attributes:
+        old: The older revision.
+        new: The newer one.
+        changes: The lines of the docstring that say what the newer revision does differently.
+        imports: Import statements of the declared functions.
+        source: The declared functions.
+        constants: (name, value) of the module's constants.
+        helpers: Functions of ``_adapting`` that the module uses.
+        fields: (name, package) of the bindings that are asked whether a value is valid.
+        directions: Up, then down.
+    """
+
+    old: str
+    new: str
+    changes: tuple[str, ...]
+    imports: str
+    source: str
+    constants: tuple[tuple[str, str], ...]
+    helpers: tuple[str, ...]
+    fields: tuple[tuple[str, str], ...]
+    directions: tuple[DirectionView, ...]
+
+
+def step_view(plan: StepPlan) -> StepView:
+    """Return the view of the module for a step."""
+    return _Emitter(plan).view()
+
+
+class _Emitter:
+    def __init__(self, plan: StepPlan) -> None:
+        self._plan = plan
+        reasons = {each.says: names.snake(each.name).upper() for each in plan.declared.step.changes}
+        for label in (plan.up.source, plan.up.target):
+            suffix = names.package(label)[1:]
+            reasons[f"{label} does not define it."] = f"NOT_IN_{suffix}"
+            reasons[f"{label} wants something else there."] = f"NOT_VALID_IN_{suffix}"
+        for error in (*plan.up.errors, *plan.down.errors):
+            reasons.setdefault(error.reason, f"ERROR_{abs(error.code)}")
+        self._lines = Lines(reasons)
+
+    def view(self) -> StepView:
+        step = self._plan.declared.step
+        directions = tuple(self._direction(each) for each in (self._plan.up, self._plan.down))
+        changes = tuple(
+            wrapped(f"* {prose(each.name)}: {prose(each.says)} ({prose(each.spec)})", indent="  ").rstrip()
+            for each in step.changes
+        )
+        return StepView(
+            old=step.old,
+            new=step.new,
+            changes=changes,
+            imports=self._plan.declared.imports,
+            source=self._plan.declared.source,
+            constants=(
+                *((name, repr(text)) for text, name in self._lines.reasons.items()),
+                *((name, text) for text, name in self._lines.keys.items()),
+            ),
+            helpers=tuple(sorted(self._lines.helpers)),
+            fields=(("_NEW", names.package(step.new)),) if self._lines.asks else (),
+            directions=directions,
+        )
+
+    def _direction(self, plan: DirectionPlan) -> DirectionView:
+        way = "up" if plan is self._plan.up else "down"
+        functions = [self._function(each, plan) for name, each in plan.functions.items() if name not in plan.idle]
+        closing = [self._function(each, plan) for name, each in plan.functions.items() if name in plan.idle]
+        if plan.errors:
+            functions.append(
+                FunctionView(
+                    name=f"{way}_error", doc="The error of a request.", lines=tuple(self._lines.errors(plan.errors))
+                )
+            )
+        functions += [
+            FunctionView(
+                name=f"{way}_{names.snake(each.name)}_error",
+                doc=f"The error of {each.name}, which {plan.target} does not take for an answer.",
+                lines=("del value", self._lines.refusal(each.no_error.reason, each.no_error.service, "at")),
+            )
+            for each in plan.messages
+            if each.no_error is not None
+        ]
+        return DirectionView(
+            name=way.upper(),
+            heading=f"{plan.source} to {plan.target}",
+            source=repr(plan.source),
+            target=repr(plan.target),
+            functions=tuple(functions),
+            closing=tuple(closing),
+            messages=tuple((repr(each.name), self._message(each, plan, way)) for each in plan.messages),
+            definitions=tuple(
+                (repr(one), f"({other!r}, {self._part(transform, plan)})")
+                for one, (other, transform) in plan.definitions.items()
+            ),
+        )
+
+    # Tables
+
+    def _message(self, plan: MessagePlan, direction: DirectionPlan, way: str) -> str:
+        parts: list[str] = []
+        for name, transform in (("params", plan.params), ("result", plan.result)):
+            if transform is not None:
+                parts.append(f"{name}={self._part(transform, direction)}")
+        if plan.no_error is not None:
+            parts.append(f"error=Part(adapt={way}_{names.snake(plan.name)}_error, idle=False)")
+        elif plan.error:
+            parts.append(f"error=Part(adapt={way}_error, idle=False)" if direction.errors else "error=Part()")
+        if plan.gone:
+            gone = ", ".join(f"{sender!r}: {self._gone(each)}" for sender, each in sorted(plan.gone.items()))
+            parts.append(f"gone={{{gone}}}")
+        return f"Message({', '.join(parts)})"
+
+    def _gone(self, gone: GoneMessage) -> str:
+        self._lines.helpers.add("Gone")
+        return f"Gone(reason={self._lines.constant(gone.reason)}, service={gone.service!r})"
+
+    def _part(self, transform: Transform, plan: DirectionPlan) -> str:
+        if isinstance(transform, Keep):
+            return "Part()"
+        idle = transform.function in plan.idle
+        return f"Part(adapt={transform.function}, idle={idle})"
+
+    # Functions
+
+    def _function(self, function: Function, plan: DirectionPlan) -> FunctionView:
+        older = self._plan.up.source
+        lines = self._lines.body(function, source=plan.source, target=plan.target, older=older)
+        what = function.source if function.source == function.target else f"{function.source}, as {function.target}"
+        doc = f"{what}, without the keys of other revisions." if function.is_closing else f"{what}."
+        takes = "dict[str, Any]" if isinstance(function.body, tuple) else "Any"
+        return FunctionView(name=function.name, doc=prose(doc), lines=tuple(lines), takes=takes, returns=takes)

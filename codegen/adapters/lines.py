@@ -1,0 +1,261 @@
+"""The bodies of generated functions, line by line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from mcpgen.codegen import names
+from mcpgen.codegen.adapters.arms import may_overlap
+from mcpgen.codegen.adapters.ops import (
+    Absent,
+    Admit,
+    Call,
+    Case,
+    Condition,
+    Converted,
+    Defaulted,
+    Dropped,
+    Foreign,
+    Function,
+    Keep,
+    Moved,
+    Nested,
+    Operation,
+    Refused,
+    Relabelled,
+    Switch,
+    Transform,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from mcpgen.codegen.adapters.messages import ErrorCase
+
+__all__ = ["Lines"]
+
+
+class Lines:
+    """Writes functions of one step, and remembers the constants that they use.
+
+    Attributes:
+        reasons: Name by text.
+        keys: Name by set, both as Python.
+        helpers: The functions of ``_adapting`` that they use.
+        asks: Whether a function asks the bindings of the newer revision if a value is valid.
+    """
+
+    def __init__(self, names_by_reason: Mapping[str, str]) -> None:
+        """Start a module whose constants for the reasons of declared changes are called as given."""
+        self.reasons: dict[str, str] = {}
+        self.keys: dict[str, str] = {}
+        self.asks: bool = False
+        self.helpers: set[str] = set()
+        self._names = names_by_reason
+
+    def body(self, function: Function, *, source: str, target: str, older: str) -> list[str]:
+        """Return the body of *function*, which takes values of the revision *source* to *target*."""
+        match function.body:
+            case Switch() as switch:
+                return [*self._switch(function, switch), "return value"]
+            case tuple() as operations:
+                # Going down, the source itself lacks what is foreign; going up, the target does.
+                lacking = target if source == older else source
+                lines = ["value = dict(value)"]
+                for each in operations:
+                    lines += self._operation(each, function, (source, target, lacking))
+                return [*lines, "return value"]
+            case Keep() | Call() as transform:
+                return [f"return {applied(transform, 'value', 'at')}"]
+            case _:
+                assert_never(function.body)
+
+    def errors(self, cases: tuple[ErrorCase, ...]) -> list[str]:
+        """Return the body of the function that maps error codes."""
+        lines = ['code = value["code"]']
+        for each in cases:
+            lines += self._error(each)
+        return [*lines, "return value"]
+
+    def refusal(self, reason: str, service: str | None, at: str) -> str:
+        """Return the statement that gives a message up."""
+        return f"losses.refuse({at}, {self.constant(reason)}, {service!r})"
+
+    def constant(self, text: str) -> str:
+        """Return the name of the module's constant that holds the reason *text*."""
+        found = self._names.get(text) or names.snake(text).upper()
+        return self.reasons.setdefault(text, found)
+
+    def not_in(self, label: str) -> str:
+        """Return the name of the reason that the revision *label* does not define something."""
+        return self.constant(f"{label} does not define it.")
+
+    # Unions
+
+    def _switch(self, function: Function, switch: Switch) -> Iterator[str]:
+        if switch.first is not None:
+            yield f"value = {switch.first.function}(value, at, losses)"
+        is_mixed = any(each.condition.sort != "object" for each in switch.cases)
+        for index, case in enumerate(switch.cases):
+            later = [each for each in switch.cases[index + 1 :] if _acts(each)]
+            if not _acts(case) and not any(may_overlap(case.condition, each.condition) for each in later):
+                continue
+            test = _condition(case.condition, is_mixed=is_mixed)
+            self.helpers |= {name for name in ("is_array", "is_object") if name in test}
+            yield f"if {test}:"
+            if case.refused is not None:
+                yield f"    {self.refusal(case.refused.reason, case.refused.service, 'at')}"
+            elif case.converted is not None:
+                # What it returns is a value of another arm.
+                yield f"    return {function.name}({case.converted.function}(value, at, losses), at, losses)"
+            else:
+                yield f"    return {applied(case.transform, 'value', 'at')}"
+
+    # Objects
+
+    def _operation(  # noqa: C901 one case per operation
+        self, operation: Operation, function: Function, labels: tuple[str, str, str]
+    ) -> list[str]:
+        """Return the lines of one operation; *labels* are source, target, and who lacks what is foreign."""
+        source, target, lacking = labels
+        match operation:
+            case Foreign(keys=keys):
+                return self._foreign(keys, function.name, lacking)
+            case Admit():
+                return self._admit(operation, target)
+            case Dropped():
+                return self._dropped(operation)
+            case Defaulted():
+                return self._defaulted(operation)
+            case Refused() | Absent():
+                return self._refused(operation)
+            case Converted(key=None, function=call):
+                return [f"value = dict({call}(value, at, losses))"]
+            case Converted(key=key, function=call):
+                return [f"if {key!r} in value:", f"    value[{key!r}] = {call}(value[{key!r}], (at, {key!r}), losses)"]
+            case Moved(key=key, to=to):
+                kept = f"{{{to!r} if key == {key!r} else key: held for key, held in value.items()}}"
+                return [f"if {key!r} in value:", f"    value = {kept}"]
+            case Relabelled(key=key):
+                return [f"if value.get({key!r}) == {source!r}:", f"    value[{key!r}] = {target!r}"]
+            case Nested(key=key, required=required, transform=transform):
+                line = f"value[{key!r}] = {_nested(transform, key)}"
+                return [line] if required else [f"if {key!r} in value:", f"    {line}"]
+            case _:
+                assert_never(operation)
+
+    def _foreign(self, keys: tuple[str, ...], function: str, lacking: str) -> list[str]:
+        text = "frozenset({" + ", ".join(map(repr, keys)) + "})"
+        name = self.keys.setdefault(text, f"_{function.upper()}")
+        return [
+            f"if not {name}.isdisjoint(value):",
+            f"    losses.drop_all(value, {name}, at, {self.not_in(lacking)})",
+        ]
+
+    def _admit(self, operation: Admit, target: str) -> list[str]:
+        self.asks = True
+        key = repr(operation.key)
+        reason = self.constant(f"{target} wants something else there.")
+        test = f"_NEW.admit({operation.definition!r}, {key}, value[{key}])"
+        if isinstance(operation.closing, Keep):
+            return [f"if {key} in value and not {test}:", f"    losses.drop(value, {key}, at, {reason})"]
+        return [
+            f"if {key} in value:",
+            f"    if not {test}:",
+            f"        losses.drop(value, {key}, at, {reason})",
+            "    else:",
+            f"        value[{key}] = {_nested(operation.closing, operation.key)}",
+        ]
+
+    def _dropped(self, operation: Dropped) -> list[str]:
+        key = repr(operation.key)
+        drop = f"losses.drop(value, {key}, at, {self.constant(operation.reason)})"
+        if not operation.unless:
+            return [f"if {key} in value:", f"    {drop}"]
+        return [
+            f"if {key} in value:",
+            f"    if value[{key}] == {operation.unless[0]!r}:",
+            f"        del value[{key}]  # what its absence means",
+            "    else:",
+            f"        {drop}",
+        ]
+
+    def _defaulted(self, operation: Defaulted) -> list[str]:
+        key = repr(operation.key)
+        if operation.function is None and operation.reason is None:
+            return [f"value.setdefault({key}, {operation.value!r})"]
+        made = repr(operation.value) if operation.function is None else f"{operation.function}(value, at, losses)"
+        lines = [f"if {key} not in value:", f"    value[{key}] = {made}"]
+        if operation.reason is not None:
+            lines.append(f"    losses.defaulted((at, {key}), {self.constant(operation.reason)})")
+        return lines
+
+    def _refused(self, operation: Refused | Absent) -> list[str]:
+        if operation.key is None:
+            return [self.refusal(operation.reason, operation.service, "at")]
+        key = repr(operation.key)
+        test = "not in" if isinstance(operation, Absent) else "in"
+        return [f"if {key} {test} value:", f"    {self.refusal(operation.reason, operation.service, f'(at, {key})')}"]
+
+    # Errors
+
+    def _error(self, case: ErrorCase) -> Iterator[str]:
+        told = f"code == {case.code}"
+        if case.definition:
+            self.asks = True
+            told += f" and not _NEW.admit({case.definition!r}, '', value)"
+        yield f"if {told}:"
+        if case.to is None:
+            at = "(at, 'code')"
+            yield f"    {self.refusal(case.reason, case.service, at)}"
+        else:
+            yield f"    losses.degraded((at, 'code'), {self.constant(case.reason)})"
+            yield f"    return {{**value, 'code': {case.to}}}"
+
+
+def _nested(transform: Transform, key: str) -> str:
+    return applied(transform, f"value[{key!r}]", f"(at, {key!r})")
+
+
+def applied(transform: Transform, value: str, at: str) -> str:
+    """Return the expression that sends *value*, which stands at *at*, through *transform*."""
+    if isinstance(transform, Keep):
+        return value
+    match transform.over:
+        case "value":
+            return f"{transform.function}({value}, {at}, losses)"
+        case "items":
+            place = f"({at}, index)"
+            return f"[{transform.function}(each, {place}, losses) for index, each in enumerate({value})]"
+        case "members":
+            place = f"({at}, key)"
+            return f"{{key: {transform.function}(each, {place}, losses) for key, each in {value}.items()}}"
+        case _:
+            assert_never(transform.over)
+
+
+_TESTS = {
+    "object": "is_object(value)",
+    "array": "is_array(value)",
+    "string": "isinstance(value, str)",
+    "number": "isinstance(value, (int, float)) and not isinstance(value, bool)",
+    "boolean": "isinstance(value, bool)",
+    "null": "value is None",
+}
+
+
+def _acts(case: Case) -> bool:
+    return case.converted is not None or case.refused is not None or isinstance(case.transform, Call)
+
+
+def _condition(condition: Condition, *, is_mixed: bool) -> str:
+    tests = [_TESTS[condition.sort]] if is_mixed else []
+    for key, values in condition.constants:
+        tests.append(
+            f"value.get({key!r}) == {values[0]!r}" if len(values) == 1 else f"value.get({key!r}) in {values!r}"
+        )
+    tests += [f"{key!r} in value" for key in condition.keys]
+    if condition.some_of:
+        some = " or ".join(f"{key!r} in value" for key in condition.some_of)
+        tests.append(f"({some})")
+    return " and ".join(tests) or "True"

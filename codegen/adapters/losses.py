@@ -1,0 +1,233 @@
+"""What is lost between any two revisions, as one table for people: ``docs/losses.md``.
+
+A row is a place where a step does something, with all revisions before the step whose messages can have it, and all
+behind it. What comes that far has lost it for every pair of one and the other.
+"""
+
+from __future__ import annotations
+
+import ast
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mcpgen.codegen.adapters.ops import (
+    Absent,
+    Converted,
+    Defaulted,
+    Dropped,
+    Function,
+    Refused,
+    Switch,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from mcpgen.codegen.adapters.plan import DirectionPlan, StepPlan
+
+__all__ = ["LossRow", "loss_rows", "losses_markdown"]
+
+
+class LossRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that gets lost.
+
+    Attributes:
+        sources: The revisions that it comes from, oldest first.
+        targets: The revisions that it does not reach, oldest first.
+        place: The type and its key or arm, the message, or the error.
+        outcome: The severity of the loss, or several.
+        reason: Why.
+    """
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    place: str
+    outcome: str
+    reason: str
+
+
+def loss_rows(plans: Sequence[StepPlan], revisions: Sequence[str]) -> list[LossRow]:
+    """Return the losses between all *revisions*: down before up, the newest step first, then by place."""
+    down = [_Rows(plan, plan.down, tuple(revisions)).rows() for plan in reversed(plans)]
+    up = [_Rows(plan, plan.up, tuple(revisions)).rows() for plan in plans]
+    return list(chain.from_iterable(sorted(set(rows), key=_order) for rows in (*down, *up)))
+
+
+def losses_markdown(rows: Sequence[LossRow], revisions: Sequence[str]) -> str:
+    """Return *rows* as Markdown."""
+    lines = [_HEAD.strip(), ""]
+    for title, is_down in (("Going down", True), ("Going up", False)):
+        lines += [f"## {title}", "", "| from | to | what | becomes | why |", "|---|---|---|---|---|"]
+        for row in rows:
+            if (revisions.index(row.sources[0]) > revisions.index(row.targets[0])) == is_down:
+                cells = (_span(row.sources), _span(row.targets), f"`{row.place}`", row.outcome, row.reason)
+                lines.append(f"| {' | '.join(each.replace('|', chr(92) + '|') for each in cells)} |")
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+_OUTCOMES = ("degraded", "dropped", "defaulted", "refused")
+
+_HEAD = """
+# What is lost between revisions
+
+Written by `mcpgen losses`; do not edit.
+
+A row holds for each revision in its first column as the source and each in its second as the target. *dropped*: it is
+gone. *degraded*: it became something that says less. *defaulted*: the target demands a value that the source does not
+give. *refused*: the message cannot be expressed, and an adapter raises `AdaptationError`, which names the service of an
+engine that helps, if there is one.
+
+Beside these rows, two rules hold everywhere. A key that the source does not define, though another revision does, is
+dropped; going up to a revision that defines it, it is kept if it is valid there. A key that no revision defines is
+kept.
+"""
+
+
+class _Rows:
+    """The rows of one direction of one step."""
+
+    def __init__(self, plan: StepPlan, direction: DirectionPlan, revisions: tuple[str, ...]) -> None:
+        self._plan = plan
+        self._direction = direction
+        source, target = revisions.index(direction.source), revisions.index(direction.target)
+        # From the step outwards.
+        self._before = revisions[source:] if source > target else revisions[source::-1]
+        self._behind = revisions[target::-1] if source > target else revisions[target:]
+        self._order = revisions
+        self._severities = _severities(plan.declared.source)
+
+    def rows(self) -> Iterator[LossRow]:
+        for function in self._direction.apart:
+            match function.body:
+                case Switch() as switch:
+                    yield from self._switch(function, switch)
+                case tuple() as operations:
+                    for each in operations:
+                        yield from self._operation(function, each)
+                case _:
+                    pass
+        yield from self._messages()
+        yield from self._errors()
+        for (place, way), found in self._plan.rules.envelopes.items():
+            if (way == "up") == (self._direction is self._plan.up):
+                service = getattr(found.action, "service", None)
+                yield self._row(place, _refused(service), found.reason, lambda revision: revision == self._before[0])
+
+    def _switch(self, function: Function, switch: Switch) -> Iterator[LossRow]:
+        if switch.first is not None:
+            yield from self._converted(function.source, switch.first, _always)
+        for case in switch.cases:
+            place = f"{function.source}[{case.arm}]"
+            has = self._holder(case.arm)
+            if case.refused is not None:
+                yield self._row(place, _refused(case.refused.service), case.refused.reason, has)
+            elif case.converted is not None:
+                yield from self._converted(place, case.converted, has)
+
+    def _operation(self, function: Function, operation: object) -> Iterator[LossRow]:
+        name = function.source
+        match operation:
+            case Dropped(key=key, reason=reason):
+                yield self._row(f"{name}.{key}", "dropped", reason, self._key(name, key))
+            case Refused(key=key, reason=reason, service=service):
+                has = _always if key is None else self._key(name, key)
+                yield self._row(f"{name}.{key}" if key else name, _refused(service), reason, has)
+            case Absent(key=key, reason=reason, service=service):
+                yield self._row(f"{name}.{key}, if absent", _refused(service), reason, _always)
+            case Defaulted(key=key, reason=str() as reason):
+                yield self._row(f"{name}.{key}", "defaulted", reason, _always)
+            case Converted(key=key):
+                place = f"{name}.{key}" if key else name
+                yield from self._converted(place, operation, self._key(name, key) if key else _always)
+            case _:
+                pass
+
+    def _converted(self, place: str, converted: Converted, has: Callable[[str], bool]) -> Iterator[LossRow]:
+        severities = self._severities.get(converted.function, set())
+        if severities:
+            outcome = " or ".join(each for each in _OUTCOMES if each in severities)
+            yield self._row(place, outcome, converted.reason, has)
+
+    def _messages(self) -> Iterator[LossRow]:
+        for message in self._direction.messages:
+            for sender, gone in sorted(message.gone.items()):
+                has = self._sends(sender, message.name)
+                yield self._row(f"{message.name} of the {sender}", _refused(gone.service), gone.reason, has)
+            if message.no_error is not None:
+                place = f"{message.name} error"
+                yield self._row(place, _refused(message.no_error.service), message.no_error.reason, _always)
+
+    def _errors(self) -> Iterator[LossRow]:
+        for error in self._direction.errors:
+            if error.definition:
+                continue  # a foreign code, which the rules at the top speak of
+            outcome = _refused(error.service) if error.to is None else f"degraded to {error.to}"
+            place = f"error {error.code}"
+            yield self._row(place, outcome, error.reason, lambda revision: revision == self._before[0])
+
+    def _row(self, place: str, outcome: str, reason: str, has: Callable[[str], bool]) -> LossRow:
+        """Return the row of what happens at *place* to values of the revisions that have it, from the step outwards."""
+        sources: list[str] = []
+        for revision in self._before:
+            if sources and not has(revision):
+                break
+            sources.append(revision)
+        return LossRow(
+            sources=tuple(each for each in self._order if each in sources),
+            targets=tuple(each for each in self._order if each in self._behind),
+            place=place,
+            outcome=outcome,
+            reason=reason,
+        )
+
+    def _key(self, name: str, key: str) -> Callable[[str], bool]:
+        node = (self._direction.source, name)
+        return lambda revision: self._plan.lineages.has(revision, node, key)
+
+    def _holder(self, arm: str) -> Callable[[str], bool]:
+        """Return whether a revision has the definition *arm*; an arm without a name is taken to stay."""
+        return lambda revision: not arm.isidentifier() or arm in self._plan.definitions.get(revision, frozenset())
+
+    def _sends(self, sender: str, method: str) -> Callable[[str], bool]:
+        return lambda revision: (sender, method) in self._plan.senders.get(revision, frozenset())
+
+
+def _always(revision: str) -> bool:
+    del revision
+    return True
+
+
+def _refused(service: str | None) -> str:
+    return f"refused ({service})" if service else "refused"
+
+
+def _severities(source: str) -> dict[str, set[str]]:
+    """Return what each function in *source* reports, itself or through those that it calls."""
+    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    found: dict[str, set[str]] = {}
+    calls: dict[str, set[str]] = {}
+    for node in functions:
+        found[node.name], calls[node.name] = set(), set()
+        for each in ast.walk(node):
+            match each:
+                case ast.Attribute(value=ast.Name(id="losses"), attr=attribute):
+                    found[node.name].add("refused" if attribute == "refuse" else attribute)
+                case ast.Name(id=name):
+                    calls[node.name].add(name)
+                case _:
+                    pass
+    for _ in functions:
+        for name, called in calls.items():
+            found[name].update(*(found[each] for each in called if each in found))
+    return found
+
+
+def _order(row: LossRow) -> tuple[Any, ...]:
+    return row.place, row.outcome, row.reason
+
+
+def _span(revisions: Sequence[str]) -> str:
+    return revisions[0] if len(revisions) == 1 else f"{revisions[0]} … {revisions[-1]}"

@@ -1,0 +1,212 @@
+"""What becomes of the messages of a revision: their parts, their errors, and those that the target lacks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from mcpgen.codegen import ir
+from mcpgen.codegen.adapters.ops import Transform
+from mcpgen.codegen.changes import vocabulary as v
+
+if TYPE_CHECKING:
+    from mcpgen.codegen.adapters.walk import Walk
+    from mcpgen.codegen.diff import Edition
+    from mcpgen.codegen.diff_values import Kind
+    from mcpgen.codegen.methods import Method
+
+__all__ = ["ErrorCase", "GoneMessage", "Messages", "MessagePlan"]
+
+# Types that travel in messages of the engine's own: a peer adapts them without a method of theirs.
+ROOTS = ("ClientCapabilities", "Implementation", "SamplingMessageContentBlock", "ServerCapabilities")
+
+# JSON-RPC 2.0, section 5.1: what an error becomes whose code means nothing, or something else, in the target.
+_INTERNAL_ERROR = -32603
+
+
+class GoneMessage(msgspec.Struct, frozen=True):
+    """Why the target has no such message from that sender."""
+
+    reason: str
+    service: str | None
+
+
+class MessagePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One method of the source.
+
+    Attributes:
+        name: The method.
+        params: None if the target lacks the method.
+        result: None also for a notification.
+        error: Whether there are errors to adapt.
+        no_error: Why the target cannot answer with an error.
+        gone: By sender.
+    """
+
+    name: str
+    params: Transform | None = None
+    result: Transform | None = None
+    error: bool = False
+    no_error: GoneMessage | None = None
+    gone: dict[str, GoneMessage] = {}
+
+
+class ErrorCase(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of the errors with one code.
+
+    Attributes:
+        code: The code in the source.
+        to: The code in the target; None if the error cannot be expressed.
+        definition: The type that the whole error must fit to keep its code, or nothing.
+    """
+
+    code: int
+    to: int | None
+    reason: str
+    service: str | None = None
+    definition: str = ""
+
+
+class Messages:
+    """Plans the messages of one direction."""
+
+    def __init__(self, walk: Walk) -> None:
+        self._walk = walk
+        self._source: Edition = walk.source.edition
+        self._target: Edition = walk.target.edition
+
+    def plan(self) -> list[MessagePlan]:
+        """Return the plan of each method of the source, by name, and walk the types that no message holds."""
+        found: list[MessagePlan] = []
+        for name in sorted({each.name for each in self._source.methods}):
+            ours: dict[str, Method] = {each.sender: each for each in self._source.methods if each.name == name}
+            theirs: dict[str, Method] = {each.sender: each for each in self._target.methods if each.name == name}
+            found.append(self._plan(name, ours, theirs))
+        # Values of a definition may also be adapted by themselves, and where something else took its place in the
+        # messages, no message has shown how.
+        while waiting := sorted({*ROOTS, *self._walk.met} - self._walk.pairs.keys() - self._alone()):
+            for name in waiting:
+                partner = self._walk.partner(name) or ""
+                self._walk.transform(ir.Named(name=name), ir.Named(name=partner), self._walk.place(name, partner))
+                self._walk.pairs.setdefault(name, partner)
+        return found
+
+    def _alone(self) -> set[str]:
+        """Return the definitions that have no counterpart in the target, or are not in the source at all."""
+        met = {*ROOTS, *self._walk.met}
+        return {name for name in met if name not in self._source.schema.definitions or not self._walk.partner(name)}
+
+    def _plan(self, name: str, ours: dict[str, Method], theirs: dict[str, Method]) -> MessagePlan:
+        gone = {sender: self._gone(method) for sender, method in ours.items() if sender not in theirs}
+        shared = next(((method, theirs[sender]) for sender, method in ours.items() if sender in theirs), None)
+        if shared is None:
+            return MessagePlan(name=name, gone=gone)
+        one, other = shared
+        place = self._walk.place(f"{name} params", f"{name} params")
+        params = self._walk.transform(one.params, other.params, place)
+        if one.result is None or other.result is None:
+            return MessagePlan(name=name, params=params, gone=gone)
+        return MessagePlan(
+            name=name,
+            params=params,
+            result=self._result(one, other),
+            error=one.kind == "request",  # what is asked inside a result is answered with a value, or not at all
+            no_error=self._no_error(one) if one.kind != other.kind == "input" else None,
+            gone=gone,
+        )
+
+    def _result(self, one: Method, other: Method) -> Transform:
+        place = self._walk.place(f"{one.name} result", f"{one.name} result")
+        ours, theirs = _answers(one), _answers(other)
+        if isinstance(ours, ir.Named) and isinstance(theirs, ir.Named):
+            return self._walk.transform(ours, theirs, place)
+        # The union of what a method may answer has a name only where the document gives it one.
+        opened = [
+            ir.Union(arms=tuple(side.unions.arms(each)))
+            for side, each in ((self._walk.source, ours), (self._walk.target, theirs))
+        ]
+        return self._walk.transform(opened[0], opened[1], place)
+
+    def _gone(self, method: Method) -> GoneMessage:
+        kinds: tuple[Kind, Kind] = (
+            ("notification-added", "notification-removed")
+            if method.kind == "notification"
+            else ("request-added", "request-removed")
+        )
+        place = f"{method.sender} {method.name}"
+        found = self._walk.found(place)
+        if found is None:
+            kind = kinds[self._walk.mode != "down"]
+            problem = f"{self._walk.target.label} has no {method.name} from the {method.sender}"
+            found = self._walk.need(kind, place, self._source.schema.definitions[method.definition].pointer, problem)
+        if found is None or not isinstance(found.action, v.Refuse):
+            if found is not None:
+                self._walk.misplaced(found, place)
+            return GoneMessage("", None)
+        return GoneMessage(found.reason, found.action.service)
+
+    def _no_error(self, method: Method) -> GoneMessage:
+        """Return why an error cannot answer what has become an input request."""
+        place = f"{method.sender} {method.name}"
+        found = self._walk.found(place)
+        if found is None:
+            problem = f"{self._walk.target.label} asks {method.name} inside a result and takes no error for an answer"
+            found = self._walk.need("carrier-changed", place, "", problem)
+        if found is None or not isinstance(found.action, v.Refuse):
+            if found is not None:
+                self._walk.misplaced(found, place)
+            return GoneMessage("", None)
+        return GoneMessage(found.reason, found.action.service)
+
+    def errors(self) -> list[ErrorCase]:
+        """Return what becomes of the errors whose code the target does not give that meaning."""
+        ours = {each.code for each in self._source.errors or ()}
+        theirs = {each.code for each in self._target.errors or ()}
+        found = [self._error(code, str(code)) for code in sorted(ours - theirs)]
+        for code in sorted(theirs - ours):
+            if self._walk.mode == "down":
+                found.append(self._returned(code))
+            elif definition := self._defined(code):
+                reason = f"{self._walk.target.label} gives the code {code} a meaning that this error does not fit."
+                found.append(ErrorCase(code=code, to=_INTERNAL_ERROR, reason=reason, definition=definition))
+        return found
+
+    def _error(self, code: int, place: str) -> ErrorCase:
+        found = self._walk.found(place)
+        if found is None:
+            kind = "error-added" if self._walk.mode == "down" else "error-removed"
+            found = self._walk.need(kind, place, "", f"{self._walk.target.label} does not define the error {code}")
+        match None if found is None else found.action:
+            case v.Recode(code=to) if found is not None:
+                return ErrorCase(code=code, to=to, reason=found.reason)
+            case v.Refuse(service=service) if found is not None:
+                return ErrorCase(code=code, to=None, reason=found.reason, service=service)
+            case None:
+                return ErrorCase(code=code, to=_INTERNAL_ERROR, reason="")
+            case _ if found is not None:
+                self._walk.misplaced(found, place)
+                return ErrorCase(code=code, to=_INTERNAL_ERROR, reason="")
+            case _:
+                raise AssertionError(code)
+
+    def _returned(self, code: int) -> ErrorCase:
+        """Return what becomes of a code that only the older side defines: what it becomes on the way up."""
+        action = self._walk.opposite(str(code))
+        to = action.code if isinstance(action, v.Recode) else _INTERNAL_ERROR
+        reason = f"{self._walk.source.label} does not define the error {code}."
+        return ErrorCase(code=code, to=to, reason=reason)
+
+    def _defined(self, code: int) -> str:
+        """Return the definition of the target whose errors have *code*."""
+        for each in self._target.schema.objects():
+            constants = {key.wire: key.constant.values for key in each.properties if key.constant}
+            if constants.get("code") == (code,):
+                return each.name
+        return ""
+
+
+def _answers(method: Method) -> ir.TypeRef:
+    """Return all that *method* may be answered with."""
+    result = ir.Named(name="Result") if method.result is None else method.result
+    return ir.Union(arms=(result, ir.Named(name=method.task_result))) if method.task_result else result

@@ -1,0 +1,263 @@
+"""All steps between the revisions of a room, planned: walked in both directions, checked against what is declared.
+
+Which keys are foreign to a revision depends on all the others, so the steps are walked twice: first to find out which
+objects are the same one, then for the operations.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from mcpgen.codegen import ir
+from mcpgen.codegen.adapters.declared import Declared, module_name
+from mcpgen.codegen.adapters.merge import final, merged
+from mcpgen.codegen.adapters.messages import ErrorCase, MessagePlan, Messages
+from mcpgen.codegen.adapters.ops import (
+    Admit,
+    Call,
+    Function,
+    Keep,
+    Nested,
+    Operation,
+    Switch,
+    Transform,
+    called,
+    is_idle,
+)
+from mcpgen.codegen.adapters.rules import Need, Rules
+from mcpgen.codegen.adapters.sides import Lineages, Side
+from mcpgen.codegen.adapters.stubs import to_do
+from mcpgen.codegen.adapters.walk import Walk
+from mcpgen.codegen.changes import vocabulary as v
+from mcpgen.codegen.diagnostics import Diagnostic, Refused
+from mcpgen.codegen.diff import Edition, compare
+from mcpgen.codegen.diff_kinship import Kinship
+from mcpgen.codegen.diff_renames import find_renames
+from mcpgen.codegen.diff_values import Diff
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["DirectionPlan", "StepPlan", "plan_steps", "survey_steps"]
+
+
+_Kept: TypeAlias = frozenset[tuple[str, str, str]]
+"""(revision, definition, key) of each key that a change keeps although the revision does not name it."""
+
+
+class DirectionPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One direction of a step.
+
+    Attributes:
+        functions: Those that do something, by name, in the order in which they were found.
+        apart: The same before those that do the same became one.
+        idle: The functions that only foreign keys keep busy.
+        messages: One for each method of the source.
+        errors: The codes that change.
+        definitions: By the source's name, the target's name and what is done.
+    """
+
+    source: str
+    target: str
+    functions: dict[str, Function]
+    apart: tuple[Function, ...]
+    idle: frozenset[str]
+    messages: tuple[MessagePlan, ...]
+    errors: tuple[ErrorCase, ...]
+    definitions: dict[str, tuple[str, Transform]]
+
+
+class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A step in both directions, with the differences and what is declared about them.
+
+    Attributes:
+        declared: The changes.
+        diff: The differences.
+        rules: The changes by place.
+        lineages: Which objects of all revisions are the same one.
+        definitions: The names of the definitions of each revision.
+        senders: The (sender, method) pairs of each revision.
+        up: From the older to the newer revision.
+        down: And back.
+        needs: What nothing covers.
+    """
+
+    declared: Declared
+    diff: Diff
+    rules: Rules
+    lineages: Lineages
+    up: DirectionPlan
+    down: DirectionPlan
+    needs: tuple[Need, ...]
+    definitions: dict[str, frozenset[str]] = {}
+    senders: dict[str, frozenset[tuple[str, str]]] = {}
+
+
+def plan_steps(editions: Sequence[Edition], declared: Sequence[Declared]) -> list[StepPlan]:
+    """Return the plans of the steps between neighbouring *editions*, for each of which *declared* holds one.
+
+    Raises:
+        Refused: MG501, differences that nothing covers; MG502, changes that are not needed; MG503, wrong renames.
+    """
+    plans = survey_steps(editions, declared)
+    findings: list[Diagnostic] = []
+    for plan in plans:
+        findings += to_do(plan.declared.step, plan.diff, plan.needs)
+        findings += [] if plan.needs else plan.rules.unused()
+    if findings:
+        raise Refused(findings)
+    return plans
+
+
+def survey_steps(editions: Sequence[Edition], declared: Sequence[Declared]) -> list[StepPlan]:
+    """Return what `plan_steps` returns, finished or not: what a plan lacks stands in its ``needs``.
+
+    Raises:
+        Refused: MG503, a rename names what is not there.
+    """
+    steps = [_Step(old, new, each) for (old, new), each in zip(pairwise(editions), declared, strict=True)]
+    kept = _kept(steps)
+    lineages = Lineages()
+    for step in steps:
+        step.trace(lineages, kept)
+    definitions = {each.label: frozenset(each.schema.definitions) for each in editions}
+    senders = {each.label: frozenset((method.sender, method.name) for method in each.methods) for each in editions}
+    return [replace(step.walk(lineages, kept), definitions=definitions, senders=senders) for step in steps]
+
+
+class _Step:
+    """One step before it is planned."""
+
+    def __init__(self, old: Edition, new: Edition, declared: Declared) -> None:
+        renames = declared.step.renames
+        self.old = old
+        self.new = new
+        self.declared = declared
+        try:
+            self.diff: Diff = compare(old, new, renames=renames)
+        except ValueError as error:
+            hint = f"Correct the renames in codegen/changes/{module_name(old.label, new.label)}.py."
+            finding = Diagnostic(code="MG503", message=f"{old.label} to {new.label}: {error}", hint=hint)
+            raise Refused([finding]) from None
+        self.kinship = Kinship(old.schema, new.schema, find_renames(old.schema, new.schema, renames))
+
+    def trace(self, lineages: Lineages, kept: _Kept) -> None:
+        """Tell *lineages* which objects of the two sides are the same, also those that no message of both holds."""
+        walk = self._walks(lineages, kept, Rules(self.declared.step, self.diff))[0]
+        for name, partner in self.kinship.old.partners.items():
+            one, other = ir.Named(name=name), ir.Named(name=partner)
+            walk.transform(one, other, walk.place(name, partner))
+        Messages(walk).plan()
+
+    def walk(self, lineages: Lineages, kept: _Kept) -> StepPlan:
+        """Return the plan of this step."""
+        rules = Rules(self.declared.step, self.diff)
+        walks = self._walks(lineages, kept, rules)
+        up, down = (_direction(walk) for walk in walks)
+        rules.settle(name for walk in walks for name in (*walk.pairs, *walk.pairs.values()))
+        needs = tuple(need for walk in walks for need in (*walk.needs, *walk.closing.needs))
+        return StepPlan(
+            declared=self.declared, diff=self.diff, rules=rules, lineages=lineages, up=up, down=down, needs=needs
+        )
+
+    def _walks(self, lineages: Lineages, kept: _Kept, rules: Rules) -> tuple[Walk, Walk]:
+        old, new = (
+            Side(each, frozenset((name, key) for label, name, key in kept if label == each.label))
+            for each in (self.old, self.new)
+        )
+        return (
+            Walk("up", old, new, lineages, self.kinship, rules),
+            Walk("down", new, old, lineages, self.kinship, rules),
+        )
+
+
+def _kept(steps: Sequence[_Step]) -> _Kept:
+    kept: set[tuple[str, str, str]] = set()
+    for step in steps:
+        before = {(name, key) for label, name, key in kept if label == step.old.label}
+        rules = Rules(step.declared.step, step.diff)
+        for each in step.diff.changes:
+            change = rules.covering.get((each.kind, each.id))
+            if each.kind == "key-removed" and each.old and change and isinstance(change.up, v.Keep):
+                before.add((each.old.name, each.old.key))
+        for name, key in before:
+            if partner := step.kinship.old.partners.get(name):
+                kept.add((step.new.label, partner, key))
+    return frozenset(kept)
+
+
+def _direction(walk: Walk) -> DirectionPlan:
+    messages = Messages(walk)
+    plans = messages.plan()
+    functions = {**walk.functions, **walk.closing.functions}
+    busy = _spread(functions, {name for name, each in functions.items() if _acts(each)})
+    idle = frozenset(busy - _spread(functions, {name for name, each in functions.items() if not is_idle(each)}))
+    apart = {name: _trimmed(each, busy) for name, each in functions.items() if name in busy}
+    kept, names = merged(apart)
+    made = {one: walk.function(one, other) for one, other in sorted(walk.pairs.items())}
+    return DirectionPlan(
+        source=walk.source.label,
+        target=walk.target.label,
+        functions=kept,
+        apart=tuple(apart.values()),
+        idle=idle & kept.keys(),
+        messages=tuple(_final_message(each, names) for each in plans),
+        errors=tuple(messages.errors()),
+        definitions={one: (other, final(made[one], names)) for one, other in sorted(walk.pairs.items())},
+    )
+
+
+def _acts(function: Function) -> bool:
+    """Whether *function*, those that it calls aside, ever does anything."""
+    match function.body:
+        case Switch(first=first, cases=cases):
+            return first is not None or any(each.converted or each.refused for each in cases)
+        case tuple() as operations:
+            return any(not isinstance(each, Nested) for each in operations)
+        case _:
+            return False
+
+
+def _spread(functions: dict[str, Function], found: set[str]) -> set[str]:
+    """Return *found* and all functions that call one of them, however indirectly."""
+    spread = set(found)
+    while grown := {name for name, each in functions.items() if name not in spread and called(each) & spread}:
+        spread |= grown
+    return spread
+
+
+def _trim(transform: Transform, busy: set[str]) -> Transform:
+    return transform if isinstance(transform, Call) and transform.function in busy else Keep()
+
+
+def _trimmed(function: Function, busy: set[str]) -> Function:
+    """Return *function* without calls of functions that do nothing."""
+    match function.body:
+        case Switch(cases=cases) as switch:
+            trimmed = tuple(replace(each, transform=_trim(each.transform, busy)) for each in cases)
+            return replace(function, body=replace(switch, cases=trimmed))
+        case tuple() as operations:
+            found: list[Operation] = []
+            for each in operations:
+                match each:
+                    case Nested(transform=transform) if isinstance(_trim(transform, busy), Keep):
+                        pass
+                    case Admit(closing=closing):
+                        found.append(replace(each, closing=_trim(closing, busy)))
+                    case _:
+                        found.append(each)
+            return replace(function, body=tuple(found))
+        case _:
+            return function
+
+
+def _final_message(plan: MessagePlan, names: Mapping[str, str]) -> MessagePlan:
+    return replace(
+        plan,
+        params=None if plan.params is None else final(plan.params, names),
+        result=None if plan.result is None else final(plan.result, names),
+    )

@@ -1,0 +1,163 @@
+"""The declared changes of a step, looked up by place, and proof that each of them is needed."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
+
+from mcpgen.codegen.changes.vocabulary import Action, Change, Refuse, Step
+from mcpgen.codegen.diagnostics import Diagnostic
+from mcpgen.codegen.diff_values import subject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mcpgen.codegen.diff_values import Diff
+
+__all__ = ["Found", "Need", "Rules", "Way"]
+
+Way: TypeAlias = Literal["up", "down"]
+
+
+class Need(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that the mechanical part of a step cannot do.
+
+    Attributes:
+        kind: As a diff has it.
+        id: As a diff has it.
+        way: In which direction.
+        pointer: In the document of the side that has it.
+        problem: In a sentence.
+        renamed: The definition of the older side that the definition *id* may be, under its new name.
+    """
+
+    kind: str
+    id: str
+    way: Way
+    pointer: str
+    problem: str
+    renamed: str = ""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """An action, and the change that declares it."""
+
+    change: Change
+    action: Action
+
+    @property
+    def reason(self) -> str:
+        """Why, for a loss."""
+        return self.change.says
+
+
+class Rules:
+    """The changes of one step."""
+
+    def __init__(self, step: Step, diff: Diff) -> None:
+        self.step = step
+        self.envelopes: dict[tuple[str, Way], Found] = {}
+        self._diff = diff
+        self._patterns = [(each, pattern, _compiled(pattern)) for each in step.changes for pattern in each.covers]
+        self._matched: set[tuple[str, str]] = set()
+        self._consumed: set[tuple[str, Way]] = set()
+        self._at: dict[str, list[Change]] = defaultdict(list)
+        self.covering: dict[tuple[str, str], Change] = {}
+        for each in step.changes:
+            for place in each.at:
+                self._at[place].append(each)
+        for difference in diff.changes:
+            change = self.cover(difference.kind, difference.id)
+            if change is not None:
+                self.covering[difference.kind, difference.id] = change
+                if not change.at:
+                    sites = [site.place for site in (difference.old, difference.new) if site is not None]
+                    for place in dict.fromkeys(sites):
+                        self._at[place].append(change)
+
+    def cover(self, kind: str, id_: str) -> Change | None:
+        """Return the first change that covers that difference."""
+        text = f"{kind} {id_}"
+        for change, pattern, compiled in self._patterns:
+            if compiled.fullmatch(text):
+                self._matched.add((change.name, pattern))
+                return change
+        return None
+
+    def action(self, way: Way, *places: str) -> Found | None:
+        """Return what is declared for values at one of *places* going that way, and count it as used."""
+        for place in places:
+            for change in self._at.get(place, ()):
+                action = change.up if way == "up" else change.down
+                if action is not None:
+                    self._consumed.add((change.name, way))
+                    return Found(change, action)
+        return None
+
+    def peek(self, way: Way, *places: str) -> Action | None:
+        """Return what is declared for values at one of *places* going that way, without counting it as used."""
+        for place in places:
+            for change in self._at.get(place, ()):
+                if (action := change.up if way == "up" else change.down) is not None:
+                    return action
+        return None
+
+    def says(self, *places: str) -> str | None:
+        """Return the sentence of the change at one of *places*, whatever it declares."""
+        for place in places:
+            for change in self._at.get(place, ()):
+                return change.says
+        return None
+
+    def meet(self, need: Need) -> Found | None:
+        """Return the action declared for a *need* that no diff shows, and count it as used."""
+        change = self.cover(need.kind, need.id)
+        action = None if change is None else change.up if need.way == "up" else change.down
+        if change is None or action is None:
+            return None
+        self._consumed.add((change.name, need.way))
+        return Found(change, action)
+
+    def settle(self, adapted: Iterable[str]) -> None:
+        """Count what is refused about definitions that are not *adapted* as used: an engine writes the envelopes."""
+        adapted = frozenset(adapted)
+        for each in self._diff.changes:
+            change = self.covering.get((each.kind, each.id))
+            site = each.new or each.old
+            if change is None or site is None or site.name in adapted or subject(each) not in {"content", "definition"}:
+                continue
+            ways: tuple[tuple[Way, Action | None], ...] = (("up", change.up), ("down", change.down))
+            for way, action in ways:
+                if isinstance(action, Refuse) and (change.name, way) not in self._consumed:
+                    self._consumed.add((change.name, way))
+                    self.envelopes[site.place, way] = Found(change, action)
+
+    def unused(self) -> list[Diagnostic]:
+        """Return a finding for each pattern that matched nothing and each action that was never applied."""
+        findings: list[Diagnostic] = []
+        for change, pattern, _ in self._patterns:
+            if (change.name, pattern) not in self._matched:
+                findings.append(self._finding(change, f"covers {pattern!r}, which is no difference of this step"))
+        for change in self.step.changes:
+            for way, action in (("up", change.up), ("down", change.down)):
+                if action is not None and (change.name, way) not in self._consumed:
+                    what = type(action).__name__
+                    findings.append(self._finding(change, f"says {what} going {way}, which applies nowhere"))
+            if not change.covers and not change.at:
+                findings.append(self._finding(change, "is about nothing: it has neither covers nor at"))
+        return findings
+
+    def _finding(self, change: Change, problem: str) -> Diagnostic:
+        return Diagnostic(
+            code="MG502",
+            message=f"{self.step.old} to {self.step.new}: the change {change.name!r} {problem}",
+            hint="Correct or delete it in codegen/changes/; `mcpgen diff` lists the differences by kind and id.",
+        )
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Return *pattern* with ``*`` for any characters; brackets are themselves, unlike in a shell."""
+    return re.compile(".*".join(map(re.escape, pattern.split("*"))))

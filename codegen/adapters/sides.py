@@ -1,0 +1,95 @@
+"""One revision as a step sees it, and which keys of its types only other revisions define."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from mcpgen.codegen import ir
+from mcpgen.codegen.unions import Unions
+
+if TYPE_CHECKING:
+    from mcpgen.codegen.diff import Edition
+
+__all__ = ["Lineages", "Node", "Side", "Thing"]
+
+Node: TypeAlias = tuple[str, str]
+"""A revision, and a definition of it or the place of an object without one."""
+
+
+class Thing(msgspec.Struct, frozen=True, kw_only=True):
+    """An object as adapters see it: one with a definition, or any object at a place.
+
+    Attributes:
+        name: The definition, or the place, ``CallToolResult._meta``.
+        is_defined: Whether *name* is a definition.
+        properties: By key.
+    """
+
+    name: str
+    is_defined: bool
+    properties: dict[str, ir.Property]
+
+
+class Side:
+    """The types of one revision, with the keys that a change keeps although the schema does not name them."""
+
+    def __init__(self, edition: Edition, kept: frozenset[tuple[str, str]] = frozenset()) -> None:
+        self.label: str = edition.label
+        self.edition = edition
+        self.schema: ir.Schema = edition.schema
+        self.unions = Unions(edition.schema)
+        self._kept = kept
+
+    def thing(self, ref: ir.TypeRef, place: str) -> Thing | None:
+        """Return the object that *ref* is, at *place*; None if it is no object whose keys are known."""
+        target = self.schema.resolve(ref)
+        if isinstance(target, ir.Object):
+            return self._defined(target)
+        if isinstance(target, ir.Mapping) and isinstance(target.value, ir.Anything):
+            return Thing(name=place, is_defined=False, properties={})
+        return None
+
+    def _defined(self, target: ir.Object) -> Thing:
+        properties = {each.wire: each for each in target.properties}
+        for owner, key in sorted(self._kept):
+            if owner == target.name and key not in properties:
+                properties[key] = ir.Property(wire=key, pointer=target.pointer, type=ir.Anything(), required=False)
+        return Thing(name=target.name, is_defined=True, properties=properties)
+
+
+class Lineages:
+    """Which objects of different revisions are the same one, and so which keys are foreign to each."""
+
+    def __init__(self) -> None:
+        self._parents: dict[Node, Node] = {}
+        self._keys: dict[Node, set[str]] = defaultdict(set)
+        self._own: dict[Node, set[str]] = defaultdict(set)
+
+    def join(self, one: Node, other: Node) -> None:
+        """Say that two objects are the same one."""
+        first, second = sorted((self._root(one), self._root(other)))
+        if first != second:
+            self._parents[second] = first
+            self._keys[first] |= self._keys.pop(second, set())
+
+    def define(self, node: Node, keys: set[str]) -> None:
+        """Say that the object *node* defines *keys*."""
+        self._keys[self._root(node)] |= keys
+        self._own[node] |= keys
+
+    def keys(self, node: Node) -> frozenset[str]:
+        """Return the keys that any revision defines for the object *node*."""
+        return frozenset(self._keys[self._root(node)])
+
+    def has(self, revision: str, node: Node, key: str) -> bool:
+        """Whether *revision* defines *key* for the object *node*, which may be one of another revision."""
+        root = self._root(node)
+        return any(key in keys for each, keys in self._own.items() if each[0] == revision and self._root(each) == root)
+
+    def _root(self, node: Node) -> Node:
+        while node in self._parents:
+            node = self._parents[node]
+        return node

@@ -1,0 +1,74 @@
+"""``docs/losses.md`` is what ``mcpgen losses`` says, and what it says is true of known losses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mcpgen.codegen.adapters.build import planned
+from mcpgen.codegen.adapters.commands import losses
+from mcpgen.codegen.adapters.losses import LossRow, loss_rows
+from mcpgen.codegen.pinned import SchemaRoom
+
+DOCS = Path(__file__).parents[2] / "docs" / "losses.md"
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[LossRow]:
+    room = SchemaRoom()
+    return loss_rows(planned(room), room.revisions)
+
+
+def found(rows: list[LossRow], source: str, target: str, place: str) -> str:
+    (row,) = [each for each in rows if each.place == place and source in each.sources and target in each.targets]
+    return row.outcome
+
+
+def test_the_committed_table_is_what_the_command_says() -> None:
+    assert DOCS.read_text(encoding="utf-8") == CliRunner().invoke(losses).stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "place", "outcome"),
+    [
+        ("2026-07-28", "2024-11-05", "Tool.title", "dropped"),
+        ("2025-06-18", "2025-03-26", "Tool.title", "dropped"),
+        ("2026-07-28", "2025-11-25", "tools/call result[InputRequiredResult]", "refused (input)"),
+        ("2025-11-25", "2026-07-28", "Tool.execution", "dropped"),
+        ("2024-11-05", "2026-07-28", "ListToolsResult.ttlMs", "defaulted"),
+        ("2025-03-26", "2024-11-05", "ContentBlock[AudioContent]", "degraded"),
+        ("2025-11-25", "2026-07-28", "error -32002", "degraded to -32602"),
+        ("2025-03-26", "2025-11-25", "JSONRPCMessage[JSONRPCBatchRequest]", "refused (batching)"),
+    ],
+)
+def test_a_known_loss_is_in_the_table(rows: list[LossRow], source: str, target: str, place: str, outcome: str) -> None:
+    assert outcome == found(rows, source, target, place)
+
+
+def test_what_a_revision_never_had_it_does_not_lose(rows: list[LossRow]) -> None:
+    # Tasks came in 2025-11-25 and went again: nothing older or newer has them.
+    assert {"2025-11-25"} == {source for row in rows if row.place == "Tool.execution" for source in row.sources}
+
+
+def test_every_row_has_a_reason_and_lies_between_its_revisions(rows: list[LossRow]) -> None:
+    for row in rows:
+        assert row.reason
+        assert not set(row.sources) & set(row.targets)
+
+
+def test_one_pair_can_be_asked_for_and_read_by_a_machine() -> None:
+    result = CliRunner().invoke(losses, ["--from", "2025-06-18", "--to", "2025-03-26", "--json"])
+    places = {each["place"] for each in json.loads(result.stdout)["losses"]}
+
+    assert "Tool.title" in places
+    assert "Tool.icons" not in places
+
+
+def test_an_unknown_revision_is_named() -> None:
+    result = CliRunner().invoke(losses, ["--from", "2023-01-01"])
+
+    assert result.exit_code != 0
+    assert "MG303" in result.stderr
