@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from mcpgen.codegen.build import foreign_source, pinned_source
 from mcpgen.codegen.diff import Edition, compare, edition
@@ -15,6 +17,11 @@ from mcpgen.codegen.document import read_document
 from mcpgen.codegen.pinned import SchemaRoom
 from mcpgen.codegen.reduction import reduce
 from mcpgen.codegen.report import echo_diagnostics, echo_json, refusals_reported
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mcpgen.codegen.diff_values import Diff
 
 __all__ = ["diff"]
 
@@ -39,8 +46,7 @@ def diff(old: str, new: str, *, output: str) -> None:
     """
     with refusals_reported(as_json=output == "json"):
         room = SchemaRoom()
-        editions = _edition(room, old), _edition(room, new)
-        found = compare(*editions)
+        found, editions = _compared(room, old, new)
     if output == "json":
         echo_json(msgspec.to_builtins(found))
         return
@@ -51,16 +57,41 @@ def diff(old: str, new: str, *, output: str) -> None:
     click.echo(report.encode(encoding, "backslashreplace").decode(encoding), nl=False)
 
 
-def _edition(room: SchemaRoom, name: str) -> Edition:
-    """Return the edition that *name* names: a revision, or the file of a document, which may be that of a revision."""
+def _compared(room: SchemaRoom, old: str, new: str) -> tuple[Diff, list[Edition]]:
+    """Return the diff of what *old* and *new* name, with its rules if both are vendored, and the editions of both."""
+    match _named(room, old), _named(room, new):
+        case str() as one, str() as other:
+            # The compiler of adapters, which knows the rules, is not needed for anything else.
+            from mcpgen.codegen.adapters.coverage import compare_vendored  # noqa: PLC0415
+
+            vendored = _vendored(room, [one, other])
+            found = compare_vendored(one, other, vendored)
+            return replace(found, old=old, new=new), [each for each in vendored if each.label in {one, other}]
+        case named:
+            editions = [_edition(room, *each) for each in zip((old, new), named, strict=True)]
+            return compare(*editions), editions
+
+
+def _named(room: SchemaRoom, name: str) -> str | dict[str, Any]:
+    """Return the revision that *name* names, itself or by the file of its document; otherwise the document there."""
     if name in room.revisions or not _is_path(name):
-        return edition(pinned_source(room, name), vendored=True)
+        return room.pin(name).revision
     document = read_document(Path(name))
-    for revision in room.revisions:
-        if reduce(document) == room.document(revision):
-            vendored = msgspec.structs.replace(pinned_source(room, revision), revision=name)
-            return edition(vendored, vendored=True)
-    return edition(foreign_source(room, document, name), vendored=False)
+    reduced = reduce(document)
+    return next((each for each in room.revisions if reduced == room.document(each)), document)
+
+
+def _vendored(room: SchemaRoom, revisions: Sequence[str]) -> list[Edition]:
+    """Return the editions from the oldest revision to the newest of *revisions*; what came later is not looked at."""
+    last = max(map(room.revisions.index, revisions))
+    return [edition(pinned_source(room, each), vendored=True) for each in room.revisions[: last + 1]]
+
+
+def _edition(room: SchemaRoom, name: str, named: str | dict[str, Any]) -> Edition:
+    if isinstance(named, str):
+        source = replace(pinned_source(room, named), revision=name)
+        return edition(source, vendored=True)
+    return edition(foreign_source(room, named, name), vendored=False)
 
 
 def _is_path(name: str) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mcpgen.codegen.diff_rows import Mark, Row, Section, sections
+from mcpgen.codegen.diff_values import MECHANICAL, UNCOVERED
 from mcpgen.codegen.report import printable
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ _WIDTH = 110
 _WIDEST_HEAD = 60
 
 _COLOURS: dict[Mark, str] = {"+": "green", "-": "red", "~": "yellow"}
+_RULE_COLOUR = "cyan"
+_NO_RULE, _NO_RULE_COLOUR = "no rule", "red"
+_TO = "\xa0to\xa0"
 
 
 def text(diff: Diff) -> str:
@@ -37,6 +41,9 @@ def text(diff: Diff) -> str:
             lines += [f"  {printable(group)}"] if group else []
             for row, head in rows:
                 lines += _text_row(row, head.ljust(width), _tail(section, row), "    " if group else "  ")
+    if _has_rules(diff):
+        lines += ["", "In brackets: the declared change that covers a row. A row without one is adapted mechanically."]
+        lines += [click.style(line, fg=_NO_RULE_COLOUR) for line in _uncovered(diff)]
     return "\n".join(lines) + "\n"
 
 
@@ -44,7 +51,10 @@ def markdown(diff: Diff) -> str:
     """Return *diff* as GitHub-flavoured Markdown."""
     blocks = [f"# Changes from {_code(diff.old)} to {_code(diff.new)}", _summary(diff)]
     for section in sections(diff):
-        blocks += [f"## {section.title}", "\n".join(_table(section))]
+        blocks += [f"## {section.title}", "\n".join(_table(section, has_rules=_has_rules(diff)))]
+    if _has_rules(diff):
+        said = "A rule is the declared change that covers a row. A row without one is adapted mechanically."
+        blocks.append("\n".join([said, *_uncovered(diff)]))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -54,6 +64,18 @@ def _summary(diff: Diff) -> str:
     if diff.uncompared:
         found += f" Not compared, since a document alone does not say it: {', '.join(diff.uncompared)}."
     return found
+
+
+def _has_rules(diff: Diff) -> bool:
+    return any(each.rule for each in diff.changes)
+
+
+def _uncovered(diff: Diff) -> Iterator[str]:
+    """Yield a line on the differences that have no rule and need one, if there are any."""
+    count = sum(each.rule == UNCOVERED for each in diff.changes)
+    if count:
+        found = f"{count} differences have" if count > 1 else "1 difference has"
+        yield f"{found} no rule and cannot be adapted mechanically; `mcpgen build --all` says what to declare."
 
 
 def _head(section: Section, row: Row) -> str:
@@ -73,21 +95,38 @@ def _tail(section: Section, row: Row) -> list[str]:
 def _text_row(row: Row, head: str, tail: list[str], indent: str) -> Iterator[str]:
     gap = "  " if head else ""
     margin = " " * (len(indent) + 2 + len(head)) + gap
-    lines = [line for cell in tail for line in _wrapped(cell, _WIDTH - len(margin))]
+    width = _WIDTH - len(margin)
+    change, *names = tail or [""]
+    lines = _with_rule(_wrapped(change, width), row.rule, width)
+    lines += [line for cell in names for line in _wrapped(cell, width)]
     first = f"{indent}{click.style(row.mark, fg=_COLOURS[row.mark])} {head}"
     yield (first + gap + lines.pop(0) if lines else first).rstrip()
     yield from (margin + line for line in lines)
 
 
+def _with_rule(lines: list[str], rule: str, width: int) -> list[str]:
+    """Return *lines* with *rule* in brackets behind the last one, or below where it does not fit."""
+    if rule in {"", MECHANICAL}:
+        return lines
+    shown, colour = (_NO_RULE, _NO_RULE_COLOUR) if rule == UNCOVERED else (printable(rule), _RULE_COLOUR)
+    brackets = _wrapped(f"[{shown.replace(' to ', _TO)}]", width)
+    if max(map(len, brackets)) > width:
+        brackets = _wrapped(f"[{shown}]", width)
+    if lines and len(brackets) == 1 and len(f"{lines[-1]}  {brackets[0]}") <= width:
+        return [*lines[:-1], f"{lines[-1]}  {click.style(brackets[0], fg=colour)}"]
+    return [*lines, *(click.style(line, fg=colour) for line in brackets)]
+
+
 def _wrapped(cell: str, width: int) -> list[str]:
-    # A key and its value stay together: textwrap does not know the non-breaking space as a space.
+    # A key and its value stay together, and so do the ends of a step: textwrap does not know this space as one.
     lines = textwrap.wrap(cell.replace(": ", ":\xa0"), width, break_long_words=False, break_on_hyphens=False)
     return [line.replace("\xa0", " ") for line in lines]
 
 
-def _table(section: Section) -> Iterator[str]:
-    yield _line(["", *section.columns.values()])
-    yield "|" + "---|" * (1 + len(section.columns))
+def _table(section: Section, *, has_rules: bool) -> Iterator[str]:
+    titles = ["", *section.columns.values(), *(["rule"] if has_rules else [])]
+    yield _line(titles)
+    yield "|" + "---|" * len(titles)
     for row in section.rows:
         cells = {
             "group": _code(row.group),
@@ -95,7 +134,14 @@ def _table(section: Section) -> Iterator[str]:
             "notes": ", ".join(map(_code, row.notes)),
             "detail": _code(row.detail),
         }
-        yield _line([_code(row.mark), *(cells[column] for column in section.columns)])
+        rules = [_rule_cell(row.rule)] if has_rules else []
+        yield _line([_code(row.mark), *(cells[column] for column in section.columns), *rules])
+
+
+def _rule_cell(rule: str) -> str:
+    if rule == UNCOVERED:
+        return f"**{_NO_RULE}**"
+    return "" if rule == MECHANICAL else _code(rule)
 
 
 def _line(cells: Iterable[str]) -> str:

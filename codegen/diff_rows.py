@@ -1,17 +1,16 @@
 """From the changes of a diff to the rows of a report, which are fewer.
 
 What changed alike in many definitions (``jsonrpc`` became part of every request) is one row that lists them, and so are
-the arms that one union gained.
+the arms that one union gained. Changes share a row only if one rule covers them.
 """
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from mcpgen.codegen.diff_values import Change, Diff, Kind, Site, Subject, subject
+from mcpgen.codegen.diff_values import DEPRECATIONS, Change, Diff, Kind, Site, Subject, subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -54,6 +53,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         label: What it is about.
         notes: Names that go with it: senders, definitions.
         detail: What changed.
+        rule: What covers it, as in `Change`.
     """
 
     mark: Mark
@@ -61,6 +61,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     notes: tuple[str, ...] = ()
     detail: str = ""
+    rule: str = ""
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +78,7 @@ def sections(diff: Diff) -> list[Section]:
     for each in diff.changes:
         of.setdefault(subject(each), []).append(each)
     definitions, content = of.get("definition", []), of.get("content", [])
-    deprecations, wholes = _split(definitions, lambda each: each.kind.endswith("deprecated"))
+    deprecations, wholes = _split(definitions, lambda each: each.kind in DEPRECATIONS)
     restated, left = _split(content, lambda each: each.kind == "type-changed" and each.effect == "same")
     shared = _grouped([each for each in left if _site(each).key], _alike)
     repeated = [changes for changes in shared if len(changes) >= _LEAST_SHARED]
@@ -112,7 +113,7 @@ def sections(diff: Diff) -> list[Section]:
         Section(
             title="Other words for the same values",
             columns={"label": "type", "notes": "places"},
-            rows=[_restated(changes) for changes in _grouped(restated, _shapes)],
+            rows=[_restated(changes) for changes in _grouped(restated, lambda each: (_shapes(each), each.rule))],
         ),
     ]
     return [section for section in found if section.rows]
@@ -122,15 +123,16 @@ def sections(diff: Diff) -> list[Section]:
 
 
 def _era(each: Change) -> Row:
-    return Row(mark="~", label="", detail=_turn(*_shapes(each)))
+    return Row(mark="~", label="", detail=_turn(*_shapes(each)), rule=each.rule)
 
 
 def _messages(changes: list[Change]) -> list[Row]:
     """Return a row for each change, once for both senders where it is the same for both."""
     rows: list[Row] = []
-    for same in _grouped(changes, lambda each: (_site(each).name, each.kind, _aspect(each))):
-        senders = tuple(dict.fromkeys(_site(each).sender for each in same))
-        row = Row(mark=_mark(same[0]), label=_site(same[0]).name, notes=senders, detail=_aspect(same[0]))
+    for same in _grouped(changes, lambda each: (_site(each).name, each.kind, _aspect(each), each.rule)):
+        each = same[0]
+        senders = tuple(dict.fromkeys(_site(other).sender for other in same))
+        row = Row(mark=_mark(each), label=_site(each).name, notes=senders, detail=_aspect(each), rule=each.rule)
         rows.append(row)
     return sorted(rows, key=lambda row: row.label)
 
@@ -154,24 +156,25 @@ def _aspect(each: Change) -> str:
 def _error(each: Change) -> Row:
     site = _site(each)
     if each.kind == "error-code-changed" and each.old is not None:
-        return Row(mark="~", label=site.name, detail=f"{site.shape}, was {each.old.name}")
+        return Row(mark="~", label=site.name, detail=f"{site.shape}, was {each.old.name}", rule=each.rule)
     detail = site.shape if each.old is None or each.new is None else _turn(*_shapes(each))
-    return Row(mark=_mark(each), label=site.name, detail=detail)
+    return Row(mark=_mark(each), label=site.name, detail=detail, rule=each.rule)
 
 
 def _definition(each: Change) -> Row:
     site = _site(each)
     if each.kind == "definition-renamed" and each.old is not None:
-        return Row(mark="~", label=site.name, detail=f"renamed from {each.old.name}")
+        return Row(mark="~", label=site.name, detail=f"renamed from {each.old.name}", rule=each.rule)
     detail = site.shape if each.old is None or each.new is None else _turn(*_shapes(each)) + _effect(each)
-    return Row(mark=_mark(each), label=site.name, detail=detail)
+    return Row(mark=_mark(each), label=site.name, detail=detail, rule=each.rule)
 
 
 def _deprecated(changes: list[Change]) -> list[Row]:
-    return [
-        Row(mark="+" if kind == "definition-deprecated" else "-", label="", notes=tuple(_site(e).name for e in group))
-        for kind, group in groupby(sorted(changes, key=lambda each: each.kind), key=lambda each: each.kind)
-    ]
+    rows: list[Row] = []
+    for same in _grouped(sorted(changes, key=lambda each: each.kind), lambda each: (each.kind, each.rule)):
+        mark: Mark = "+" if same[0].kind == "definition-deprecated" else "-"
+        rows.append(Row(mark=mark, label="", notes=tuple(_site(each).name for each in same), rule=same[0].rule))
+    return rows
 
 
 def _content(changes: list[Change], notes: Iterable[str] = ()) -> Row:
@@ -189,7 +192,8 @@ def _content(changes: list[Change], notes: Iterable[str] = ()) -> Row:
         label, detail = site.key + site.part or _OWN_LABELS[each.kind], _turn(*_shapes(each)) + _effect(each)
     else:
         label, detail = site.key + ("" if site.required else "?"), site.shape
-    return Row(mark=_mark(each), group="" if notes else site.name, label=label, notes=notes, detail=detail)
+    group = "" if notes else site.name
+    return Row(mark=_mark(each), group=group, label=label, notes=notes, detail=detail, rule=each.rule)
 
 
 _OWN_LABELS: dict[Kind, str] = {
@@ -200,7 +204,8 @@ _OWN_LABELS: dict[Kind, str] = {
 
 
 def _restated(changes: list[Change]) -> Row:
-    return Row(mark="~", label=_turn(*_shapes(changes[0])), notes=tuple(each.id for each in changes))
+    each = changes[0]
+    return Row(mark="~", label=_turn(*_shapes(each)), notes=tuple(other.id for other in changes), rule=each.rule)
 
 
 # Parts of rows
@@ -259,9 +264,9 @@ def _alike(each: Change) -> Hashable:
     """Return what must be equal for a change to be the same one in another definition."""
     site = _site(each)
     needed = each.old and each.old.required, each.new and each.new.required
-    return each.kind, site.key, site.part, _shapes(each), needed, _effect(each)
+    return each.kind, site.key, site.part, _shapes(each), needed, _effect(each), each.rule
 
 
 def _together(each: Change) -> Hashable:
     """Return what members that came, or went, from one union share; any other change is alone."""
-    return (each.kind, _site(each).name, _holder(each)) if each.kind in _MEMBERS else (each.kind, each.id)
+    return (each.kind, _site(each).name, _holder(each), each.rule) if each.kind in _MEMBERS else (each.kind, each.id)

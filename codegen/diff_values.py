@@ -12,7 +12,10 @@ from typing import Literal, TypeAlias, get_args
 import msgspec
 
 __all__ = [
+    "DEPRECATIONS",
+    "MECHANICAL",
     "TURNED",
+    "UNCOVERED",
     "Change",
     "Diff",
     "Effect",
@@ -85,6 +88,14 @@ _MIRRORED: dict[Kind, Kind] = {**_COMES_AND_GOES, **{after: before for before, a
 TURNED: dict[Effect, Effect] = {"widened": "narrowed", "narrowed": "widened", "same": "same", "changed": "changed"}
 """What an effect is, seen from the other side."""
 
+DEPRECATIONS: frozenset[Kind] = frozenset({"definition-deprecated", "definition-undeprecated"})
+"""The kinds that say nothing about which messages and values there are."""
+
+MECHANICAL = "mechanical"
+"""The rule of a difference that adapters take care of without a declared change."""
+UNCOVERED = "none"
+"""The rule of a difference that has none and needs one."""
+
 
 class Site(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One side of a change.
@@ -126,6 +137,9 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         old: How it was; None if it was not there.
         new: How it is; None if it is gone.
         affects: The messages that hold the place, ``tools/call result``, sorted.
+        rule: The declared change that covers it, or `MECHANICAL` or `UNCOVERED`; between revisions that are no
+            neighbours with its step, ``2024-11-05 to 2025-03-26: audio``, several with semicolons. Nothing where no
+            step leads from the one to the other, since rules belong to steps between vendored revisions.
     """
 
     kind: Kind
@@ -134,6 +148,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     old: Site | None = None
     new: Site | None = None
     affects: tuple[str, ...] = ()
+    rule: str = ""
 
 
 class Diff(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,6 +184,7 @@ def mirrored(diff: Diff) -> Diff:
                 effect=TURNED[each.effect] if each.effect else None,
             ),
             affects=each.affects,
+            rule=each.rule,
         )
         for each in diff.changes
     ]

@@ -36,7 +36,10 @@ def echo_diagnostics(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> Non
         click.echo(printable(str(finding)), err=True)
         # One hint for a run of findings of one kind.
         if finding.hint and (following is None or following.hint != finding.hint):
-            click.echo(f"  hint: {printable(finding.hint)}", err=True)
+            first, *more = finding.hint.split("\n")  # what can be pasted stays as it is
+            click.echo(f"  hint: {printable(first)}", err=True)
+            for line in more:
+                click.echo(f"    {printable(line)}".rstrip(), err=True)
     if len(diagnostics) > MOST_SHOWN:
         click.echo(f"and {len(diagnostics) - MOST_SHOWN} more; --json lists them all", err=True)
 

@@ -149,9 +149,8 @@ def test_what_was_not_compared_is_said() -> None:
 
 
 def test_lines_fit() -> None:
-    lines = run("2025-06-18", "2025-11-25").stdout.splitlines()
-
-    assert 100 < max(map(len, lines)) <= 110
+    for old, new in (("2025-06-18", "2025-11-25"), ("2024-11-05", "2026-07-28")):
+        assert 100 < max(map(len, run(old, new).stdout.splitlines())) <= 110
 
 
 def test_a_change_in_many_definitions_is_one_row(both: Diff) -> None:
@@ -187,6 +186,93 @@ def test_the_page_about_diffs_lists_every_kind_and_every_effect() -> None:
     assert set() == {name for name in named if name.endswith(("-added", "-removed", "-changed"))} - {*get_args(Kind)}
 
 
+# Rules
+
+
+def ruled(diff: Diff, **rules: str) -> Diff:
+    """Return *diff* with the *rules* of the differences that end with these words; the others are mechanical."""
+    changes = []
+    for each in diff.changes:
+        found = [rule for word, rule in rules.items() if each.id.endswith(word)]
+        changes.append(msgspec.structs.replace(each, rule=found[0] if found else "mechanical"))
+    return msgspec.structs.replace(diff, changes=tuple(changes))
+
+
+def shown(diff: Diff) -> list[str]:
+    return [line.strip() for line in click.unstyle(text(diff)).splitlines()]
+
+
+def test_without_rules_nothing_is_said_about_them(both: Diff) -> None:
+    assert not any("rule" in line or "[" in line for line in shown(both) if "list[" not in line)
+    assert "rule" not in markdown(both)
+
+
+def test_a_rule_stands_behind_its_row_and_a_mechanical_one_goes_without_saying(both: Diff) -> None:
+    found = ruled(both, words="words-of-texts", done="done")
+
+    assert "+ words?  Words  [words-of-texts]" in shown(found)
+    assert "+ notifications/done  server  GoParams  [done]" in shown(found)
+    assert '- value   "fast"' in shown(found)
+    assert "In brackets: the declared change that covers a row. A row without one is adapted mechanically." in shown(
+        found
+    )
+    assert "mechanical]" not in text(found)
+
+
+def test_what_has_no_rule_is_red_and_counted(both: Diff) -> None:
+    found = text(ruled(both, words="none", done="none"))
+
+    assert "Words  " + click.style("[no rule]", fg="red") in found
+    assert "2 differences have no rule and cannot be adapted mechanically" in found.splitlines()[-1]
+    assert "1 difference has no rule" in text(ruled(both, words="none"))
+    assert "no rule" not in text(ruled(both))
+
+
+def test_a_rule_is_a_column_of_every_table(both: Diff) -> None:
+    found = markdown(ruled(both, words="words-of-texts", done="none"))
+
+    assert "| `+` | `Text` | `words?` | `Words` | `words-of-texts` |" in found
+    assert "| `+` | `notifications/done` | `server` | `GoParams` | **no rule** |" in found
+    assert '| `-` | `Mode` | `value` | `"fast"` |  |' in found
+    rows = [line for line in found.splitlines() if line.startswith("|  |")]
+    assert rows == [line for line in rows if line.endswith("| rule |")]
+    assert "1 difference has no rule" in found
+
+
+def test_only_what_one_rule_covers_shares_a_row(both: Diff) -> None:
+    one = {"[Audio]": "sound", "[Video]": "sound", "meta": "meta"}
+    two = {"[Audio]": "sound", "[Video]": "film", "GoParams.meta": "params", "meta": "meta"}
+
+    assert "+ arm     Audio, Video  [sound]" in shown(ruled(both, **one))
+    assert "+ meta?  object  [meta]" in shown(ruled(both, **one))
+    assert {"+ arm     Audio  [sound]", "+ arm     Video  [film]"} <= set(shown(ruled(both, **two)))
+    # Two are not enough to be told once.
+    assert ["+ meta?   object  [params]", *["+ meta?   object  [meta]"] * 2] == [
+        line for line in shown(ruled(both, **two)) if "meta?" in line
+    ]
+
+
+def test_a_rule_that_does_not_fit_stands_below(both: Diff) -> None:
+    long = "2024-11-05 to 2025-03-26: a-change-with-a-long-name; 2025-11-25 to 2026-07-28: another-one, and-a-third"
+    lines = click.unstyle(text(ruled(both, Words=long))).splitlines()
+    at = lines.index("  + Words               string")
+
+    assert [
+        "[2024-11-05 to 2025-03-26: a-change-with-a-long-name;",
+        "2025-11-25 to 2026-07-28: another-one, and-a-third]",
+    ] == [line.strip() for line in lines[at + 1 : at + 3]]
+    assert {24} == {len(line) - len(line.lstrip()) for line in lines[at + 1 : at + 3]}
+
+
+@pytest.mark.parametrize("pair", [("2024-11-05", "2025-03-26"), ("2024-11-05", "2026-07-28")])
+def test_the_page_about_diffs_shows_real_output(pair: tuple[str, str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "diff.md").read_text(encoding="utf-8")
+    example = page.partition(f"`mcpgen diff {' '.join(pair)}`:\n\n```text\n")[2].partition("```")[0]
+
+    assert example
+    assert example in run(*pair).stdout
+
+
 # The command
 
 
@@ -220,7 +306,9 @@ def test_markdown_is_a_page() -> None:
     result = run("2025-03-26", "2025-06-18", "--format", "md")
 
     assert result.stdout.startswith("# Changes from `2025-03-26` to `2025-06-18`\n")
-    assert "| `+` | `elicitation/create` | `server` | `ElicitRequestParams -> ElicitResult` |" in result.stdout
+    assert "|  | method | sender | change | rule |\n|---|---|---|---|---|\n" in result.stdout
+    row = "| `+` | `elicitation/create` | `server` | `ElicitRequestParams -> ElicitResult` | `elicitation` |"
+    assert row in result.stdout.splitlines()
 
 
 def test_json_is_the_value() -> None:
@@ -240,6 +328,7 @@ def test_json_is_the_value() -> None:
             "shape": "AudioContent",
         },
         "affects": ["prompts/get result", "tools/call result"],
+        "rule": "audio",
     } in json.loads(result.stdout)["changes"]
 
 
@@ -274,6 +363,36 @@ def test_files_are_compared_by_their_paths(tmp_path: Path) -> None:
     assert 0 == result.exit_code
     assert ["era", "errors", "deprecations"] == json.loads(result.stdout)["uncompared"]
     assert "definition-renamed" in result.stdout
+
+
+def test_what_is_not_vendored_has_no_rules(tmp_path: Path) -> None:
+    file = tmp_path / "new.json"
+    file.write_text(json.dumps(NEW), encoding="utf-8")
+
+    assert {""} == {
+        each["rule"] for each in json.loads(run("2025-11-25", str(file), "--format", "json").stdout)["changes"]
+    }
+    assert "In brackets" not in run("2025-11-25", str(file)).stdout
+    assert "rule" not in run("2025-11-25", str(file), "--format", "md").stdout
+
+
+def test_without_rules_their_compiler_is_not_loaded(tmp_path: Path) -> None:
+    file = tmp_path / "new.json"
+    file.write_text(json.dumps(NEW), encoding="utf-8")
+    code = "import sys; from mcpgen.cli import main; main(standalone_mode=False); sys.exit('%s' in sys.modules)"
+    command = [sys.executable, "-c", code % "mcpgen.codegen.adapters.plan", "diff", str(file)]
+
+    assert 0 == subprocess.run([*command, str(file)], check=False, capture_output=True).returncode
+    assert 0 == subprocess.run([*command, "2024-11-05"], check=False, capture_output=True).returncode
+
+
+def test_the_file_of_a_revision_has_its_rules(tmp_path: Path) -> None:
+    file = tmp_path / "anything.json"
+    file.write_bytes(SchemaRoom().document_bytes("2025-03-26"))
+    result = run("2024-11-05", str(file))
+
+    assert result.stdout.startswith(f"2024-11-05 -> {file}\n")
+    assert "AudioContent  [audio]" in result.stdout
 
 
 def test_the_file_of_a_revision_is_that_revision(tmp_path: Path) -> None:
