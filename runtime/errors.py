@@ -1,0 +1,151 @@
+"""What can go wrong at run time, as one tree; each branch says whose fault it is.
+
+McpgenError
+├── UsageError             you called us wrongly; fix your code
+│   ├── UnknownRevision
+│   ├── UnknownMethod
+│   └── UnknownDefinition
+├── PeerError              the other side broke the protocol; carries .revision and .pointer
+│   └── InvalidPayload     well-formed, but not what this revision's method allows
+└── AdaptationError        a value has no meaning in the target revision; carries .step and .pointer
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mcpgen.generated import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mcpgen.generated.adapters import Loss
+
+__all__ = [
+    "AdaptationError",
+    "InvalidPayload",
+    "McpgenError",
+    "PeerError",
+    "UnknownDefinition",
+    "UnknownMethod",
+    "UnknownRevision",
+    "UsageError",
+]
+
+
+class McpgenError(Exception):
+    """Base of everything that mcpgen raises at run time."""
+
+
+class UsageError(McpgenError):
+    """The caller asked for something that does not exist or makes no sense."""
+
+
+class UnknownRevision(UsageError, registry.UnknownRevision):  # noqa: N818 (as the tree above names it)
+    """There are no bindings for a revision; the message lists those that there are.
+
+    It is the registry's error too, so that either name catches it.
+    """
+
+
+class UnknownMethod(UsageError):  # noqa: N818 (as the tree above names it)
+    """A revision has no such method, or not of this kind and from this sender.
+
+    Attributes:
+        revision: The revision that was asked.
+        method: The method that it lacks.
+        known: The methods that would do.
+        hint: What the method is instead, if anything.
+    """
+
+    def __init__(self, method: str, *, revision: str, kind: str, known: Sequence[str], hint: str = "") -> None:
+        self.revision = revision
+        self.method = method
+        self.known = tuple(known)
+        self.hint = hint
+        self._kind = kind
+        super().__init__(method)
+
+    def __str__(self) -> str:
+        listed = ", ".join(self.known) or "none"
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{self.revision} has no {self._kind} {self.method!r}{hint}; known are {listed}"
+
+
+class UnknownDefinition(UsageError):  # noqa: N818 (as the tree above names it)
+    """A revision has no definition of a name.
+
+    Attributes:
+        revision: The revision that was asked.
+        name: What it was asked for.
+        similar: Names of definitions that may be meant.
+    """
+
+    def __init__(self, name: str, *, revision: str, similar: Sequence[str]) -> None:
+        self.revision = revision
+        self.name = name
+        self.similar = tuple(similar)
+        super().__init__(name)
+
+    def __str__(self) -> str:
+        hint = f"; did you mean {' or '.join(self.similar)}?" if self.similar else ""
+        return f"{self.revision} has no definition {self.name!r}{hint}"
+
+
+class PeerError(McpgenError):
+    """The other side broke the protocol.
+
+    Attributes:
+        revision: The revision that it speaks.
+        pointer: Where, as an RFC 6901 pointer; empty for the value as a whole.
+    """
+
+    def __init__(self, *, revision: str, pointer: str) -> None:
+        self.revision = revision
+        self.pointer = pointer
+        super().__init__(revision, pointer)
+
+
+class InvalidPayload(PeerError):  # noqa: N818 (as the tree above names it)
+    """A value is JSON that its revision does not allow there, or no JSON at all.
+
+    Attributes:
+        what: Which value: ``the result of tools/call``.
+        reason: What is wrong with it.
+    """
+
+    def __init__(self, *, revision: str, pointer: str, what: str, reason: str) -> None:
+        super().__init__(revision=revision, pointer=pointer)
+        self.what = what
+        self.reason = reason
+
+    def __str__(self) -> str:
+        place = f" at {self.pointer}" if self.pointer else ""
+        return f"not valid as {self.what} in {self.revision}{place}: {self.reason}"
+
+
+class AdaptationError(McpgenError):
+    """A message, or a value in it, has no meaning in the target revision.
+
+    Attributes:
+        step: The step that cannot be taken: ``2025-11-25 to 2026-07-28``.
+        pointer: The value that is in its way, in the message as that step found it; empty for the whole message.
+        reason: Why.
+        service: What an engine that knows both peers can do instead (docs/adapters.md lists them), or None.
+        losses: What was lost before.
+    """
+
+    def __init__(
+        self, *, step: str, pointer: str, reason: str, service: str | None, losses: Sequence[Loss] = ()
+    ) -> None:
+        self.step = step
+        self.pointer = pointer
+        self.reason = reason
+        self.service = service
+        self.losses = tuple(losses)
+        super().__init__(step, pointer, reason)
+
+    def __str__(self) -> str:
+        place = f" at {self.pointer}" if self.pointer else ""
+        service = f" (an engine can do it by {self.service})" if self.service else ""
+        return f"cannot be adapted from {self.step}{place}: {self.reason}{service}"

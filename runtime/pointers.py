@@ -1,0 +1,66 @@
+"""JSON values, and RFC 6901 pointers into them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["ABSENT", "index_of", "is_array", "is_object", "look_up", "pointer_to", "tokens_of"]
+
+ABSENT: Final = object()
+"""What stands where nothing stands; null is a value."""
+
+_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    """Whether a JSON value is an object."""
+    return isinstance(value, dict)
+
+
+def is_array(value: object) -> TypeGuard[list[Any]]:
+    """Whether a JSON value is an array."""
+    return isinstance(value, list)
+
+
+def pointer_to(tokens: Iterable[str | int]) -> str:
+    """Return the pointer that these keys and indexes make, outermost first."""
+    return "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens)
+
+
+def tokens_of(pointer: str) -> tuple[str, ...]:
+    """Return the keys and indexes that *pointer* is made of, outermost first.
+
+    Raises:
+        ValueError: It is no pointer.
+    """
+    if not pointer:
+        return ()
+    if not pointer.startswith("/"):
+        raise ValueError(f"not a pointer: {pointer!r}")
+    return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer[1:].split("/"))
+
+
+def look_up(value: Any, tokens: Sequence[str]) -> Any:  # noqa: ANN401 (any JSON value)
+    """Return what stands in *value* at *tokens*; `ABSENT` if nothing does."""
+    for token in tokens:
+        if is_object(value):
+            value = value.get(token, ABSENT)
+        elif is_array(value):
+            index = index_of(token, len(value))
+            value = ABSENT if index is None else value[index]
+        else:
+            return ABSENT
+    return value
+
+
+def index_of(token: str, length: int) -> int | None:
+    """Return the index that *token* spells in a list of *length*; None if it spells none."""
+    # No list that we can hold needs ten digits, and int() of a peer's text is not free.
+    if _INDEX.fullmatch(token) is None:
+        return None
+    index = int(token)
+    return index if index < length else None
