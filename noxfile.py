@@ -1,4 +1,4 @@
-"""The checks. ``nox`` runs lint, types, tests, check and package; ``nox -s bench docs`` the slower rest.
+"""The checks. ``nox`` runs lint, types, tests, check and package; ``nox -s bench docs fuzz`` the slower rest.
 
 Everything but lint runs against a built wheel, never against the checkout: what is checked is what users install.
 Every session installs what it needs from the package index with pip alone.
@@ -6,6 +6,7 @@ Every session installs what it needs from the package index with pip alone.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import zipfile
@@ -106,6 +107,19 @@ def tests(session: nox.Session) -> None:
         *session.posargs,
         # Not session.create_tmp(), which would also put the tests' temporary folders inside this checkout.
         env=SAFE | {"COVERAGE_FILE": str(HERE / ".nox" / f"coverage-{session.python}")},
+    )
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Try the laws of the adapters with 10,000 instances of each type for each pair of revisions; takes an hour."""
+    install(session, "test")
+    session.run(
+        "pytest",
+        "tests/adapters/test_properties.py",
+        "--numprocesses=auto",
+        *session.posargs,
+        env={**SAFE, "MCPGEN_FUZZ": os.environ.get("MCPGEN_FUZZ", "10000")},
     )
 
 
