@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench import contenders, page, payloads, startup, stopwatch
+from tests.bench import adapting, contenders, page, payloads, startup, stopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,6 +42,7 @@ def measure(rounds: int) -> page.Measurements:
     return page.Measurements(
         codecs=list(_codecs(rounds)),
         constructions=list(_constructions(rounds)),
+        adapting=list(adapting.rows(rounds)),
         starts=list(zip(starts, costs, strict=True)),
         build_clock=build_clock,
         build_cpu=build_cpu,

@@ -105,7 +105,7 @@ def surface(codec: Codec, revision: str) -> Contenders:
     from pydantic import TypeAdapter
 
     text = codec.text(revision)
-    model = _surface_model(codec, revision)
+    model = surface_model(codec, revision)
     adapter: Any = TypeAdapter(model)
     return {
         METHODS: lambda: model.model_validate_json(text).model_dump_json(by_alias=True, exclude_none=True),
@@ -143,7 +143,8 @@ def functions(codec: Codec, revision: str) -> Contenders:
     return {FUNCTIONS: request if table == "CLIENT_REQUESTS" else result}
 
 
-def _surface_model(codec: Codec, revision: str) -> Any:
+def surface_model(codec: Codec, revision: str) -> Any:
+    """Return mcp-types' surface model of a message in a revision."""
     from mcp_types import methods
 
     table, method = codec.surface

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from tests.bench.adapting import AdaptingRow
 from tests.bench.startup import Cost, Start
 from tests.bench.stopwatch import Timing
 
@@ -65,6 +66,16 @@ loaded in any of them, which is checked.
 | what | CPU, ms | memory, MiB | promised |
 |---|--:|--:|---|
 """
+ADAPTING: Final = """
+## Adapting
+
+Microseconds of CPU. `adapt` checks its input against the source revision and reports losses; `adapt_valid` does the
+steps alone, for engines that have decoded the value already. Both take and return Python values. mcp-types has no
+adapters; its parse of the same list, as its own surface model, is there for scale.
+
+| what | mcpgen | beside | | ratio | promised |
+|---|--:|---|--:|--:|---|
+"""
 BUILD: Final = """
 ## Building
 
@@ -102,6 +113,7 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True):
 
     codecs: list[CodecRow]
     constructions: list[ConstructionRow]
+    adapting: list[AdaptingRow]
     starts: list[tuple[Start, Cost]]
     build_clock: Timing
     build_cpu: Timing
@@ -135,6 +147,8 @@ def _parts(found: Measurements, versions: Mapping[str, str]) -> Iterator[str]:
     for each in found.constructions:
         theirs, ratio = _beside(each.theirs, each.ours)
         yield f"| {each.name} | {_figure(each.ours)} | {theirs} | {ratio} |\n"
+    yield ADAPTING
+    yield from map(_adapting, found.adapting)
     yield STARTS
     for start, cost in found.starts:
         bound = start.most_milliseconds
@@ -144,6 +158,21 @@ def _parts(found: Measurements, versions: Mapping[str, str]) -> Iterator[str]:
     promised = _promise((f"≤ {MOST_BUILD_SECONDS} s", found.build_clock.median <= MOST_BUILD_SECONDS))
     figures = f"{_figure(found.build_clock)} | {_figure(found.build_cpu)}"
     yield f"| `mcpgen build --all` | {figures} | {promised} |\n"
+
+
+def _adapting(row: AdaptingRow) -> str:
+    beside = ("", "", "")
+    ratio = 0.0
+    if row.beside is not None:
+        ratio = row.ours.median / row.beside[1].median
+        beside = (row.beside[0], _figure(row.beside[1]), f"**{ratio:.2f}**")
+    promised = _promise(
+        None
+        if row.most_microseconds is None
+        else (f"≤ {row.most_microseconds:g} µs", row.ours.median <= row.most_microseconds),
+        None if row.most_ratio is None else (f"≤ {row.most_ratio:g} of it", ratio <= row.most_ratio),
+    )
+    return f"| {' | '.join((row.name, _figure(row.ours), *beside, promised))} |\n"
 
 
 def _codec(row: CodecRow) -> str:

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from tests.bench import contenders, page, payloads, startup, stopwatch
+from tests.bench import adapting, contenders, page, payloads, startup, stopwatch
+from tests.bench.adapting import AdaptingRow
 
 
 @pytest.fixture(params=payloads.REVISIONS)
@@ -42,6 +43,13 @@ def test_a_race_times_every_contender() -> None:
     assert all(0 < each.least <= each.median for each in times.values())
 
 
+def test_what_is_adapted_is_valid_and_every_row_is_measured() -> None:
+    found = list(adapting.rows(rounds=1))
+
+    assert 13 == len(found)
+    assert all(0 < each.ours.least for each in found)
+
+
 def test_a_start_reports_its_cost_and_what_it_loads() -> None:
     statement = "from mcpgen.generated.v2025_11_25 import models"
     (cost,) = startup.measure([startup.Start(name="ours", statement=statement)], rounds=1)
@@ -73,13 +81,22 @@ def row(*, ours: float, fastest: float) -> page.CodecRow:
     )
 
 
-def page_of(codec: page.CodecRow, *, cpu: float, build: float) -> str:
+def page_of(codec: page.CodecRow, *, cpu: float, build: float, step: float) -> str:
     start = startup.Start(name="import", statement="pass", most_milliseconds=20)
     cost = startup.Cost(stopwatch.timing([cpu]), stopwatch.timing([1.0]), frozenset())
     return page.text(
         page.Measurements(
             codecs=[codec],
             constructions=[],
+            adapting=[
+                AdaptingRow(
+                    name="one step",
+                    ours=stopwatch.timing([step]),
+                    beside=("parsing", stopwatch.timing([10.0])),
+                    most_microseconds=3,
+                    most_ratio=0.5,
+                )
+            ],
             starts=[(start, cost)],
             build_clock=stopwatch.timing([build]),
             build_cpu=stopwatch.timing([build]),
@@ -89,18 +106,20 @@ def page_of(codec: page.CodecRow, *, cpu: float, build: float) -> str:
 
 
 def test_the_page_says_which_promises_were_kept() -> None:
-    text = page_of(row(ours=5, fastest=50), cpu=5, build=5)
+    text = page_of(row(ours=5, fastest=50), cpu=5, build=5, step=2)
 
     assert "| 60.0 (60.0) | **12.0** | 50.0 (50.0) | **10.0** | ≥ 8 times: kept; ≤ 8 µs: kept | 1.00 (1.00) |" in text
     assert "≤ 20 ms: kept" in text
     assert "≤ 10 s: kept" in text
+    assert "| one step | 2.00 (2.00) | parsing | 10.0 (10.0) | **0.20** | ≤ 3 µs: kept; ≤ 0.5 of it: kept |" in text
     assert "missed" not in text
 
 
 def test_the_page_says_which_promises_were_missed() -> None:
-    text = page_of(row(ours=10, fastest=50), cpu=50, build=50)
+    text = page_of(row(ours=10, fastest=50), cpu=50, build=50, step=6)
 
     assert "≥ 8 times: **missed**; ≤ 8 µs: **missed**" in text
     assert "≤ 20 ms: **missed**" in text
     assert "≤ 10 s: **missed**" in text
+    assert "≤ 3 µs: **missed**; ≤ 0.5 of it: **missed**" in text
     assert "kept" not in text
