@@ -40,11 +40,13 @@ def build(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out:
     with refusals_reported(as_json=as_json):
         room = SchemaRoom()
         root = out or _generated_folder()
+        # Whatever a revision says may change the adapters: which keys are foreign depends on all of them. And what is
+        # left to declare is said at once.
+        plans = planned(room) if out is None else None
         packages = [
             _generate(room, label, schema) for label in (room.revisions if build_all else dict.fromkeys(labels))
         ]
-        # Whatever a revision says may change the adapters: which keys are foreign depends on all of them.
-        adapters = generate_adapters(planned(room)) if out is None else None
+        adapters = None if plans is None else generate_adapters(plans)
         for package in packages:
             check_target(package.files, root / package.folder)
         if adapters is not None:

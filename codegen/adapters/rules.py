@@ -87,6 +87,11 @@ class Rules:
                 return change
         return None
 
+    def listed(self, kind: str, *spellings: str) -> str:
+        """Return the one of *spellings* that a difference of that kind has for its id, else the first."""
+        known = {each.id for each in self._diff.changes if each.kind == kind}
+        return next((each for each in spellings if each in known), spellings[0])
+
     def action(self, way: Way, *places: str) -> Found | None:
         """Return what is declared for values at one of *places* going that way, and count it as used."""
         for place in places:

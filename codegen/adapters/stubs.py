@@ -50,7 +50,7 @@ def to_do(step: Step, diff: Diff, needs: Iterable[Need]) -> Iterator[Diagnostic]
     where = f"codegen/changes/{module_name(step.old, step.new)}.py"
     for (kind, id_), group in sorted(merged.items()):
         problems = "; ".join(f"going {need.way}, {need.problem}" for need in group)
-        pointer = next((need.pointer for need in group if need.pointer), pointers.get((kind, id_), ""))
+        pointer = pointers.get((kind, id_)) or next((need.pointer for need in group if need.pointer), "")
         renamed = next((need.renamed for need in group if need.renamed), "")
         hint = f"Add to {'renames' if renamed else 'changes'} of STEP in {where}:\n"
         hint += _rename(renamed, id_) if renamed else _stub(kind, id_, group, diff)

@@ -288,7 +288,9 @@ class Walk:
         partner = self._counterpart(arm, others)
         if partner is None and not is_covered:
             kind = "arm-added" if self.mode == "down" else "arm-removed"
-            met = self.need(kind, inside.new, "", f"{self.target.label} has no {text} there", known=found)
+            pointer = self.source.schema.definitions[arm.name].pointer if isinstance(arm, ir.Named) else ""
+            id_ = inside.new if self._rules is None else self._rules.listed(kind, *inside.spellings)
+            met = self.need(kind, id_, pointer, f"{self.target.label} has no {text} there", known=found)
             found = found or met
         if found is not None:
             match found.action:
