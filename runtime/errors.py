@@ -6,6 +6,7 @@ McpgenError
 │   ├── UnknownMethod
 │   └── UnknownDefinition
 ├── PeerError              the other side broke the protocol; carries .revision and .pointer
+│   ├── MalformedFrame     not JSON, not JSON-RPC, or over the size limit
 │   └── InvalidPayload     well-formed, but not what this revision's method allows
 └── AdaptationError        a value has no meaning in the target revision; carries .step and .pointer
 """
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AdaptationError",
     "InvalidPayload",
+    "MalformedFrame",
     "McpgenError",
     "PeerError",
     "UnknownDefinition",
@@ -122,6 +124,26 @@ class InvalidPayload(PeerError):  # noqa: N818 (as the tree above names it)
     def __str__(self) -> str:
         place = f" at {self.pointer}" if self.pointer else ""
         return f"not valid as {self.what} in {self.revision}{place}: {self.reason}"
+
+
+class MalformedFrame(PeerError):  # noqa: N818 (as the tree above names it)
+    """What came is no message: not JSON, not JSON-RPC, or over the size limit.
+
+    The engine reads frames without raising; this is for a caller whose request was answered so.
+
+    Attributes:
+        reason: What is wrong with it.
+        request_id: The request that it answers or makes, if that could be read.
+    """
+
+    def __init__(self, *, revision: str, reason: str, request_id: str | int | None = None) -> None:
+        super().__init__(revision=revision, pointer="")
+        self.reason = reason
+        self.request_id = request_id
+
+    def __str__(self) -> str:
+        named = "" if self.request_id is None else f" (request {self.request_id!r})"
+        return f"not a message of {self.revision}{named}: {self.reason}"
 
 
 class AdaptationError(McpgenError):
