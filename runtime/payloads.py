@@ -233,7 +233,8 @@ def _is_text(text: str) -> bool:
 def _is_writable(number: int) -> bool:
     try:
         msgspec.json.encode(number)
-    except (ValueError, OverflowError):  # 64 bits in older releases of msgspec; Python's limit of digits in newer
+    except (ValueError, OverflowError, TypeError):
+        # 64 bits in older releases of msgspec; Python's limit of digits in newer; a subclass of int.
         return False
     return True
 

@@ -55,6 +55,7 @@ def conditions(side: Side, arms: Sequence[ir.TypeRef]) -> list[tuple[ir.TypeRef,
     found.sort(key=lambda each: -_demands(each[1]))
     optional = [_optional(side, arm) for arm, _ in found]
     told: list[tuple[ir.TypeRef, Condition]] = []
+    bare: list[tuple[ir.TypeRef, Condition]] = []
     last: list[tuple[ir.TypeRef, Condition]] = []
     for (arm, condition), keys in zip(found, optional, strict=True):
         rivals = [others for (_, other), others in zip(found, optional, strict=True) if other == condition]
@@ -63,10 +64,11 @@ def conditions(side: Side, arms: Sequence[ir.TypeRef]) -> list[tuple[ir.TypeRef,
             told.append((arm, replace(condition, some_of=tuple(sorted(extra)))))
             last.append((arm, condition))
         elif len(rivals) > 1:
-            last.insert(0, (arm, condition))
+            bare.append((arm, condition))
         else:
             told.append((arm, condition))
-    return told + last
+    bare.sort(key=lambda each: -len(_optional(side, each[0])))  # the one that has a place for most
+    return told + bare + last
 
 
 def _has_rival(one: Condition, others: Sequence[Condition]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -82,8 +83,10 @@ class _Emitter:
             reasons[f"{label} does not define it."] = f"NOT_IN_{suffix}"
             reasons[f"{label} wants something else there."] = f"NOT_VALID_IN_{suffix}"
         for error in (*plan.up.errors, *plan.down.errors):
-            reasons.setdefault(error.reason, f"ERROR_{abs(error.code)}")
-        self._lines = Lines(reasons)
+            label = error.reason.partition(" ")[0]
+            reasons.setdefault(error.reason, f"ERROR_{abs(error.code)}_IN_{names.package(label)[1:]}")
+        declared = {node.id for node in ast.walk(ast.parse(plan.declared.source)) if isinstance(node, ast.Name)}
+        self._lines = Lines(reasons, {"DOWN", "UP", *declared}, plan.up.source)
 
     def view(self) -> StepView:
         step = self._plan.declared.step
@@ -102,8 +105,8 @@ class _Emitter:
                 *((name, repr(text)) for text, name in self._lines.reasons.items()),
                 *((name, text) for text, name in self._lines.keys.items()),
             ),
-            helpers=tuple(sorted(self._lines.helpers)),
-            fields=(("_NEW", names.package(step.new)),) if self._lines.asks else (),
+            helpers=tuple(sorted(self._lines.helpers - {"Losses"})),
+            fields=tuple(sorted((name, names.package(label)) for label, name in self._lines.fields.items())),
             directions=directions,
         )
 
@@ -117,6 +120,15 @@ class _Emitter:
                     name=f"{way}_error", doc="The error of a request.", lines=tuple(self._lines.errors(plan.errors))
                 )
             )
+        functions += [
+            FunctionView(
+                name=f"{way}_{names.snake(each.name)}_error",
+                doc=f"The error of {each.name}.",
+                lines=tuple(self._own_error(each, plan, way)),
+            )
+            for each in plan.messages
+            if each.own_error is not None
+        ]
         functions += [
             FunctionView(
                 name=f"{way}_{names.snake(each.name)}_error",
@@ -147,7 +159,7 @@ class _Emitter:
         for name, transform in (("params", plan.params), ("result", plan.result)):
             if transform is not None:
                 parts.append(f"{name}={self._part(transform, direction)}")
-        if plan.no_error is not None:
+        if plan.no_error is not None or plan.own_error is not None:
             parts.append(f"error=Part(adapt={way}_{names.snake(plan.name)}_error, idle=False)")
         elif plan.error:
             parts.append(f"error=Part(adapt={way}_error, idle=False)" if direction.errors else "error=Part()")
@@ -155,6 +167,11 @@ class _Emitter:
             gone = ", ".join(f"{sender!r}: {self._gone(each)}" for sender, each in sorted(plan.gone.items()))
             parts.append(f"gone={{{gone}}}")
         return f"Message({', '.join(parts)})"
+
+    def _own_error(self, message: MessagePlan, plan: DirectionPlan, way: str) -> list[str]:
+        function = "" if message.own_error is None else message.own_error.function
+        value = f"{way}_error(value, at, losses)" if plan.errors else "value"
+        return [f"return {function}({value}, at, losses)"]
 
     def _gone(self, gone: GoneMessage) -> str:
         self._lines.helpers.add("Gone")
@@ -169,8 +186,7 @@ class _Emitter:
     # Functions
 
     def _function(self, function: Function, plan: DirectionPlan) -> FunctionView:
-        older = self._plan.up.source
-        lines = self._lines.body(function, source=plan.source, target=plan.target, older=older)
+        lines = self._lines.body(function, source=plan.source, target=plan.target)
         what = function.source if function.source == function.target else f"{function.source}, as {function.target}"
         doc = f"{what}, without the keys of other revisions." if function.is_closing else f"{what}."
         takes = "dict[str, Any]" if isinstance(function.body, tuple) else "Any"

@@ -28,7 +28,7 @@ from mcpgen.codegen.adapters.ops import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from mcpgen.codegen.adapters.messages import ErrorCase
 
@@ -42,26 +42,30 @@ class Lines:
         reasons: Name by text.
         keys: Name by set, both as Python.
         helpers: The functions of ``_adapting`` that they use.
-        asks: Whether a function asks the bindings of the newer revision if a value is valid.
+        fields: Name, by revision, of what tells whether a value is valid there.
     """
 
-    def __init__(self, names_by_reason: Mapping[str, str]) -> None:
-        """Start a module whose constants for the reasons of declared changes are called as given."""
+    def __init__(self, names_by_reason: Mapping[str, str], taken: Container[str], older: str) -> None:
+        """Start a module whose constants for reasons are called as given, unless the name is *taken*."""
         self.reasons: dict[str, str] = {}
         self.keys: dict[str, str] = {}
-        self.asks: bool = False
+        self.fields: dict[str, str] = {}
         self.helpers: set[str] = set()
         self._names = names_by_reason
+        self._taken = taken
+        self._older = older
 
-    def body(self, function: Function, *, source: str, target: str, older: str) -> list[str]:
+    def body(self, function: Function, *, source: str, target: str) -> list[str]:
         """Return the body of *function*, which takes values of the revision *source* to *target*."""
         match function.body:
             case Switch() as switch:
-                return [*self._switch(function, switch), "return value"]
+                return [*self._switch(function, switch, source), "return value"]
             case tuple() as operations:
                 # Going down, the source itself lacks what is foreign; going up, the target does.
-                lacking = target if source == older else source
-                lines = ["value = dict(value)"]
+                lacking = target if source == self._older else source
+                lines: list[str] = []
+                if not (operations and isinstance(operations[0], Converted) and operations[0].key is None):
+                    lines.append("value = dict(value)")
                 for each in operations:
                     lines += self._operation(each, function, (source, target, lacking))
                 return [*lines, "return value"]
@@ -84,7 +88,7 @@ class Lines:
     def constant(self, text: str) -> str:
         """Return the name of the module's constant that holds the reason *text*."""
         found = self._names.get(text) or names.snake(text).upper()
-        return self.reasons.setdefault(text, found)
+        return self.reasons.setdefault(text, f"{found}_" if found in self._taken else found)
 
     def not_in(self, label: str) -> str:
         """Return the name of the reason that the revision *label* does not define something."""
@@ -92,24 +96,47 @@ class Lines:
 
     # Unions
 
-    def _switch(self, function: Function, switch: Switch) -> Iterator[str]:
+    def _switch(self, function: Function, switch: Switch, source: str) -> Iterator[str]:
         if switch.first is not None:
             yield f"value = {switch.first.function}(value, at, losses)"
         is_mixed = any(each.condition.sort != "object" for each in switch.cases)
+        tests = [_condition(each.condition, is_mixed=is_mixed) for each in switch.cases]
+        told: set[str] = set()
         for index, case in enumerate(switch.cases):
             later = [each for each in switch.cases[index + 1 :] if _acts(each)]
-            if not _acts(case) and not any(may_overlap(case.condition, each.condition) for each in later):
+            rivals = [each for each in later if may_overlap(case.condition, each.condition)]
+            if tests[index] in told or (not _acts(case) and not rivals):
                 continue
-            test = _condition(case.condition, is_mixed=is_mixed)
-            self.helpers |= {name for name in ("is_array", "is_object") if name in test}
-            yield f"if {test}:"
-            if case.refused is not None:
-                yield f"    {self.refusal(case.refused.reason, case.refused.service, 'at')}"
-            elif case.converted is not None:
-                # What it returns is a value of another arm.
-                yield f"    return {function.name}({case.converted.function}(value, at, losses), at, losses)"
+            told.add(tests[index])
+            self.helpers |= {name for name in ("is_array", "is_object") if name in tests[index]}
+            others = [
+                tests[at]
+                for at, each in enumerate(switch.cases)
+                if at != index and tests[at] != tests[index] and may_overlap(case.condition, each.condition)
+            ]
+            if case.definition and others:
+                # Keys of one arm may be unknown keys of another.
+                told_apart = " and ".join(f"not ({each})" for each in dict.fromkeys(others))
+                yield f"if {tests[index]} and (({told_apart}) or {self._admits(source, case.definition)}):"
             else:
-                yield f"    return {applied(case.transform, 'value', 'at')}"
+                yield f"if {tests[index]}:"
+            yield f"    {self._case(function, case)}"
+
+    def _case(self, function: Function, case: Case) -> str:
+        """Return the statement for the values of one arm."""
+        if case.refused is not None:
+            return self.refusal(case.refused.reason, case.refused.service, "at")
+        if case.converted is not None:  # what it returns is a value of another arm
+            return f"return {function.name}({case.converted.function}(value, at, losses), at, losses)"
+        return f"return {applied(case.transform, 'value', 'at')}"
+
+    def _admits(self, label: str, definition: str) -> str:
+        """Return the test whether a value is a valid one of a *definition* of the revision *label*."""
+        return f"{self._fields(label)}.admit({definition!r}, '', value)"
+
+    def _fields(self, label: str) -> str:
+        """Return the name of what knows the fields of the revision *label*."""
+        return self.fields.setdefault(label, "_OLD" if label == self._older else "_NEW")
 
     # Objects
 
@@ -131,15 +158,16 @@ class Lines:
                 return self._refused(operation)
             case Converted(key=None, function=call):
                 return [f"value = dict({call}(value, at, losses))"]
-            case Converted(key=key, function=call):
-                return [f"if {key!r} in value:", f"    value[{key!r}] = {call}(value[{key!r}], (at, {key!r}), losses)"]
+            case Converted(key=key, spelled=spelled, function=call):
+                made = f"{call}(value[{key!r}], (at, {spelled!r}), losses)"
+                return [f"if {key!r} in value:", f"    value[{key!r}] = {made}"]
             case Moved(key=key, to=to):
                 kept = f"{{{to!r} if key == {key!r} else key: held for key, held in value.items()}}"
                 return [f"if {key!r} in value:", f"    value = {kept}"]
             case Relabelled(key=key):
                 return [f"if value.get({key!r}) == {source!r}:", f"    value[{key!r}] = {target!r}"]
-            case Nested(key=key, required=required, transform=transform):
-                line = f"value[{key!r}] = {_nested(transform, key)}"
+            case Nested(key=key, spelled=spelled, required=required, transform=transform):
+                line = f"value[{key!r}] = {_nested(transform, key, spelled)}"
                 return [line] if required else [f"if {key!r} in value:", f"    {line}"]
             case _:
                 assert_never(operation)
@@ -153,19 +181,18 @@ class Lines:
         ]
 
     def _admit(self, operation: Admit, target: str) -> list[str]:
-        self.asks = True
         key = repr(operation.key)
         reason = self.constant(f"{target} wants something else there.")
-        test = f"_NEW.admit({operation.definition!r}, {key}, value[{key}])"
-        if isinstance(operation.closing, Keep):
-            return [f"if {key} in value and not {test}:", f"    losses.drop(value, {key}, at, {reason})"]
-        return [
-            f"if {key} in value:",
-            f"    if not {test}:",
-            f"        losses.drop(value, {key}, at, {reason})",
-            "    else:",
-            f"        value[{key}] = {_nested(operation.closing, operation.key)}",
-        ]
+        test = f"{self._fields(target)}.admit({operation.definition!r}, {key}, value[{key}]"
+        if isinstance(operation.closing, Call):
+            # Without the keys in it that the target does not define, it might say something else.
+            self.helpers.add("Losses")
+            closed = applied(operation.closing, f"value[{key}]", "()").replace("losses)", "Losses())")
+            return [
+                f"if {key} in value and not ({test}) and {closed} == value[{key}]):",
+                f"    losses.drop(value, {key}, at, {reason})",
+            ]
+        return [f"if {key} in value and not {test}):", f"    losses.drop(value, {key}, at, {reason})"]
 
     def _dropped(self, operation: Dropped) -> list[str]:
         key = repr(operation.key)
@@ -174,7 +201,7 @@ class Lines:
             return [f"if {key} in value:", f"    {drop}"]
         return [
             f"if {key} in value:",
-            f"    if value[{key}] == {operation.unless[0]!r}:",
+            f"    if {_is_constant(f'value[{key}]', operation.unless)}:",
             f"        del value[{key}]  # what its absence means",
             "    else:",
             f"        {drop}",
@@ -202,8 +229,7 @@ class Lines:
     def _error(self, case: ErrorCase) -> Iterator[str]:
         told = f"code == {case.code}"
         if case.definition:
-            self.asks = True
-            told += f" and not _NEW.admit({case.definition!r}, '', value)"
+            told += f" and not {self._admits(case.target, case.definition)}"
         yield f"if {told}:"
         if case.to is None:
             at = "(at, 'code')"
@@ -213,8 +239,8 @@ class Lines:
             yield f"    return {{**value, 'code': {case.to}}}"
 
 
-def _nested(transform: Transform, key: str) -> str:
-    return applied(transform, f"value[{key!r}]", f"(at, {key!r})")
+def _nested(transform: Transform, key: str, spelled: str) -> str:
+    return applied(transform, f"value[{key!r}]", f"(at, {spelled!r})")
 
 
 def applied(transform: Transform, value: str, at: str) -> str:
@@ -248,12 +274,22 @@ def _acts(case: Case) -> bool:
     return case.converted is not None or case.refused is not None or isinstance(case.transform, Call)
 
 
+def _is_constant(value: str, constants: tuple[object, ...]) -> str:
+    """Return the test for one of *constants*; to Python, true and 1 are equal."""
+    tests = [
+        f"{value} is {each!r}"
+        if each is None or isinstance(each, bool)
+        else f"{value} == {each!r}" + f" and not isinstance({value}, bool)" * isinstance(each, int)
+        for each in constants
+    ]
+    if len(tests) > 1 and all(isinstance(each, str) for each in constants):
+        return f"{value} in {constants!r}"
+    return tests[0] if len(tests) == 1 else f"({' or '.join(tests)})"
+
+
 def _condition(condition: Condition, *, is_mixed: bool) -> str:
     tests = [_TESTS[condition.sort]] if is_mixed else []
-    for key, values in condition.constants:
-        tests.append(
-            f"value.get({key!r}) == {values[0]!r}" if len(values) == 1 else f"value.get({key!r}) in {values!r}"
-        )
+    tests += [_is_constant(f"value.get({key!r})", values) for key, values in condition.constants]
     tests += [f"{key!r} in value" for key in condition.keys]
     if condition.some_of:
         some = " or ".join(f"{key!r} in value" for key in condition.some_of)

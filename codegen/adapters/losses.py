@@ -18,6 +18,7 @@ from mcpgen.codegen.adapters.ops import (
     Defaulted,
     Dropped,
     Function,
+    Operation,
     Refused,
     Switch,
 )
@@ -81,8 +82,9 @@ give. *refused*: the message cannot be expressed, and an adapter raises `Adaptat
 engine that helps, if there is one.
 
 Beside these rows, two rules hold everywhere. A key that the source does not define, though another revision does, is
-dropped; going up to a revision that defines it, it is kept if it is valid there. A key that no revision defines is
-kept.
+dropped; going up one step to a revision that defines it, it is kept if it is valid there. A key that no revision
+defines is kept. The codes of errors are treated as keys are: one that the source does not define becomes -32603, or
+what it becomes elsewhere.
 """
 
 
@@ -98,6 +100,7 @@ class _Rows:
         self._behind = revisions[target::-1] if source > target else revisions[target:]
         self._order = revisions
         self._severities = _severities(plan.declared.source)
+        self._words = _words(plan.declared.source)
 
     def rows(self) -> Iterator[LossRow]:
         for function in self._direction.apart:
@@ -106,7 +109,8 @@ class _Rows:
                     yield from self._switch(function, switch)
                 case tuple() as operations:
                     for each in operations:
-                        yield from self._operation(function, each)
+                        if not self._is_dead(each, operations):
+                            yield from self._operation(function, each)
                 case _:
                     pass
         yield from self._messages()
@@ -115,6 +119,17 @@ class _Rows:
             if (way == "up") == (self._direction is self._plan.up):
                 service = getattr(found.action, "service", None)
                 yield self._row(place, _refused(service), found.reason, lambda revision: revision == self._before[0])
+
+    def _is_dead(self, operation: Operation, operations: tuple[Operation, ...]) -> bool:
+        """Whether a declared function that is called before leaves nothing to drop."""
+        if not isinstance(operation, Dropped):
+            return False
+        for each in operations:
+            if isinstance(each, Converted) and each.key is None and operation.key in self._words.get(each.function, ()):
+                return True
+            if isinstance(each, Converted) and each.key == operation.key and operation.unless:
+                return True  # what is left of it is what its absence means
+        return False
 
     def _switch(self, function: Function, switch: Switch) -> Iterator[LossRow]:
         if switch.first is not None:
@@ -156,17 +171,19 @@ class _Rows:
             for sender, gone in sorted(message.gone.items()):
                 has = self._sends(sender, message.name)
                 yield self._row(f"{message.name} of the {sender}", _refused(gone.service), gone.reason, has)
+            if message.own_error is not None:
+                yield from self._converted(f"{message.name} error", message.own_error, _always)
             if message.no_error is not None:
                 place = f"{message.name} error"
                 yield self._row(place, _refused(message.no_error.service), message.no_error.reason, _always)
 
     def _errors(self) -> Iterator[LossRow]:
         for error in self._direction.errors:
-            if error.definition:
+            if error.code not in self._plan.codes[self._before[0]]:
                 continue  # a foreign code, which the rules at the top speak of
             outcome = _refused(error.service) if error.to is None else f"degraded to {error.to}"
             place = f"error {error.code}"
-            yield self._row(place, outcome, error.reason, lambda revision: revision == self._before[0])
+            yield self._row(place, outcome, error.reason, self._errs(error.code))
 
     def _row(self, place: str, outcome: str, reason: str, has: Callable[[str], bool]) -> LossRow:
         """Return the row of what happens at *place* to values of the revisions that have it, from the step outwards."""
@@ -190,6 +207,9 @@ class _Rows:
     def _holder(self, arm: str) -> Callable[[str], bool]:
         """Return whether a revision has the definition *arm*; an arm without a name is taken to stay."""
         return lambda revision: not arm.isidentifier() or arm in self._plan.definitions.get(revision, frozenset())
+
+    def _errs(self, code: int) -> Callable[[str], bool]:
+        return lambda revision: code in self._plan.codes[revision]
 
     def _sends(self, sender: str, method: str) -> Callable[[str], bool]:
         return lambda revision: (sender, method) in self._plan.senders.get(revision, frozenset())
@@ -223,6 +243,17 @@ def _severities(source: str) -> dict[str, set[str]]:
         for name, called in calls.items():
             found[name].update(*(found[each] for each in called if each in found))
     return found
+
+
+def _words(source: str) -> dict[str, set[str]]:
+    """Return the strings that each function in *source* names: the keys that it deals with."""
+    return {
+        node.name: {
+            each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)
+        }
+        for node in ast.parse(source).body
+        if isinstance(node, ast.FunctionDef)
+    }
 
 
 def _order(row: LossRow) -> tuple[Any, ...]:

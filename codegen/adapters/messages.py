@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mcpgen.codegen import ir
-from mcpgen.codegen.adapters.ops import Transform
+from mcpgen.codegen.adapters.ops import Converted, Transform
 from mcpgen.codegen.changes import vocabulary as v
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mcpgen.codegen.adapters.walk import Walk
     from mcpgen.codegen.diff import Edition
     from mcpgen.codegen.diff_values import Kind
@@ -23,6 +25,7 @@ ROOTS = ("ClientCapabilities", "Implementation", "SamplingMessageContentBlock", 
 
 # JSON-RPC 2.0, section 5.1: what an error becomes whose code means nothing, or something else, in the target.
 _INTERNAL_ERROR = -32603
+_RESERVED = range(-32768, -31999)
 
 
 class GoneMessage(msgspec.Struct, frozen=True):
@@ -40,6 +43,7 @@ class MessagePlan(msgspec.Struct, frozen=True, kw_only=True):
         params: None if the target lacks the method.
         result: None also for a notification.
         error: Whether there are errors to adapt.
+        own_error: What is done to them after codes are mapped.
         no_error: Why the target cannot answer with an error.
         gone: By sender.
     """
@@ -48,6 +52,7 @@ class MessagePlan(msgspec.Struct, frozen=True, kw_only=True):
     params: Transform | None = None
     result: Transform | None = None
     error: bool = False
+    own_error: Converted | None = None
     no_error: GoneMessage | None = None
     gone: dict[str, GoneMessage] = {}
 
@@ -58,7 +63,7 @@ class ErrorCase(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         code: The code in the source.
         to: The code in the target; None if the error cannot be expressed.
-        definition: The type that the whole error must fit to keep its code, or nothing.
+        definition: The type of *target* that the whole error must fit to keep its code, or nothing.
     """
 
     code: int
@@ -66,6 +71,7 @@ class ErrorCase(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     service: str | None = None
     definition: str = ""
+    target: str = ""
 
 
 class Messages:
@@ -85,17 +91,21 @@ class Messages:
             found.append(self._plan(name, ours, theirs))
         # Values of a definition may also be adapted by themselves, and where something else took its place in the
         # messages, no message has shown how.
-        while waiting := sorted({*ROOTS, *self._walk.met} - self._walk.pairs.keys() - self._alone()):
+        seen: set[str] = set()
+        while waiting := sorted({*ROOTS, *self._walk.met} - seen):
+            seen.update(waiting)
             for name in waiting:
-                partner = self._walk.partner(name) or ""
-                self._walk.transform(ir.Named(name=name), ir.Named(name=partner), self._walk.place(name, partner))
-                self._walk.pairs.setdefault(name, partner)
+                self._definition(name)
         return found
 
-    def _alone(self) -> set[str]:
-        """Return the definitions that have no counterpart in the target, or are not in the source at all."""
-        met = {*ROOTS, *self._walk.met}
-        return {name for name in met if name not in self._source.schema.definitions or not self._walk.partner(name)}
+    def _definition(self, name: str) -> None:
+        """Walk the definition *name* of the source beside its counterpart, unless that was done on the way."""
+        partner = self._walk.partner(name)
+        if partner is None or name not in self._source.schema.definitions:
+            return
+        if self._walk.pairs.get(name) != partner:
+            self._walk.transform(ir.Named(name=name), ir.Named(name=partner), self._walk.place(name, partner))
+            self._walk.pairs[name] = partner
 
     def _plan(self, name: str, ours: dict[str, Method], theirs: dict[str, Method]) -> MessagePlan:
         gone = {sender: self._gone(method) for sender, method in ours.items() if sender not in theirs}
@@ -112,6 +122,7 @@ class Messages:
             params=params,
             result=self._result(one, other),
             error=one.kind == "request",  # what is asked inside a result is answered with a value, or not at all
+            own_error=self._own_error(one),
             no_error=self._no_error(one) if one.kind != other.kind == "input" else None,
             gone=gone,
         )
@@ -146,6 +157,16 @@ class Messages:
             return GoneMessage("", None)
         return GoneMessage(found.reason, found.action.service)
 
+    def _own_error(self, method: Method) -> Converted | None:
+        """Return what is declared for the errors of one method."""
+        place = f"{method.name} error"
+        found = self._walk.found(place)
+        if found is None or not isinstance(found.action, v.Convert):
+            if found is not None:
+                self._walk.misplaced(found, place)
+            return None
+        return self._walk.convert(found, found.action.function)
+
     def _no_error(self, method: Method) -> GoneMessage:
         """Return why an error cannot answer what has become an input request."""
         place = f"{method.sender} {method.name}"
@@ -159,43 +180,65 @@ class Messages:
             return GoneMessage("", None)
         return GoneMessage(found.reason, found.action.service)
 
-    def errors(self) -> list[ErrorCase]:
-        """Return what becomes of the errors whose code the target does not give that meaning."""
+    def errors(self, codes: Iterable[int]) -> list[ErrorCase]:
+        """Return what becomes of the errors whose code the target does not give that meaning, of all known *codes*."""
         ours = {each.code for each in self._source.errors or ()}
         theirs = {each.code for each in self._target.errors or ()}
-        found = [self._error(code, str(code)) for code in sorted(ours - theirs)]
-        for code in sorted(theirs - ours):
-            if self._walk.mode == "down":
-                found.append(self._returned(code))
-            elif definition := self._defined(code):
-                reason = f"{self._walk.target.label} gives the code {code} a meaning that this error does not fit."
-                found.append(ErrorCase(code=code, to=_INTERNAL_ERROR, reason=reason, definition=definition))
-        return found
+        found: list[ErrorCase | None] = []
+        for code in sorted(codes):
+            match code in ours, code in theirs:
+                case True, False:
+                    found.append(self._error(code, str(code)))
+                case False, True if self._walk.mode == "down":
+                    found.append(self._returned(code))
+                case False, True:
+                    found.append(self._admitted(code))
+                case False, False:
+                    found.append(self._foreign(code))
+                case _:
+                    pass
+        return [each for each in found if each is not None]
 
-    def _error(self, code: int, place: str) -> ErrorCase:
+    def _error(self, code: int, place: str) -> ErrorCase | None:
         found = self._walk.found(place)
         if found is None:
             kind = "error-added" if self._walk.mode == "down" else "error-removed"
             found = self._walk.need(kind, place, "", f"{self._walk.target.label} does not define the error {code}")
-        match None if found is None else found.action:
-            case v.Recode(code=to) if found is not None:
+        if found is None:
+            return None
+        match found.action:
+            case v.Recode(code=to):
                 return ErrorCase(code=code, to=to, reason=found.reason)
-            case v.Refuse(service=service) if found is not None:
+            case v.Refuse(service=service):
                 return ErrorCase(code=code, to=None, reason=found.reason, service=service)
-            case None:
-                return ErrorCase(code=code, to=_INTERNAL_ERROR, reason="")
-            case _ if found is not None:
-                self._walk.misplaced(found, place)
-                return ErrorCase(code=code, to=_INTERNAL_ERROR, reason="")
+            case v.Keep():
+                return None
             case _:
-                raise AssertionError(code)
+                self._walk.misplaced(found, place)
+                return None
 
-    def _returned(self, code: int) -> ErrorCase:
+    def _returned(self, code: int) -> ErrorCase | None:
         """Return what becomes of a code that only the older side defines: what it becomes on the way up."""
         action = self._walk.opposite(str(code))
+        if isinstance(action, v.Keep):
+            return None
         to = action.code if isinstance(action, v.Recode) else _INTERNAL_ERROR
         reason = f"{self._walk.source.label} does not define the error {code}."
         return ErrorCase(code=code, to=to, reason=reason)
+
+    def _admitted(self, code: int) -> ErrorCase | None:
+        """Return what becomes of a code that only the newer side defines: it stays if the error fits its meaning."""
+        if not (definition := self._defined(code)):
+            return None
+        reason = f"{self._walk.target.label} gives the code {code} a meaning that this error does not fit."
+        return ErrorCase(code=code, to=_INTERNAL_ERROR, reason=reason, definition=definition, target=self._target.label)
+
+    def _foreign(self, code: int) -> ErrorCase | None:
+        """Return what becomes of a code that neither side defines; outside JSON-RPC's range it is the application's."""
+        if code not in _RESERVED:
+            return None
+        reason = f"{self._walk.target.label} does not define the error {code}."
+        return ErrorCase(code=code, to=_INTERNAL_ERROR, reason=reason)
 
     def _defined(self, code: int) -> str:
         """Return the definition of the target whose errors have *code*."""

@@ -102,6 +102,10 @@ class _Pair:
         return moved
 
     def _admitted(self, key: str, theirs: ir.Property) -> Operation:
+        if key in LABELS:  # whatever it said, it could not name the target
+            return Dropped(
+                key=key, reason=f"{self._walk.source.label} does not define it.", unless=(self._walk.target.label,)
+            )
         place = self._walk.closing.place(self._other.name, self._other.name).inside(f".{key}")
         closing = self._walk.closing.transform(theirs.type, theirs.type, place)
         return Admit(definition=self._other.name, key=key, closing=closing)
@@ -135,16 +139,20 @@ class _Pair:
         implied = (default.value,) if isinstance(default, v.Default) and default.make is None else ()
         return Dropped(key=ours.wire, reason=reason, unless=implied)
 
-    def _shared(  # noqa: C901 one case per action
+    def _shared(  # noqa: C901, PLR0912 one case per action
         self, ours: ir.Property, theirs: ir.Property
     ) -> list[Operation]:
         """Return what becomes of a key that both define."""
         key = theirs.wire
         place = self._place.inside(f".{key}")
-        found = self._walk.found(*place.spellings)
+        is_demanded = theirs.required and not ours.required
+        if isinstance(self._walk.declared(*place.spellings), v.Default) and not is_demanded:
+            found = None  # said of the demand of the other direction, or of nothing
+        else:
+            found = self._walk.found(*place.spellings)
         operations: list[Operation] = []
         is_covered = False
-        if theirs.required and not ours.required:
+        if is_demanded:
             operations += self._filled(theirs, found)
             found = None if found is not None and isinstance(found.action, (v.Default, v.Refuse)) else found
         match None if found is None else found.action:
@@ -153,14 +161,12 @@ class _Pair:
             case v.Keep():
                 is_covered = True
             case v.Convert(function=function) if found is not None:
-                operations.append(self._walk.convert(found, function, key))
+                operations.append(self._walk.convert(found, function, key, spelled=ours.wire))
                 is_covered = True
             case v.Refuse(service=service):
                 return [Refused(key=key, reason=_reason(found), service=service)]
             case v.Drop() if not theirs.required:
                 return [Dropped(key=key, reason=_reason(found))]
-            case v.Default():
-                pass  # said of the other direction's demand, which is not made here
             case v.Rename() if ours.wire != key:
                 pass  # done
             case _:
@@ -170,19 +176,23 @@ class _Pair:
             operations.append(Relabelled(key=key))
         transform = self._walk.transform(ours.type, theirs.type, place, is_covered=is_covered)
         if not isinstance(transform, Keep):
-            operations.append(Nested(key=key, required=ours.required, transform=transform))
+            operations.append(Nested(key=key, spelled=ours.wire, required=ours.required, transform=transform))
         return operations
 
     def _filled(self, theirs: ir.Property, found: Found | None) -> list[Operation]:
         """Return what is done about an optional key that the target demands."""
         if found is not None and isinstance(found.action, (v.Default, v.Refuse)):
             return [self._supplied(theirs, found)]
-        if found is not None and isinstance(found.action, (v.Keep, v.Convert)):
-            return []  # whatever is declared sees to it
+        if found is not None and isinstance(found.action, v.Keep) and self._is_kept(theirs.wire):
+            return []  # the schema names it on one side only, and what holds it is converted
         kind = "requiredness-changed"
         problem = f"{self._walk.target.label} demands {theirs.wire}, which may be absent"
         met = self._walk.need(kind, self._place.inside(f".{theirs.wire}").new, theirs.pointer, problem)
         return [] if met is None else [self._supplied(theirs, met)]
+
+    def _is_kept(self, key: str) -> bool:
+        """Whether a change keeps *key* although the source does not name it."""
+        return self._walk.source.keeps(self._one.name, key)
 
     def _demanded(self, theirs: ir.Property) -> list[Operation]:
         """Return what is done about a key that the target demands and the source does not know."""

@@ -54,9 +54,10 @@ class Foreign(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Converted(msgspec.Struct, frozen=True, kw_only=True):
-    """A declared function rewrites the value of *key*, or of the whole object."""
+    """A declared function rewrites the value of *key*, or of the whole object; the source spelt the key *spelled*."""
 
     key: str | None
+    spelled: str | None = None
     function: str
     reason: str
 
@@ -116,9 +117,10 @@ class Relabelled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Nested(msgspec.Struct, frozen=True, kw_only=True):
-    """What *key* holds is adapted."""
+    """What *key* holds is adapted; the source spelt the key *spelled*."""
 
     key: str
+    spelled: str
     required: bool
     transform: Transform
 
@@ -145,10 +147,20 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of the values of one arm."""
+    """What becomes of the values of one arm.
+
+    Attributes:
+        arm: In words.
+        definition: Its name, if it is an object.
+        condition: How it is told.
+        transform: What is done to its values; or
+        converted: how they become values of another arm; or
+        refused: why they cannot be expressed.
+    """
 
     arm: str
     condition: Condition
+    definition: str = ""
     transform: Transform = Keep()
     converted: Converted | None = None
     refused: Refused | None = None

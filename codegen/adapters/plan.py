@@ -6,7 +6,7 @@ objects are the same one, then for the operations.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
@@ -40,7 +40,7 @@ from mcpgen.codegen.diff_renames import find_renames
 from mcpgen.codegen.diff_values import Diff
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 __all__ = ["DirectionPlan", "StepPlan", "plan_steps", "survey_steps"]
 
@@ -81,6 +81,7 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
         lineages: Which objects of all revisions are the same one.
         definitions: The names of the definitions of each revision.
         senders: The (sender, method) pairs of each revision.
+        codes: The error codes of each revision.
         up: From the older to the newer revision.
         down: And back.
         needs: What nothing covers.
@@ -95,6 +96,7 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
     needs: tuple[Need, ...]
     definitions: dict[str, frozenset[str]] = {}
     senders: dict[str, frozenset[tuple[str, str]]] = {}
+    codes: dict[str, frozenset[int]] = {}
 
 
 def plan_steps(editions: Sequence[Edition], declared: Sequence[Declared]) -> list[StepPlan]:
@@ -119,24 +121,27 @@ def survey_steps(editions: Sequence[Edition], declared: Sequence[Declared]) -> l
     Raises:
         Refused: MG503, a rename names what is not there.
     """
-    steps = [_Step(old, new, each) for (old, new), each in zip(pairwise(editions), declared, strict=True)]
+    codes = {each.label: frozenset(error.code for error in each.errors or ()) for each in editions}
+    everywhere = frozenset[int]().union(*codes.values())
+    steps = [_Step(old, new, each, everywhere) for (old, new), each in zip(pairwise(editions), declared, strict=True)]
     kept = _kept(steps)
     lineages = Lineages()
     for step in steps:
         step.trace(lineages, kept)
     definitions = {each.label: frozenset(each.schema.definitions) for each in editions}
     senders = {each.label: frozenset((method.sender, method.name) for method in each.methods) for each in editions}
-    return [replace(step.walk(lineages, kept), definitions=definitions, senders=senders) for step in steps]
+    return [replace(step.walk(lineages, kept), definitions=definitions, senders=senders, codes=codes) for step in steps]
 
 
 class _Step:
     """One step before it is planned."""
 
-    def __init__(self, old: Edition, new: Edition, declared: Declared) -> None:
+    def __init__(self, old: Edition, new: Edition, declared: Declared, codes: frozenset[int]) -> None:
         renames = declared.step.renames
         self.old = old
         self.new = new
         self.declared = declared
+        self.codes = codes
         try:
             self.diff: Diff = compare(old, new, renames=renames)
         except ValueError as error:
@@ -157,7 +162,7 @@ class _Step:
         """Return the plan of this step."""
         rules = Rules(self.declared.step, self.diff)
         walks = self._walks(lineages, kept, rules)
-        up, down = (_direction(walk) for walk in walks)
+        up, down = (_direction(walk, self.codes) for walk in walks)
         rules.settle(name for walk in walks for name in (*walk.pairs, *walk.pairs.values()))
         needs = tuple(need for walk in walks for need in (*walk.needs, *walk.closing.needs))
         return StepPlan(
@@ -190,13 +195,14 @@ def _kept(steps: Sequence[_Step]) -> _Kept:
     return frozenset(kept)
 
 
-def _direction(walk: Walk) -> DirectionPlan:
+def _direction(walk: Walk, codes: frozenset[int]) -> DirectionPlan:
     messages = Messages(walk)
     plans = messages.plan()
     functions = {**walk.functions, **walk.closing.functions}
     busy = _spread(functions, {name for name, each in functions.items() if _acts(each)})
     idle = frozenset(busy - _spread(functions, {name for name, each in functions.items() if not is_idle(each)}))
     apart = {name: _trimmed(each, busy) for name, each in functions.items() if name in busy}
+    walk.needs |= dict.fromkeys(_untold(walk, apart.values()))
     kept, names = merged(apart)
     made = {one: walk.function(one, other) for one, other in sorted(walk.pairs.items())}
     return DirectionPlan(
@@ -206,9 +212,24 @@ def _direction(walk: Walk) -> DirectionPlan:
         apart=tuple(apart.values()),
         idle=idle & kept.keys(),
         messages=tuple(_final_message(each, names) for each in plans),
-        errors=tuple(messages.errors()),
+        errors=tuple(messages.errors(codes)),
         definitions={one: (other, final(made[one], names)) for one, other in sorted(walk.pairs.items())},
     )
+
+
+def _untold(walk: Walk, functions: Iterable[Function]) -> Iterator[Need]:
+    """Yield a need for each union with lists or scalars of one JSON type that need different things.
+
+    Of objects that nothing tells apart the first is taken: they have the same keys.
+    """
+    for function in functions:
+        if not isinstance(function.body, Switch) or function.body.first is not None:
+            continue
+        plain = [each for each in function.body.cases if each.condition.sort != "object"]
+        for one, other in combinations(plain, 2):
+            if one.condition == other.condition and replace(one, arm=other.arm) != other:
+                problem = f"{one.arm} and {other.arm} need different things, and nothing tells them apart"
+                yield Need(kind="arms-alike", id=function.target, way=walk.way, pointer="", problem=problem)
 
 
 def _acts(function: Function) -> bool:

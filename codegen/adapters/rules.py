@@ -64,6 +64,7 @@ class Rules:
         self._patterns = [(each, pattern, _compiled(pattern)) for each in step.changes for pattern in each.covers]
         self._matched: set[tuple[str, str]] = set()
         self._consumed: set[tuple[str, Way]] = set()
+        self._reached: set[tuple[str, str]] = set()
         self._at: dict[str, list[Change]] = defaultdict(list)
         self.covering: dict[tuple[str, str], Change] = {}
         for each in step.changes:
@@ -99,6 +100,7 @@ class Rules:
                 action = change.up if way == "up" else change.down
                 if action is not None:
                     self._consumed.add((change.name, way))
+                    self._reached.add((change.name, place))
                     return Found(change, action)
         return None
 
@@ -129,6 +131,8 @@ class Rules:
     def settle(self, adapted: Iterable[str]) -> None:
         """Count what is refused about definitions that are not *adapted* as used: an engine writes the envelopes."""
         adapted = frozenset(adapted)
+        used = frozenset(self._consumed)
+        used = frozenset(self._consumed)
         for each in self._diff.changes:
             change = self.covering.get((each.kind, each.id))
             site = each.new or each.old
@@ -136,7 +140,7 @@ class Rules:
                 continue
             ways: tuple[tuple[Way, Action | None], ...] = (("up", change.up), ("down", change.down))
             for way, action in ways:
-                if isinstance(action, Refuse) and (change.name, way) not in self._consumed:
+                if isinstance(action, Refuse) and (change.name, way) not in used:
                     self._consumed.add((change.name, way))
                     self.envelopes[site.place, way] = Found(change, action)
 
@@ -151,6 +155,9 @@ class Rules:
                 if action is not None and (change.name, way) not in self._consumed:
                     what = type(action).__name__
                     findings.append(self._finding(change, f"says {what} going {way}, which applies nowhere"))
+            missed = [each for each in change.at if (change.name, each) not in self._reached]
+            if len(missed) < len(change.at):  # else it is said already that nothing of it applies
+                findings += [self._finding(change, f"is at {each}, where nothing is adapted") for each in missed]
             if not change.covers and not change.at:
                 findings.append(self._finding(change, "is about nothing: it has neither covers nor at"))
         return findings

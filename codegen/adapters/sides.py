@@ -52,6 +52,10 @@ class Side:
             return Thing(name=place, is_defined=False, properties={})
         return None
 
+    def keeps(self, name: str, key: str) -> bool:
+        """Whether a change keeps *key* of the definition *name* although the schema does not name it."""
+        return (name, key) in self._kept
+
     def _defined(self, target: ir.Object) -> Thing:
         properties = {each.wire: each for each in target.properties}
         for owner, key in sorted(self._kept):

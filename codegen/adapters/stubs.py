@@ -56,6 +56,8 @@ def to_do(step: Step, diff: Diff, needs: Iterable[Need]) -> Iterator[Diagnostic]
         hint += _rename(renamed, id_) if renamed else _stub(kind, id_, group, diff)
         if kind == "misplaced":
             hint = f"Declare another action in {where}."
+        if kind == "arms-alike":
+            hint = f"Add a change to {where} that converts the union as a whole: at=({json.dumps(id_)},)."
         yield Diagnostic(
             code="MG501",
             pointer=pointer,

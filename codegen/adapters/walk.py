@@ -30,6 +30,7 @@ from mcpgen.codegen.adapters.ops import (
 )
 from mcpgen.codegen.adapters.rules import Found, Need, Rules, Way
 from mcpgen.codegen.changes import vocabulary as v
+from mcpgen.codegen.diff_types import differences
 from mcpgen.codegen.diff_words import words
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ if TYPE_CHECKING:
     from mcpgen.codegen.diff_kinship import Kinship
 
 __all__ = ["Mode", "Place", "Walk"]
+
+# The effects of a difference that leave values of the source without a place in the target.
+_HARMFUL: dict[Way, frozenset[str]] = {
+    "up": frozenset({"narrowed", "changed"}),
+    "down": frozenset({"widened", "changed"}),
+}
 
 Mode: TypeAlias = Literal["up", "down", "close"]
 
@@ -79,7 +86,6 @@ class Walk:
         self.pairs: dict[str, str] = {}
         self.met: set[str] = set()  # definitions of the source, whatever stands in their place
         self.needs: dict[Need, None] = {}
-        self.conversions: dict[str, v.Conversion] = {}
         self._kinship = kinship
         self._rules = rules
         self._made: dict[tuple[str, str], str] = {}
@@ -107,7 +113,8 @@ class Walk:
             self.met.add(source.name)
         arms, others = self.source.unions.arms(source), self.target.unions.arms(target)
         if len(arms) == 1 == len(others):
-            return self._single(arms[0], others[0], place, is_covered=is_covered)
+            kind = self._kind_changed(source, target)
+            return self._single(arms[0], others[0], place, is_covered=is_covered, kind=kind)
         before, after = (ref.name if isinstance(ref, ir.Named) else "" for ref in (source, target))
         if " " in place.new:  # an answer: its union is called after the message
             place = replace(place, also=(*place.also, *filter(None, (after, before))))
@@ -154,10 +161,11 @@ class Walk:
             self.needs[wanted] = None
         return met
 
-    def convert(self, found: Found, function: v.Conversion, key: str | None = None) -> Converted:
-        """Return the operation that calls a declared *function*, which the adapter will hold."""
-        self.conversions[function.__name__] = function
-        return Converted(key=key, function=function.__name__, reason=found.reason)
+    def convert(
+        self, found: Found, function: v.Conversion, key: str | None = None, *, spelled: str | None = None
+    ) -> Converted:
+        """Return the operation that calls a declared *function* for *key*, which the source calls *spelled*."""
+        return Converted(key=key, spelled=spelled or key, function=function.__name__, reason=found.reason)
 
     def are_kin(self, source: str, target: str) -> bool:
         """Whether two definitions are the same one."""
@@ -190,8 +198,20 @@ class Walk:
 
     # Types
 
-    def _single(self, source: ir.TypeRef, target: ir.TypeRef, place: Place, *, is_covered: bool) -> Transform:
-        """Return the transform between two types that are no unions."""
+    def _kind_changed(self, source: ir.TypeRef, target: ir.TypeRef) -> str:
+        """Return the name of a definition, on the newer side, that is an object on one side only; else nothing."""
+        if not (
+            isinstance(source, ir.Named) and isinstance(target, ir.Named) and self.are_kin(source.name, target.name)
+        ):
+            return ""
+        one, other = self.source.schema.definitions[source.name], self.target.schema.definitions[target.name]
+        changed = isinstance(one, ir.Object) != isinstance(other, ir.Object)
+        return (source if self.mode == "down" else target).name if changed else ""
+
+    def _single(
+        self, source: ir.TypeRef, target: ir.TypeRef, place: Place, *, is_covered: bool, kind: str = ""
+    ) -> Transform:
+        """Return the transform between two types that are no unions; *kind* is a definition that changed its kind."""
         if isinstance(target, ir.Anything):
             return Keep()
         spelled = (place.new, place.old) if self.mode == "down" else (place.old, place.new)
@@ -200,15 +220,66 @@ class Walk:
             return self._object(one, other)
         match source, target:
             case ir.Array(), ir.Array():
-                if not is_covered and not self.admits(_bare(target), _bare(source)):
-                    self._ask("bounds-changed", source, target, place)
-                return self._over("items", self.transform(source.item, target.item, place.inside("[]")), place)
+                fitted = None if is_covered else self._fitted(_bare(source), _bare(target), place)
+                inner = self.transform(source.item, target.item, place.inside("[]"))
+                return self._after(fitted, self._over("items", inner, place), place)
             case ir.Mapping(), ir.Mapping():
                 return self._over("members", self.transform(source.value, target.value, place.inside("{}")), place)
             case _:
-                if not is_covered and not self.admits(target, source):
-                    self._ask("type-changed", source, target, place)
-                return Keep()
+                fitted = None if is_covered else self._fitted(source, target, place, kind)
+                return self._after(fitted, Keep(), place)
+
+    def _fitted(  # noqa: C901 one case per action
+        self, source: ir.TypeRef, target: ir.TypeRef, place: Place, kind: str = ""
+    ) -> Converted | Case | None:
+        """Return what makes values of *target* of those of *source* that are none; what nothing covers is asked for."""
+        if self._kinship is None or self.admits(target, source):
+            return None
+        old, new = (target, source) if self.mode == "down" else (source, target)
+        asked: list[tuple[str, str, str | None, str | None]] = [
+            (each.kind, place.new + each.part, each.old, each.new)
+            for each in differences(self._kinship, old, new)
+            if each.effect in _HARMFUL[self.way]
+        ]
+        if kind:  # a diff says it of the definition, not of what is inside
+            both = words(self.source.schema, source), words(self.target.schema, target)
+            asked = [("definition-kind-changed", kind, *both)]
+        found: dict[str, Found] = {}
+        for what, id_, old_words, new_words in asked:
+            before, after = (new_words, old_words) if self.mode == "down" and not kind else (old_words, new_words)
+            problem = f"{before or 'nothing'} is not always {after or 'there'}"
+            if (declared := self.need(what, id_, "", problem)) is not None:
+                found[declared.change.name] = declared
+        applied: list[Converted] = []
+        for met in found.values():
+            if met.change.at:
+                continue  # applied where it says
+            match met.action:
+                case v.Convert(function=function):
+                    applied.append(self.convert(met, function))
+                case v.Refuse(service=service):
+                    condition = conditions(self.source, [source])[0][1]
+                    refused = Refused(key=None, reason=met.reason, service=service)
+                    return Case(arm=words(self.source.schema, source), condition=condition, refused=refused)
+                case v.Keep():
+                    pass
+                case _:
+                    self.misplaced(met, place.new)
+        if len({each.function for each in applied}) > 1:
+            self.misplaced(next(iter(found.values())), place.new)  # one value, one conversion
+        return applied[0] if applied else None
+
+    def _after(self, fitted: Converted | Case | None, inner: Transform, place: Place) -> Transform:
+        """Return what first does *fitted* and then *inner*, which is about a list."""
+        if fitted is None:
+            return inner
+        name = self._name(f"{place.new}_fitted")
+        cases = () if isinstance(inner, Keep) else (Case(arm="", condition=Condition(sort="array"), transform=inner),)
+        body = (
+            Switch(first=fitted, cases=cases) if isinstance(fitted, Converted) else Switch(first=None, cases=(fitted,))
+        )
+        self.functions[name] = Function(name=name, source=place.old, target=place.new, body=body)
+        return Call(name)
 
     def _over(self, over: Literal["items", "members"], inner: Transform, place: Place) -> Transform:
         """Return the transform of a list or a map of what *inner* transforms."""
@@ -220,15 +291,12 @@ class Walk:
         self.functions[name] = Function(name=name, source=place.old, target=place.new, body=inner)
         return Call(name, over)
 
-    def _ask(self, kind: str, source: ir.TypeRef, target: ir.TypeRef, place: Place) -> None:
-        before, after = words(self.source.schema, source), words(self.target.schema, target)
-        self.need(kind, place.new, "", f"{before} is not always {after}")
-
     def _object(self, one: Thing, other: Thing) -> Transform:
         key = (one.name, other.name)
         if key not in self._made:
             if one.is_defined and other.is_defined:
-                self.pairs[one.name] = other.name
+                if one.name not in self.pairs or self.are_kin(one.name, other.name):
+                    self.pairs[one.name] = other.name
                 self._check_names(one.name, other.name)
             self._made[key] = name = self._name(one.name)
             body = operations(self, one, other)
@@ -273,7 +341,10 @@ class Walk:
     def _first(self, place: Place) -> Converted | None:
         """Return the conversion that is declared for the union as a whole, by its name."""
         found = self.found(*(each for each in place.spellings if each.isidentifier()))
-        if found is None or not isinstance(found.action, v.Convert):
+        if found is None:
+            return None
+        if not isinstance(found.action, v.Convert):
+            self.misplaced(found, place.new)
             return None
         return self.convert(found, found.action.function)
 
@@ -283,7 +354,7 @@ class Walk:
         """Return what becomes of the values of one arm."""
         text = words(self.source.schema, arm)
         inside = place.inside(f"[{text}]")
-        case = Case(arm=text, condition=condition)
+        case = Case(arm=text, condition=condition, definition=arm.name if isinstance(arm, ir.Named) else "")
         found = self.found(*inside.spellings)
         partner = self._counterpart(arm, others)
         if partner is None and not is_covered:
@@ -318,7 +389,13 @@ class Walk:
                 return other
             if isinstance(arm, ir.Named) and isinstance(other, ir.Named) and self.are_kin(arm.name, other.name):
                 return other
-        return next((other for other in others if same_sort(arm, other) and self._admits_arm(other, arm)), None)
+        alike = [other for other in others if same_sort(arm, other) and self._admits_arm(other, arm)]
+        return next((other for other in alike if self._are_alike(arm, other)), alike[0] if alike else None)
+
+    def _are_alike(self, arm: ir.TypeRef, other: ir.TypeRef) -> bool:
+        if self._kinship is None:
+            return arm == other
+        return self._kinship.alike(other, arm) if self.mode == "down" else self._kinship.alike(arm, other)
 
     def _admits_arm(self, other: ir.TypeRef, arm: ir.TypeRef) -> bool:
         return isinstance(arm, (ir.Array, ir.Mapping)) or self.admits(other, arm)

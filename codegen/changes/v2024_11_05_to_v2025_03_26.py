@@ -6,6 +6,7 @@ embedded resource where it takes those, a note in words where it does not.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from mcpgen.codegen.changes.vocabulary import At, Change, Convert, Drop, Losses, Refuse, Step
@@ -16,15 +17,21 @@ __all__ = ["STEP"]
 def attached_audio(block: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """Return a block of audio as an embedded resource with the same bytes."""
     losses.degraded(at, "Audio became an embedded resource.")
-    kept = {key: value for key, value in block.items() if key not in {"data", "mimeType"}}
-    resource = {"uri": "attachment:audio", "mimeType": block["mimeType"], "blob": block["data"]}
+    if "resource" in block:
+        losses.degraded((at, "resource"), "A key went, since an embedded resource gives it a meaning.")
+    kept = {key: value for key, value in block.items() if key not in {"data", "mimeType", "resource"}}
+    # Different resources have different addresses.
+    name = hashlib.sha256(block["data"].encode()).hexdigest()[:16]
+    resource = {"uri": f"attachment:audio/{name}", "mimeType": block["mimeType"], "blob": block["data"]}
     return {**kept, "type": "resource", "resource": resource}
 
 
 def audio_note(block: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """Return a text that says which audio was there."""
     losses.degraded(at, "Audio became a note in words, since sampling takes text and images only.")
-    kept = {key: value for key, value in block.items() if key not in {"data", "mimeType"}}
+    if "text" in block:
+        losses.degraded((at, "text"), "A key went, since a text gives it a meaning.")
+    kept = {key: value for key, value in block.items() if key not in {"data", "mimeType", "text"}}
     size = len(block["data"].rstrip("=")) * 3 // 4
     return {**kept, "type": "text", "text": f"[Audio left out: {block['mimeType']}, {size} bytes]"}
 

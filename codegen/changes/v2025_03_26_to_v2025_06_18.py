@@ -16,7 +16,9 @@ __all__ = ["STEP"]
 def link_text(block: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """Return a text that names the resource of a link, where it is and what it is."""
     losses.degraded(at, "A link to a resource became text.")
-    spoken = {"name", "title", "uri", "description", "mimeType", "size", "icons"}
+    if "text" in block:
+        losses.degraded((at, "text"), "A key went, since a text gives it a meaning.")
+    spoken = {"text", "name", "title", "uri", "description", "mimeType", "size", "icons"}
     kept = {key: value for key, value in block.items() if key not in spoken}
     lines = [f"{block.get('title') or block['name']}: {block['uri']}", block.get("description")]
     return {**kept, "type": "text", "text": "\n".join(line for line in lines if line)}
@@ -29,21 +31,25 @@ def structured_as_text(result: dict[str, Any], at: At, losses: Losses) -> dict[s
     losses.degraded((at, "structuredContent"), "Structured content became its JSON as text.")
     structured = result["structuredContent"]
     kept = {key: value for key, value in result.items() if key != "structuredContent"}
-    if any(holds_json(block, structured) for block in result["content"]):
+    # What is no object went under the key result on the way here, and its text did not.
+    spoken = {canonical(structured)} | ({canonical(structured["result"])} if structured.keys() == {"result"} else set())
+    if any(block["type"] == "text" and said(block["text"]) in spoken for block in result["content"]):
         return kept
     text = json.dumps(structured, ensure_ascii=False)
     return {**kept, "content": [*result["content"], {"type": "text", "text": text}]}
 
 
-def holds_json(block: dict[str, Any], value: dict[str, Any]) -> bool:
-    """Whether a content block is a text that is the JSON of *value*."""
-    if block["type"] != "text" or not block["text"].lstrip().startswith("{"):
-        return False
+def said(text: str) -> str | None:
+    """Return the JSON that a text is, in the one way in which it can be compared; None if it is none."""
     try:
-        found = json.loads(block["text"])
+        return canonical(json.loads(text))
     except (ValueError, RecursionError):
-        return False
-    return json.dumps(found, sort_keys=True) == json.dumps(value, sort_keys=True)
+        return None
+
+
+def canonical(value: object) -> str:
+    """Return a value as JSON, equal for equal values."""
+    return json.dumps(value, sort_keys=True)
 
 
 STEP = Step(

@@ -27,7 +27,11 @@ __all__ = ["STEP"]
 def form_or_nothing(capabilities: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """Return client capabilities without elicitation if that is by url only."""
     modes = capabilities.get("elicitation", {})
-    if "url" not in modes or "form" in modes:
+    if modes.get("form") == {}:  # which is what is meant without it
+        return {**capabilities, "elicitation": {key: value for key, value in modes.items() if key != "form"}}
+    if "form" in modes:
+        return capabilities
+    if "url" not in modes:
         return capabilities
     losses.dropped((at, "elicitation"), "This client cannot show forms, and the peer knows no other elicitation.")
     return {key: value for key, value in capabilities.items() if key != "elicitation"}
@@ -51,7 +55,9 @@ def named_options(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, A
 
 
 def one_choice(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return a choice of several options as a choice of one."""
+    """Return a choice of several options as a choice of one, if one is enough."""
+    if schema.get("minItems", 0) > 1:
+        losses.refuse(at, "The peer can choose one option, and the server wants more.", "input")
     losses.degraded(at, "A choice of several options became a choice of one.")
     others = {"items", "default", "minItems", "maxItems", "oneOf"}
     kept = {key: value for key, value in schema.items() if key not in others}
@@ -71,6 +77,20 @@ def options(titled: object) -> dict[str, list[str]] | None:
         values.append(value)
         names.append(name)
     return {"enum": values, "enumNames": names}
+
+
+def no_tools(tools: list[dict[str, Any]], at: At, losses: Losses) -> list[dict[str, Any]]:
+    """Return the tools that a model may use, of which there must be none: a client that cannot must answer an error."""
+    if tools:
+        losses.refuse(at, "The peer cannot sample with tools.", "input")
+    return tools
+
+
+def no_demand(choice: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
+    """Return how the model may use tools, which it must not have to."""
+    if choice.get("mode") == "required":
+        losses.refuse((at, "mode"), "The peer cannot sample with tools.", "input")
+    return choice
 
 
 def one_answer(chosen: list[str], at: At, losses: Losses) -> str:
@@ -109,6 +129,10 @@ def tool_note(block: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     losses.degraded(at, "A tool call or its result became text.")
     told = {"id", "name", "input", "toolUseId", "content", "isError", "structuredContent"}
     kept = {key: value for key, value in block.items() if key not in told}
+    for key in ("annotations", "text"):  # of no meaning there, and of another in a text
+        if key in kept:
+            losses.degraded((at, key), "A key went, since a text gives it a meaning.")
+            del kept[key]
     return {**kept, "type": "text", "text": note(block)}
 
 
@@ -278,10 +302,17 @@ STEP = Step(
         ),
         Change(
             name="tools-in-sampling",
-            says="A server may offer tools to the model that it samples, if the client declared that it takes them.",
+            says="A server may offer tools to the model that it samples; a client that did not declare that refuses.",
             spec="2025-11-25, client/sampling#sampling-with-tools",
-            covers=("key-added CreateMessageRequestParams.tool*",),
-            down=Drop(),
+            covers=("key-added CreateMessageRequestParams.tools",),
+            down=Convert(no_tools),
+        ),
+        Change(
+            name="choice-of-tools",
+            says="A server may want the model to use a tool, if the client declared that it takes tools.",
+            spec="2025-11-25, client/sampling#sampling-with-tools",
+            covers=("key-added CreateMessageRequestParams.toolChoice",),
+            down=Convert(no_demand),
         ),
         Change(
             name="tool-blocks",

@@ -39,7 +39,7 @@ NAMED_SCHEMAS = {
 PLAIN_VALUES = {"const", "default", "enum", "examples"}
 """Keywords of JSON Schema whose values are no schemas, whatever they look like."""
 
-REFERENCES = {"$dynamicRef", "$ref"}
+REFERENCES = {"$dynamicRef", "$recursiveRef", "$ref"}
 """Keywords of JSON Schema that point to a schema."""
 
 
@@ -115,7 +115,7 @@ def objects_only(properties: dict[str, object], at: At, losses: Losses) -> dict[
 
 def of_objects(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """Return the schema of structured results as one of objects: of what `as_object` makes of them."""
-    if schema.get("type") == "object":
+    if schema.get("type") == "object" and not ignores_siblings(schema):
         return with_shapes(schema, at, losses)
     losses.degraded(at, "The schema allows results that are no objects, which go under the key result.")
     outer = {"$schema": schema["$schema"]} if "$schema" in schema else {}
@@ -125,6 +125,11 @@ def of_objects(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]
         return {**outer, "type": "object", "properties": {"result": result}, "required": ["result"]}
     wrapped = {"properties": {"result": {"$ref": "#/anyOf/0"}}, "required": ["result"]}
     return {**outer, "type": "object", "anyOf": [moved(inner, "#/anyOf/0"), wrapped]}
+
+
+def ignores_siblings(schema: dict[str, Any]) -> bool:
+    """Whether a schema is nothing but its reference, as in the dialects before 2019-09."""
+    return "$ref" in schema and "/draft-0" in str(schema.get("$schema"))
 
 
 def never_object(schema: dict[str, Any]) -> bool:
@@ -155,10 +160,15 @@ def moved(schema: dict[str, Any], place: str) -> dict[str, Any]:
             continue
         for key, value in list(node.items()):
             if keywords and key in REFERENCES and isinstance(value, str):
-                node[key] = place + value[1:] if value == "#" or value.startswith("#/") else value
-            elif not (keywords and key in PLAIN_VALUES):
+                node[key] = place + value[1:] if value in {"", "#"} or value.startswith("#/") else value
+            elif not (keywords and is_plain(key, value)):
                 node[key] = copied(value, waiting, named=keywords and key in NAMED_SCHEMAS)
     return root
+
+
+def is_plain(key: str, value: object) -> bool:
+    """Whether what a keyword holds is data; `enum` and `examples` are lists, or else the names of something."""
+    return key in PLAIN_VALUES and (key in {"const", "default"} or isinstance(value, list))
 
 
 def copied(value: object, waiting: list[tuple[dict[str, Any] | list[Any], bool]], *, named: bool = False) -> object:
@@ -176,9 +186,17 @@ def copied(value: object, waiting: list[tuple[dict[str, Any] | list[Any], bool]]
 
 
 def has_base(schema: dict[str, Any]) -> bool:
-    """Whether references in a schema start at the schema itself, since it has an address."""
-    address = schema.get("$id")
+    """Whether references in a schema start at the schema itself, since it has an address; draft-04 calls it id."""
+    address = schema.get("id" if "draft-04" in str(schema.get("$schema")) else "$id")
     return isinstance(address, str) and address != "" and not address.startswith("#")
+
+
+def resource_not_found(error: dict[str, Any], _at: At, _losses: Losses) -> dict[str, Any]:
+    """Return the error of a resource, with the code of its own if it says which resource is not there."""
+    data: object = error.get("data")
+    if error["code"] != -32602 or not isinstance(data, dict) or not isinstance(data.get("uri"), str):  # noqa: PLR2004
+        return error
+    return {**error, "code": -32002}
 
 
 STEP = Step(
@@ -454,11 +472,18 @@ STEP = Step(
             up=Recode(-32602),
         ),
         Change(
+            name="resource-not-found-before",
+            says="A resource that is not there has a code of its own.",
+            spec="2025-11-25, server/resources#error-handling",
+            at=("resources/read error",),
+            down=Convert(resource_not_found),
+        ),
+        Change(
             name="user-rejected-sampling",
-            says="A client that does not sample does not retry, and so has no error to send.",
-            spec="2026-07-28, client/sampling#error-handling",
+            says="A client that does not sample does not retry; elsewhere the code is the application's, as before.",
+            spec="2026-07-28, basic/index#error-codes",
             covers=("error-removed -1",),
-            up=Recode(-32603),
+            up=Keep(),
         ),
         Change(
             name="header-mismatch",

@@ -78,6 +78,8 @@ class Keep(msgspec.Struct, frozen=True, tag=True):
 class Default(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The target demands a value where there is none.
 
+    On the way back, a value that equals the default goes without a loss, since it would be filled in again.
+
     Attributes:
         value: What it is, as JSON; or
         make: what makes it from the object that lacks it.

@@ -154,6 +154,7 @@ def is_explained(change: Change, losses: Sequence[Loss]) -> bool:
 SEVERITIES = frozenset({"dropped", "degraded", "defaulted"})
 IMPLIED: Mapping[str, Json] = {
     "cacheScope": "private",
+    "form": {},
     "io.modelcontextprotocol/clientCapabilities": {},
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "mode": "form",

@@ -83,6 +83,9 @@ encoded = msgspec.json.encode
 _sorted = msgspec.json.Encoder(order="sorted").encode
 
 
+_NAMED = "io.modelcontextprotocol/protocolVersion"
+
+
 class Judge:
     """Puts the routes from *source* to *target* on trial."""
 
@@ -242,11 +245,14 @@ class Judge:
     def _check_need(self, subject: Subject, value: Json, adapted: Adapted) -> None:
         """Going up, what is as it should be in the target stays: foreign keys too, if they are valid there."""
         # Not true of a longer way, on which what comes between may not know a key; and codes mean what they mean. A
-        # foreign type of a result is not believed: in older revisions every result is complete. And the metadata of
-        # roots/list is of a type of its own since 2026-07-28.
+        # foreign type of a result is not believed: in older revisions every result is complete. Nor is the revision
+        # that a request of an older one names. And the metadata of roots/list has a type of its own since 2026-07-28.
         if self.is_down or self.between or subject.part == "error" or "resultType" in value:
             return
         if subject.name == "roots/list" and "_meta" in value:
+            return
+        meta = value.get("_meta") if isinstance(value, dict) else None
+        if isinstance(meta, dict) and meta.get(_NAMED, self.target) != self.target:
             return
         if self.received.closed.accepts(subject.key, value):
             self._find("need", subject, value, f"valid in the target, and changed\n{adapted!r}")

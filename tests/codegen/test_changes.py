@@ -7,6 +7,7 @@ import itertools
 import json
 import re
 from functools import cache
+from hashlib import sha256
 from typing import Any
 
 import jsonschema
@@ -17,7 +18,7 @@ from mcpgen.codegen.changes import v2024_11_05_to_v2025_03_26 as to_b
 from mcpgen.codegen.changes import v2025_03_26_to_v2025_06_18 as to_c
 from mcpgen.codegen.changes import v2025_06_18_to_v2025_11_25 as to_d
 from mcpgen.codegen.changes import v2025_11_25_to_v2026_07_28 as to_e
-from mcpgen.codegen.changes.vocabulary import At, Change, Convert, Default, Drop, Recode, Refuse, Step
+from mcpgen.codegen.changes.vocabulary import At, Change, Convert, Default, Drop, Keep, Recode, Refuse, Step
 from mcpgen.codegen.diff import Edition, compare, edition
 from mcpgen.codegen.pinned import SchemaRoom
 
@@ -124,7 +125,7 @@ def test_changes_of_a_step_are_told_apart(step: Step) -> None:
 def test_a_change_is_said_in_one_sentence_and_has_its_place(step: Step, change: Change) -> None:
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", change.name)
     assert re.fullmatch(r"[A-Z][^.]*\.", change.says)
-    assert re.fullmatch(rf"{step.new}, [a-z/-]+#[a-z-]+", change.spec)
+    assert re.fullmatch(rf"({step.new}|{step.old}), [a-z/-]+#[a-z-]+", change.spec)
 
 
 def test_renames_are_of_definitions_that_changed_too() -> None:
@@ -158,7 +159,8 @@ def test_an_error_code_that_a_side_lacks_becomes_one_of_json_rpc(step: Step) -> 
             change = next(each for each in step.changes if text in each.covers)
             action = change.down if kind == "error-added" else change.up
 
-            assert isinstance(action, Refuse) or (isinstance(action, Recode) and -32603 <= action.code <= -32600), text
+            stays = isinstance(action, (Keep, Refuse))
+            assert stays or (isinstance(action, Recode) and -32603 <= action.code <= -32600), text
 
 
 def test_error_codes() -> None:
@@ -172,7 +174,7 @@ def test_error_codes() -> None:
     assert Recode(-32602) == found["-32002"]  # 2026-07-28, server/resources "Error Handling"
     assert Recode(-32602) == found["-32022"]  # 2025-11-25, basic/lifecycle "Error Handling"
     assert Recode(-32600) == found["-32020"] == found["-32021"]
-    assert Recode(-32603) == found["-1"]
+    assert Keep() == found["-1"]  # outside JSON-RPC's range: 2026-07-28, basic/index "Error Codes"
     assert Recode(-32603) == change_named(to_d.STEP, "url-elicitation-error").down
     assert Refuse(service="input") == change_named(to_e.STEP, "url-elicitation-error").up
 
@@ -213,10 +215,29 @@ AUDIO = {"type": "audio", "data": "AAAA", "mimeType": "audio/wav", "annotations"
 
 
 def test_audio_becomes_an_embedded_resource() -> None:
-    resource = {"uri": "attachment:audio", "mimeType": "audio/wav", "blob": "AAAA"}
+    resource = {"uri": f"attachment:audio/{sha256(b'AAAA').hexdigest()[:16]}", "mimeType": "audio/wav", "blob": "AAAA"}
     expected = {"type": "resource", "annotations": {"priority": 1}, "x": 1, "resource": resource}
 
     assert (expected, [("degraded", "x")]) == converted(to_b.attached_audio, AUDIO)
+
+
+@pytest.mark.parametrize(
+    ("function", "block", "key"),
+    [
+        (to_b.attached_audio, AUDIO, "resource"),
+        (to_b.audio_note, AUDIO, "text"),
+        (to_c.link_text, {"type": "resource_link", "uri": "file:///a", "name": "a"}, "text"),
+        (to_d.tool_note, {"type": "tool_use", "id": "1", "name": "n", "input": {}}, "annotations"),
+    ],
+)
+def test_an_unknown_key_does_not_get_a_meaning_by_a_change_of_type(
+    function: Any, block: dict[str, Any], key: str
+) -> None:
+    plain, _ = converted(function, block)
+    made, losses = converted(function, {**block, key: 5})
+
+    assert plain == made
+    assert ("degraded", f"x/{key}") in losses
 
 
 def test_audio_becomes_a_note_in_sampling() -> None:
@@ -227,6 +248,12 @@ def test_audio_becomes_a_note_in_sampling() -> None:
 
 
 # 2025-03-26 to 2025-06-18
+
+
+def test_a_text_that_is_the_json_of_what_was_wrapped_is_enough() -> None:
+    result = {"content": [{"type": "text", "text": "[1, 2]"}], "structuredContent": {"result": [1, 2]}}
+
+    assert {"content": result["content"]} == converted(to_c.structured_as_text, result)[0]
 
 
 def test_a_link_becomes_text() -> None:
@@ -292,14 +319,19 @@ def test_a_result_without_structured_content_stays() -> None:
     [
         {},
         {"elicitation": {}},
-        {"elicitation": {"form": {}}},
-        {"elicitation": {"form": {}, "url": {}}},
+        {"elicitation": {"form": {"x": 1}, "url": {}}},
         {"elicitation": {"x": 1}},
         {"sampling": {"tools": {}}},
     ],
 )
 def test_a_client_that_shows_forms_still_does(capabilities: dict[str, Any]) -> None:
     assert (capabilities, []) == converted(to_d.form_or_nothing, capabilities)
+
+
+def test_that_a_client_shows_forms_is_meant_without_a_word() -> None:
+    assert ({"elicitation": {"url": {}}}, []) == converted(
+        to_d.form_or_nothing, {"elicitation": {"form": {}, "url": {}}}
+    )
 
 
 def test_a_client_that_only_opens_urls_shows_no_forms() -> None:

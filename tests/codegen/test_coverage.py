@@ -261,8 +261,8 @@ def test_a_key_that_left_and_came_back_as_something_else_has_the_rules_of_both()
 def test_a_key_of_what_was_no_object_in_between_has_the_rules_of_the_whole() -> None:
     editions = small({"A": obj(x=STRING)}, {"A": STRING}, {"A": obj(x=INTEGER)})
     declared = steps(
-        [change("said", "definition-kind-changed A", up=Refuse())],
-        [change("unsaid", "definition-kind-changed A", up=Refuse())],
+        [change("said", "definition-kind-changed A", up=Refuse(), down=Refuse())],
+        [change("unsaid", "definition-kind-changed A", up=Refuse(), down=Refuse())],
     )
     found = rules(compare_vendored("1", "3", editions, declared))
 
