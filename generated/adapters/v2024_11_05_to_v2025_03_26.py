@@ -19,18 +19,28 @@ What changed, beside optional keys that came:
 from __future__ import annotations
 
 from typing import Any, Final
+import hashlib
 
 from ._adapting import At, Direction, Fields, Losses, Message, Part
 
 __all__ = ["DOWN", "UP"]
 
 _NEW: Final = Fields("v2025_03_26")
+_OLD: Final = Fields("v2024_11_05")
 
 NOT_IN_2025_03_26: Final = "2025-03-26 does not define it."
 NOT_VALID_IN_2025_03_26: Final = "2025-03-26 wants something else there."
+ERROR_32042_IN_2025_03_26: Final = "2025-03-26 does not define the error -32042."
+ERROR_32022_IN_2025_03_26: Final = "2025-03-26 does not define the error -32022."
+ERROR_32021_IN_2025_03_26: Final = "2025-03-26 does not define the error -32021."
+ERROR_32020_IN_2025_03_26: Final = "2025-03-26 does not define the error -32020."
 COMPLETIONS_CAPABILITY: Final = "A server declares whether it completes arguments; before, a client had to try."
 PROGRESS_MESSAGE: Final = "Progress may say in words how far the work is."
 TOOL_ANNOTATIONS: Final = "A tool may carry hints on what it does, such as whether it only reads."
+ERROR_32042_IN_2024_11_05: Final = "2024-11-05 does not define the error -32042."
+ERROR_32022_IN_2024_11_05: Final = "2024-11-05 does not define the error -32022."
+ERROR_32021_IN_2024_11_05: Final = "2024-11-05 does not define the error -32021."
+ERROR_32020_IN_2024_11_05: Final = "2024-11-05 does not define the error -32020."
 _UP_REQUEST_META_OBJECT: Final = frozenset(
     {
         "io.modelcontextprotocol/clientCapabilities",
@@ -63,15 +73,21 @@ _UP_TOOL: Final = frozenset({"_meta", "execution", "icons", "outputSchema", "tit
 def attached_audio(block: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """Return a block of audio as an embedded resource with the same bytes."""
     losses.degraded(at, "Audio became an embedded resource.")
-    kept = {key: value for key, value in block.items() if key not in {"data", "mimeType"}}
-    resource = {"uri": "attachment:audio", "mimeType": block["mimeType"], "blob": block["data"]}
+    if "resource" in block:
+        losses.degraded((at, "resource"), "A key went, since an embedded resource gives it a meaning.")
+    kept = {key: value for key, value in block.items() if key not in {"data", "mimeType", "resource"}}
+    # Different resources have different addresses.
+    name = hashlib.sha256(block["data"].encode()).hexdigest()[:16]
+    resource = {"uri": f"attachment:audio/{name}", "mimeType": block["mimeType"], "blob": block["data"]}
     return {**kept, "type": "resource", "resource": resource}
 
 
 def audio_note(block: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """Return a text that says which audio was there."""
     losses.degraded(at, "Audio became a note in words, since sampling takes text and images only.")
-    kept = {key: value for key, value in block.items() if key not in {"data", "mimeType"}}
+    if "text" in block:
+        losses.degraded((at, "text"), "A key went, since a text gives it a meaning.")
+    kept = {key: value for key, value in block.items() if key not in {"data", "mimeType", "text"}}
     size = len(block["data"].rstrip("=")) * 3 // 4
     return {**kept, "type": "text", "text": f"[Audio left out: {block['mimeType']}, {size} bytes]"}
 
@@ -98,6 +114,24 @@ def up_initialize_result(value: dict[str, Any], at: At, losses: Losses) -> dict[
     if value.get("protocolVersion") == "2024-11-05":
         value["protocolVersion"] = "2025-03-26"
     value["serverInfo"] = up_implementation(value["serverInfo"], (at, "serverInfo"), losses)
+    return value
+
+
+def up_error(value: dict[str, Any], at: At, losses: Losses) -> Any:
+    """The error of a request."""
+    code = value["code"]
+    if code == -32042:
+        losses.degraded((at, "code"), ERROR_32042_IN_2025_03_26)
+        return {**value, "code": -32603}
+    if code == -32022:
+        losses.degraded((at, "code"), ERROR_32022_IN_2025_03_26)
+        return {**value, "code": -32603}
+    if code == -32021:
+        losses.degraded((at, "code"), ERROR_32021_IN_2025_03_26)
+        return {**value, "code": -32603}
+    if code == -32020:
+        losses.degraded((at, "code"), ERROR_32020_IN_2025_03_26)
+        return {**value, "code": -32603}
     return value
 
 
@@ -264,9 +298,17 @@ def up_text_resource_contents(value: dict[str, Any], at: At, losses: Losses) -> 
 
 def up_embedded_resource_resource(value: Any, at: At, losses: Losses) -> Any:
     """EmbeddedResourceResource."""
-    if "text" in value and "uri" in value:
+    if (
+        "text" in value
+        and "uri" in value
+        and ((not ("blob" in value and "uri" in value)) or _OLD.admit("TextResourceContents", "", value))
+    ):
         return up_text_resource_contents(value, at, losses)
-    if "blob" in value and "uri" in value:
+    if (
+        "blob" in value
+        and "uri" in value
+        and ((not ("text" in value and "uri" in value)) or _OLD.admit("BlobResourceContents", "", value))
+    ):
         return up_text_resource_contents(value, at, losses)
     return value
 
@@ -497,17 +539,17 @@ UP: Final = Direction(
         "completion/complete": Message(
             params=Part(adapt=up_complete_request_params, idle=True),
             result=Part(adapt=up_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "initialize": Message(
             params=Part(adapt=up_initialize_request_params, idle=False),
             result=Part(adapt=up_initialize_result, idle=False),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "logging/setLevel": Message(
             params=Part(adapt=up_set_level_request_params, idle=True),
             result=Part(adapt=up_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "notifications/cancelled": Message(params=Part(adapt=up_cancelled_notification_params, idle=True)),
         "notifications/initialized": Message(params=Part(adapt=up_cancelled_notification_params, idle=True)),
@@ -521,62 +563,62 @@ UP: Final = Direction(
         "ping": Message(
             params=Part(adapt=up_set_level_request_params, idle=True),
             result=Part(adapt=up_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "prompts/get": Message(
             params=Part(adapt=up_get_prompt_request_params, idle=True),
             result=Part(adapt=up_get_prompt_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "prompts/list": Message(
             params=Part(adapt=up_set_level_request_params, idle=True),
             result=Part(adapt=up_list_prompts_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "resources/list": Message(
             params=Part(adapt=up_set_level_request_params, idle=True),
             result=Part(adapt=up_list_resources_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "resources/read": Message(
             params=Part(adapt=up_get_prompt_request_params, idle=True),
             result=Part(adapt=up_read_resource_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "resources/subscribe": Message(
             params=Part(adapt=up_set_level_request_params, idle=True),
             result=Part(adapt=up_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "resources/templates/list": Message(
             params=Part(adapt=up_set_level_request_params, idle=True),
             result=Part(adapt=up_list_resource_templates_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "resources/unsubscribe": Message(
             params=Part(adapt=up_set_level_request_params, idle=True),
             result=Part(adapt=up_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "roots/list": Message(
             params=Part(adapt=up_set_level_request_params, idle=True),
             result=Part(adapt=up_list_roots_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "sampling/createMessage": Message(
             params=Part(adapt=up_create_message_request_params, idle=True),
             result=Part(adapt=up_create_message_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "tools/call": Message(
             params=Part(adapt=up_call_tool_request_params, idle=True),
             result=Part(adapt=up_call_tool_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "tools/list": Message(
             params=Part(adapt=up_set_level_request_params, idle=True),
             result=Part(adapt=up_list_tools_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
     },
     definitions={
@@ -827,6 +869,24 @@ def down_list_tools_result(value: dict[str, Any], at: At, losses: Losses) -> dic
     return value
 
 
+def down_error(value: dict[str, Any], at: At, losses: Losses) -> Any:
+    """The error of a request."""
+    code = value["code"]
+    if code == -32042:
+        losses.degraded((at, "code"), ERROR_32042_IN_2024_11_05)
+        return {**value, "code": -32603}
+    if code == -32022:
+        losses.degraded((at, "code"), ERROR_32022_IN_2024_11_05)
+        return {**value, "code": -32603}
+    if code == -32021:
+        losses.degraded((at, "code"), ERROR_32021_IN_2024_11_05)
+        return {**value, "code": -32603}
+    if code == -32020:
+        losses.degraded((at, "code"), ERROR_32020_IN_2024_11_05)
+        return {**value, "code": -32603}
+    return value
+
+
 # 2025-03-26 to 2024-11-05: types that only keys of other revisions keep busy
 
 
@@ -970,9 +1030,17 @@ def down_text_resource_contents(value: dict[str, Any], at: At, losses: Losses) -
 
 def down_embedded_resource_resource(value: Any, at: At, losses: Losses) -> Any:
     """EmbeddedResourceResource."""
-    if "text" in value and "uri" in value:
+    if (
+        "text" in value
+        and "uri" in value
+        and ((not ("blob" in value and "uri" in value)) or _NEW.admit("TextResourceContents", "", value))
+    ):
         return down_text_resource_contents(value, at, losses)
-    if "blob" in value and "uri" in value:
+    if (
+        "blob" in value
+        and "uri" in value
+        and ((not ("text" in value and "uri" in value)) or _NEW.admit("BlobResourceContents", "", value))
+    ):
         return down_text_resource_contents(value, at, losses)
     return value
 
@@ -1099,17 +1167,17 @@ DOWN: Final = Direction(
         "completion/complete": Message(
             params=Part(adapt=down_complete_request_params, idle=True),
             result=Part(adapt=down_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "initialize": Message(
             params=Part(adapt=down_initialize_request_params, idle=False),
             result=Part(adapt=down_initialize_result, idle=False),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "logging/setLevel": Message(
             params=Part(adapt=down_set_level_request_params, idle=True),
             result=Part(adapt=down_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "notifications/cancelled": Message(params=Part(adapt=down_cancelled_notification_params, idle=True)),
         "notifications/initialized": Message(params=Part(adapt=down_cancelled_notification_params, idle=True)),
@@ -1125,62 +1193,62 @@ DOWN: Final = Direction(
         "ping": Message(
             params=Part(adapt=down_set_level_request_params, idle=True),
             result=Part(adapt=down_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "prompts/get": Message(
             params=Part(adapt=down_get_prompt_request_params, idle=True),
             result=Part(adapt=down_get_prompt_result, idle=False),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "prompts/list": Message(
             params=Part(adapt=down_set_level_request_params, idle=True),
             result=Part(adapt=down_list_prompts_result, idle=True),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "resources/list": Message(
             params=Part(adapt=down_set_level_request_params, idle=True),
             result=Part(adapt=down_list_resources_result, idle=True),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "resources/read": Message(
             params=Part(adapt=down_get_prompt_request_params, idle=True),
             result=Part(adapt=down_read_resource_result, idle=True),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "resources/subscribe": Message(
             params=Part(adapt=down_set_level_request_params, idle=True),
             result=Part(adapt=down_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "resources/templates/list": Message(
             params=Part(adapt=down_set_level_request_params, idle=True),
             result=Part(adapt=down_list_resource_templates_result, idle=True),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "resources/unsubscribe": Message(
             params=Part(adapt=down_set_level_request_params, idle=True),
             result=Part(adapt=down_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "roots/list": Message(
             params=Part(adapt=down_set_level_request_params, idle=True),
             result=Part(adapt=down_list_roots_result, idle=True),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "sampling/createMessage": Message(
             params=Part(adapt=down_create_message_request_params, idle=False),
             result=Part(adapt=down_create_message_result, idle=False),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "tools/call": Message(
             params=Part(adapt=down_call_tool_request_params, idle=True),
             result=Part(adapt=down_call_tool_result, idle=False),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "tools/list": Message(
             params=Part(adapt=down_set_level_request_params, idle=True),
             result=Part(adapt=down_list_tools_result, idle=False),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
     },
     definitions={

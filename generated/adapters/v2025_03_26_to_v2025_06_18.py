@@ -30,14 +30,23 @@ from ._adapting import At, Direction, Fields, Losses, Message, Part, Gone
 __all__ = ["DOWN", "UP"]
 
 _NEW: Final = Fields("v2025_06_18")
+_OLD: Final = Fields("v2025_03_26")
 
 NOT_IN_2025_06_18: Final = "2025-06-18 does not define it."
 NOT_VALID_IN_2025_06_18: Final = "2025-06-18 wants something else there."
+ERROR_32042_IN_2025_06_18: Final = "2025-06-18 does not define the error -32042."
+ERROR_32022_IN_2025_06_18: Final = "2025-06-18 does not define the error -32022."
+ERROR_32021_IN_2025_06_18: Final = "2025-06-18 does not define the error -32021."
+ERROR_32020_IN_2025_06_18: Final = "2025-06-18 does not define the error -32020."
 TITLES: Final = "What has a name for programs may have a title for people, who see the name where there is none."
 COMPLETION_CONTEXT: Final = "A client may tell which arguments are settled, so that completions fit them."
 ELICITATION_CAPABILITY: Final = "A client declares that its user can be asked for input."
 NOT_IN_2025_03_26: Final = "2025-03-26 does not define it."
 OUTPUT_SCHEMA: Final = "A tool may describe its structured results with a schema."
+ERROR_32042_IN_2025_03_26: Final = "2025-03-26 does not define the error -32042."
+ERROR_32022_IN_2025_03_26: Final = "2025-03-26 does not define the error -32022."
+ERROR_32021_IN_2025_03_26: Final = "2025-03-26 does not define the error -32021."
+ERROR_32020_IN_2025_03_26: Final = "2025-03-26 does not define the error -32020."
 ELICITATION: Final = "A server may ask the user for input."
 _UP_REQUEST_META_OBJECT: Final = frozenset(
     {
@@ -67,7 +76,9 @@ _CLOSE_CLIENT_CAPABILITIES_ELICITATION: Final = frozenset({"form", "url"})
 def link_text(block: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """Return a text that names the resource of a link, where it is and what it is."""
     losses.degraded(at, "A link to a resource became text.")
-    spoken = {"name", "title", "uri", "description", "mimeType", "size", "icons"}
+    if "text" in block:
+        losses.degraded((at, "text"), "A key went, since a text gives it a meaning.")
+    spoken = {"text", "name", "title", "uri", "description", "mimeType", "size", "icons"}
     kept = {key: value for key, value in block.items() if key not in spoken}
     lines = [f"{block.get('title') or block['name']}: {block['uri']}", block.get("description")]
     return {**kept, "type": "text", "text": "\n".join(line for line in lines if line)}
@@ -80,21 +91,25 @@ def structured_as_text(result: dict[str, Any], at: At, losses: Losses) -> dict[s
     losses.degraded((at, "structuredContent"), "Structured content became its JSON as text.")
     structured = result["structuredContent"]
     kept = {key: value for key, value in result.items() if key != "structuredContent"}
-    if any(holds_json(block, structured) for block in result["content"]):
+    # What is no object went under the key result on the way here, and its text did not.
+    spoken = {canonical(structured)} | ({canonical(structured["result"])} if structured.keys() == {"result"} else set())
+    if any(block["type"] == "text" and said(block["text"]) in spoken for block in result["content"]):
         return kept
     text = json.dumps(structured, ensure_ascii=False)
     return {**kept, "content": [*result["content"], {"type": "text", "text": text}]}
 
 
-def holds_json(block: dict[str, Any], value: dict[str, Any]) -> bool:
-    """Whether a content block is a text that is the JSON of *value*."""
-    if block["type"] != "text" or not block["text"].lstrip().startswith("{"):
-        return False
+def said(text: str) -> str | None:
+    """Return the JSON that a text is, in the one way in which it can be compared; None if it is none."""
     try:
-        found = json.loads(block["text"])
+        return canonical(json.loads(text))
     except (ValueError, RecursionError):
-        return False
-    return json.dumps(found, sort_keys=True) == json.dumps(value, sort_keys=True)
+        return None
+
+
+def canonical(value: object) -> str:
+    """Return a value as JSON, equal for equal values."""
+    return json.dumps(value, sort_keys=True)
 
 
 # 2025-03-26 to 2025-06-18
@@ -119,6 +134,24 @@ def up_initialize_result(value: dict[str, Any], at: At, losses: Losses) -> dict[
     if value.get("protocolVersion") == "2025-03-26":
         value["protocolVersion"] = "2025-06-18"
     value["serverInfo"] = up_implementation(value["serverInfo"], (at, "serverInfo"), losses)
+    return value
+
+
+def up_error(value: dict[str, Any], at: At, losses: Losses) -> Any:
+    """The error of a request."""
+    code = value["code"]
+    if code == -32042:
+        losses.degraded((at, "code"), ERROR_32042_IN_2025_06_18)
+        return {**value, "code": -32603}
+    if code == -32022:
+        losses.degraded((at, "code"), ERROR_32022_IN_2025_06_18)
+        return {**value, "code": -32603}
+    if code == -32021:
+        losses.degraded((at, "code"), ERROR_32021_IN_2025_06_18)
+        return {**value, "code": -32603}
+    if code == -32020:
+        losses.degraded((at, "code"), ERROR_32020_IN_2025_06_18)
+        return {**value, "code": -32603}
     return value
 
 
@@ -190,13 +223,11 @@ def up_client_capabilities(value: dict[str, Any], at: At, losses: Losses) -> dic
     value = dict(value)
     if not _UP_CLIENT_CAPABILITIES.isdisjoint(value):
         losses.drop_all(value, _UP_CLIENT_CAPABILITIES, at, NOT_IN_2025_06_18)
-    if "elicitation" in value:
-        if not _NEW.admit("ClientCapabilities", "elicitation", value["elicitation"]):
-            losses.drop(value, "elicitation", at, NOT_VALID_IN_2025_06_18)
-        else:
-            value["elicitation"] = close_client_capabilities_elicitation(
-                value["elicitation"], (at, "elicitation"), losses
-            )
+    if "elicitation" in value and not (
+        _NEW.admit("ClientCapabilities", "elicitation", value["elicitation"])
+        and close_client_capabilities_elicitation(value["elicitation"], (), Losses()) == value["elicitation"]
+    ):
+        losses.drop(value, "elicitation", at, NOT_VALID_IN_2025_06_18)
     if "sampling" in value:
         value["sampling"] = up_client_capabilities_sampling(value["sampling"], (at, "sampling"), losses)
     return value
@@ -310,9 +341,17 @@ def up_blob_resource_contents(value: dict[str, Any], at: At, losses: Losses) -> 
 
 def up_embedded_resource_resource(value: Any, at: At, losses: Losses) -> Any:
     """EmbeddedResourceResource."""
-    if "text" in value and "uri" in value:
+    if (
+        "text" in value
+        and "uri" in value
+        and ((not ("blob" in value and "uri" in value)) or _OLD.admit("TextResourceContents", "", value))
+    ):
         return up_text_resource_contents(value, at, losses)
-    if "blob" in value and "uri" in value:
+    if (
+        "blob" in value
+        and "uri" in value
+        and ((not ("text" in value and "uri" in value)) or _OLD.admit("BlobResourceContents", "", value))
+    ):
         return up_blob_resource_contents(value, at, losses)
     return value
 
@@ -565,11 +604,11 @@ def up_tool(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
         losses.drop_all(value, _UP_TOOL, at, NOT_IN_2025_06_18)
     if "_meta" in value and not _NEW.admit("Tool", "_meta", value["_meta"]):
         losses.drop(value, "_meta", at, NOT_VALID_IN_2025_06_18)
-    if "outputSchema" in value:
-        if not _NEW.admit("Tool", "outputSchema", value["outputSchema"]):
-            losses.drop(value, "outputSchema", at, NOT_VALID_IN_2025_06_18)
-        else:
-            value["outputSchema"] = close_tool_output_schema(value["outputSchema"], (at, "outputSchema"), losses)
+    if "outputSchema" in value and not (
+        _NEW.admit("Tool", "outputSchema", value["outputSchema"])
+        and close_tool_output_schema(value["outputSchema"], (), Losses()) == value["outputSchema"]
+    ):
+        losses.drop(value, "outputSchema", at, NOT_VALID_IN_2025_06_18)
     if "title" in value and not _NEW.admit("Tool", "title", value["title"]):
         losses.drop(value, "title", at, NOT_VALID_IN_2025_06_18)
     value["inputSchema"] = up_tool_input_schema(value["inputSchema"], (at, "inputSchema"), losses)
@@ -610,17 +649,17 @@ UP: Final = Direction(
         "completion/complete": Message(
             params=Part(adapt=up_complete_request_params, idle=True),
             result=Part(adapt=up_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "initialize": Message(
             params=Part(adapt=up_initialize_request_params, idle=False),
             result=Part(adapt=up_initialize_result, idle=False),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "logging/setLevel": Message(
             params=Part(adapt=up_set_level_request_params, idle=True),
             result=Part(adapt=up_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "notifications/cancelled": Message(params=Part(adapt=up_cancelled_notification_params, idle=True)),
         "notifications/initialized": Message(params=Part(adapt=up_cancelled_notification_params, idle=True)),
@@ -634,62 +673,62 @@ UP: Final = Direction(
         "ping": Message(
             params=Part(adapt=up_set_level_request_params, idle=True),
             result=Part(adapt=up_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "prompts/get": Message(
             params=Part(adapt=up_get_prompt_request_params, idle=True),
             result=Part(adapt=up_get_prompt_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "prompts/list": Message(
             params=Part(adapt=up_set_level_request_params, idle=True),
             result=Part(adapt=up_list_prompts_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "resources/list": Message(
             params=Part(adapt=up_set_level_request_params, idle=True),
             result=Part(adapt=up_list_resources_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "resources/read": Message(
             params=Part(adapt=up_get_prompt_request_params, idle=True),
             result=Part(adapt=up_read_resource_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "resources/subscribe": Message(
             params=Part(adapt=up_set_level_request_params, idle=True),
             result=Part(adapt=up_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "resources/templates/list": Message(
             params=Part(adapt=up_set_level_request_params, idle=True),
             result=Part(adapt=up_list_resource_templates_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "resources/unsubscribe": Message(
             params=Part(adapt=up_set_level_request_params, idle=True),
             result=Part(adapt=up_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "roots/list": Message(
             params=Part(adapt=up_set_level_request_params, idle=True),
             result=Part(adapt=up_list_roots_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "sampling/createMessage": Message(
             params=Part(adapt=up_create_message_request_params, idle=True),
             result=Part(adapt=up_create_message_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "tools/call": Message(
             params=Part(adapt=up_call_tool_request_params, idle=True),
             result=Part(adapt=up_call_tool_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
         "tools/list": Message(
             params=Part(adapt=up_set_level_request_params, idle=True),
             result=Part(adapt=up_list_tools_result, idle=True),
-            error=Part(),
+            error=Part(adapt=up_error, idle=False),
         ),
     },
     definitions={
@@ -890,9 +929,17 @@ def down_text_resource_contents(value: dict[str, Any], at: At, losses: Losses) -
 
 def down_embedded_resource_resource(value: Any, at: At, losses: Losses) -> Any:
     """EmbeddedResourceResource."""
-    if "text" in value and "uri" in value:
+    if (
+        "text" in value
+        and "uri" in value
+        and ((not ("blob" in value and "uri" in value)) or _NEW.admit("TextResourceContents", "", value))
+    ):
         return down_text_resource_contents(value, at, losses)
-    if "blob" in value and "uri" in value:
+    if (
+        "blob" in value
+        and "uri" in value
+        and ((not ("text" in value and "uri" in value)) or _NEW.admit("BlobResourceContents", "", value))
+    ):
         return down_text_resource_contents(value, at, losses)
     return value
 
@@ -1079,7 +1126,6 @@ def down_create_message_result(value: dict[str, Any], at: At, losses: Losses) ->
 
 def down_call_tool_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """CallToolResult."""
-    value = dict(value)
     value = dict(structured_as_text(value, at, losses))
     if not _UP_COMPLETE_RESULT.isdisjoint(value):
         losses.drop_all(value, _UP_COMPLETE_RESULT, at, NOT_IN_2025_06_18)
@@ -1116,6 +1162,24 @@ def down_list_tools_result(value: dict[str, Any], at: At, losses: Losses) -> dic
     if "_meta" in value:
         value["_meta"] = down_complete_result_meta(value["_meta"], (at, "_meta"), losses)
     value["tools"] = [down_tool(each, ((at, "tools"), index), losses) for index, each in enumerate(value["tools"])]
+    return value
+
+
+def down_error(value: dict[str, Any], at: At, losses: Losses) -> Any:
+    """The error of a request."""
+    code = value["code"]
+    if code == -32042:
+        losses.degraded((at, "code"), ERROR_32042_IN_2025_03_26)
+        return {**value, "code": -32603}
+    if code == -32022:
+        losses.degraded((at, "code"), ERROR_32022_IN_2025_03_26)
+        return {**value, "code": -32603}
+    if code == -32021:
+        losses.degraded((at, "code"), ERROR_32021_IN_2025_03_26)
+        return {**value, "code": -32603}
+    if code == -32020:
+        losses.degraded((at, "code"), ERROR_32020_IN_2025_03_26)
+        return {**value, "code": -32603}
     return value
 
 
@@ -1223,18 +1287,18 @@ DOWN: Final = Direction(
         "completion/complete": Message(
             params=Part(adapt=down_complete_request_params, idle=False),
             result=Part(adapt=down_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "elicitation/create": Message(gone={"server": Gone(reason=ELICITATION, service="input")}),
         "initialize": Message(
             params=Part(adapt=down_initialize_request_params, idle=False),
             result=Part(adapt=down_initialize_result, idle=False),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "logging/setLevel": Message(
             params=Part(adapt=down_set_level_request_params, idle=True),
             result=Part(adapt=down_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "notifications/cancelled": Message(params=Part(adapt=down_cancelled_notification_params, idle=True)),
         "notifications/initialized": Message(params=Part(adapt=down_cancelled_notification_params, idle=True)),
@@ -1250,62 +1314,62 @@ DOWN: Final = Direction(
         "ping": Message(
             params=Part(adapt=down_set_level_request_params, idle=True),
             result=Part(adapt=down_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "prompts/get": Message(
             params=Part(adapt=down_get_prompt_request_params, idle=True),
             result=Part(adapt=down_get_prompt_result, idle=False),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "prompts/list": Message(
             params=Part(adapt=down_set_level_request_params, idle=True),
             result=Part(adapt=down_list_prompts_result, idle=False),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "resources/list": Message(
             params=Part(adapt=down_set_level_request_params, idle=True),
             result=Part(adapt=down_list_resources_result, idle=False),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "resources/read": Message(
             params=Part(adapt=down_get_prompt_request_params, idle=True),
             result=Part(adapt=down_read_resource_result, idle=False),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "resources/subscribe": Message(
             params=Part(adapt=down_set_level_request_params, idle=True),
             result=Part(adapt=down_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "resources/templates/list": Message(
             params=Part(adapt=down_set_level_request_params, idle=True),
             result=Part(adapt=down_list_resource_templates_result, idle=False),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "resources/unsubscribe": Message(
             params=Part(adapt=down_set_level_request_params, idle=True),
             result=Part(adapt=down_complete_result, idle=True),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "roots/list": Message(
             params=Part(adapt=down_set_level_request_params, idle=True),
             result=Part(adapt=down_list_roots_result, idle=False),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "sampling/createMessage": Message(
             params=Part(adapt=down_create_message_request_params, idle=False),
             result=Part(adapt=down_create_message_result, idle=False),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "tools/call": Message(
             params=Part(adapt=down_call_tool_request_params, idle=True),
             result=Part(adapt=down_call_tool_result, idle=False),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
         "tools/list": Message(
             params=Part(adapt=down_set_level_request_params, idle=True),
             result=Part(adapt=down_list_tools_result, idle=False),
-            error=Part(),
+            error=Part(adapt=down_error, idle=False),
         ),
     },
     definitions={

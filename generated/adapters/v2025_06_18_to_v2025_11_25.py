@@ -37,8 +37,10 @@ What changed, beside optional keys that came:
 * form-defaults: Fields for text, numbers and choices may be filled in beforehand. (2025-11-25,
   client/elicitation#requested-schema)
 * schema-dialect: The schema of a tool or a form may name its dialect. (2025-11-25, basic/index#schema-dialect)
-* tools-in-sampling: A server may offer tools to the model that it samples, if the client declared that it takes
-  them. (2025-11-25, client/sampling#sampling-with-tools)
+* tools-in-sampling: A server may offer tools to the model that it samples; a client that did not declare that
+  refuses. (2025-11-25, client/sampling#sampling-with-tools)
+* choice-of-tools: A server may want the model to use a tool, if the client declared that it takes tools.
+  (2025-11-25, client/sampling#sampling-with-tools)
 * tool-blocks: A sampling message may hold a call of a tool or its result. (2025-11-25,
   client/sampling#multi-turn-tool-loop)
 * several-blocks: A sampling message may hold several blocks. (2025-11-25, client/sampling#sampling-with-tools)
@@ -56,10 +58,14 @@ from ._adapting import At, Direction, Fields, Losses, Message, Part, Gone, is_ar
 __all__ = ["DOWN", "UP"]
 
 _NEW: Final = Fields("v2025_11_25")
+_OLD: Final = Fields("v2025_06_18")
 
 NOT_IN_2025_11_25: Final = "2025-11-25 does not define it."
 NOT_VALID_IN_2025_11_25: Final = "2025-11-25 wants something else there."
-ERROR_32042: Final = "2025-11-25 gives the code -32042 a meaning that this error does not fit."
+ERROR_32042_IN_2025_11_25: Final = "2025-11-25 gives the code -32042 a meaning that this error does not fit."
+ERROR_32022_IN_2025_11_25: Final = "2025-11-25 does not define the error -32022."
+ERROR_32021_IN_2025_11_25: Final = "2025-11-25 does not define the error -32021."
+ERROR_32020_IN_2025_11_25: Final = "2025-11-25 does not define the error -32020."
 FORM_DEFAULTS: Final = "Fields for text, numbers and choices may be filled in beforehand."
 NOT_IN_2025_06_18: Final = "2025-06-18 does not define it."
 SCHEMA_DIALECT: Final = "The schema of a tool or a form may name its dialect."
@@ -68,11 +74,15 @@ URL_ELICITATION: Final = "A server may send the user to a url instead of showing
 TASK_RESULTS: Final = "A request that runs as a task is answered with the task, not with its result."
 TASK_CAPABILITIES: Final = "Each side declares what it can run as a task."
 CANCELLATION_WITHOUT_REQUEST: Final = "A cancellation need not name a request."
+CHOICE_OF_TOOLS: Final = "A server may want the model to use a tool, if the client declared that it takes tools."
 TOOLS_IN_SAMPLING: Final = (
-    "A server may offer tools to the model that it samples, if the client declared that it takes them."
+    "A server may offer tools to the model that it samples; a client that did not declare that refuses."
 )
 TOOL_EXECUTION: Final = "A tool may say whether it runs as a task; one that must do so refuses plain calls."
 URL_ELICITATION_ERROR: Final = "A request may fail until the user has been at a url."
+ERROR_32022_IN_2025_06_18: Final = "2025-06-18 does not define the error -32022."
+ERROR_32021_IN_2025_06_18: Final = "2025-06-18 does not define the error -32021."
+ERROR_32020_IN_2025_06_18: Final = "2025-06-18 does not define the error -32020."
 ELICITATION_COMPLETION: Final = "A server may tell that the user is done at a url."
 TASKS: Final = "A request may run as a task that is polled for its outcome."
 _UP_REQUEST_META_OBJECT: Final = frozenset(
@@ -95,7 +105,11 @@ _DOWN_UNTITLED_SINGLE_SELECT_ENUM_SCHEMA: Final = frozenset({"enumNames"})
 def form_or_nothing(capabilities: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """Return client capabilities without elicitation if that is by url only."""
     modes = capabilities.get("elicitation", {})
-    if "url" not in modes or "form" in modes:
+    if modes.get("form") == {}:  # which is what is meant without it
+        return {**capabilities, "elicitation": {key: value for key, value in modes.items() if key != "form"}}
+    if "form" in modes:
+        return capabilities
+    if "url" not in modes:
         return capabilities
     losses.dropped((at, "elicitation"), "This client cannot show forms, and the peer knows no other elicitation.")
     return {key: value for key, value in capabilities.items() if key != "elicitation"}
@@ -119,7 +133,9 @@ def named_options(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, A
 
 
 def one_choice(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return a choice of several options as a choice of one."""
+    """Return a choice of several options as a choice of one, if one is enough."""
+    if schema.get("minItems", 0) > 1:
+        losses.refuse(at, "The peer can choose one option, and the server wants more.", "input")
     losses.degraded(at, "A choice of several options became a choice of one.")
     others = {"items", "default", "minItems", "maxItems", "oneOf"}
     kept = {key: value for key, value in schema.items() if key not in others}
@@ -139,6 +155,20 @@ def options(titled: object) -> dict[str, list[str]] | None:
         values.append(value)
         names.append(name)
     return {"enum": values, "enumNames": names}
+
+
+def no_tools(tools: list[dict[str, Any]], at: At, losses: Losses) -> list[dict[str, Any]]:
+    """Return the tools that a model may use, of which there must be none: a client that cannot must answer an error."""
+    if tools:
+        losses.refuse(at, "The peer cannot sample with tools.", "input")
+    return tools
+
+
+def no_demand(choice: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
+    """Return how the model may use tools, which it must not have to."""
+    if choice.get("mode") == "required":
+        losses.refuse((at, "mode"), "The peer cannot sample with tools.", "input")
+    return choice
 
 
 def one_answer(chosen: list[str], at: At, losses: Losses) -> str:
@@ -177,6 +207,10 @@ def tool_note(block: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     losses.degraded(at, "A tool call or its result became text.")
     told = {"id", "name", "input", "toolUseId", "content", "isError", "structuredContent"}
     kept = {key: value for key, value in block.items() if key not in told}
+    for key in ("annotations", "text"):  # of no meaning there, and of another in a text
+        if key in kept:
+            losses.degraded((at, key), "A key went, since a text gives it a meaning.")
+            del kept[key]
     return {**kept, "type": "text", "text": note(block)}
 
 
@@ -238,7 +272,16 @@ def up_error(value: dict[str, Any], at: At, losses: Losses) -> Any:
     """The error of a request."""
     code = value["code"]
     if code == -32042 and not _NEW.admit("URLElicitationRequiredErrorError", "", value):
-        losses.degraded((at, "code"), ERROR_32042)
+        losses.degraded((at, "code"), ERROR_32042_IN_2025_11_25)
+        return {**value, "code": -32603}
+    if code == -32022:
+        losses.degraded((at, "code"), ERROR_32022_IN_2025_11_25)
+        return {**value, "code": -32603}
+    if code == -32021:
+        losses.degraded((at, "code"), ERROR_32021_IN_2025_11_25)
+        return {**value, "code": -32603}
+    if code == -32020:
+        losses.degraded((at, "code"), ERROR_32020_IN_2025_11_25)
         return {**value, "code": -32603}
     return value
 
@@ -306,9 +349,15 @@ def up_number_schema(value: dict[str, Any], at: At, losses: Losses) -> dict[str,
 
 def up_primitive_schema_definition(value: Any, at: At, losses: Losses) -> Any:
     """PrimitiveSchemaDefinition."""
-    if value.get("type") == "string" and "enum" in value:
+    if (
+        value.get("type") == "string"
+        and "enum" in value
+        and ((not (value.get("type") == "string")) or _OLD.admit("EnumSchema", "", value))
+    ):
         return up_enum_schema(value, at, losses)
-    if value.get("type") == "string":
+    if value.get("type") == "string" and (
+        (not (value.get("type") == "string" and "enum" in value)) or _OLD.admit("StringSchema", "", value)
+    ):
         return up_string_schema(value, at, losses)
     if value.get("type") in ("integer", "number"):
         return up_number_schema(value, at, losses)
@@ -862,22 +911,59 @@ def down_untitled_single_select_enum_schema(value: dict[str, Any], at: At, losse
 
 def down_primitive_schema_definition(value: Any, at: At, losses: Losses) -> Any:
     """PrimitiveSchemaDefinition."""
-    if value.get("type") == "string" and "oneOf" in value:
+    if (
+        value.get("type") == "string"
+        and "oneOf" in value
+        and (
+            (
+                not (value.get("type") == "string" and "enum" in value and ("enumNames" in value))
+                and not (value.get("type") == "string")
+                and not (value.get("type") == "string" and "enum" in value)
+            )
+            or _NEW.admit("TitledSingleSelectEnumSchema", "", value)
+        )
+    ):
         return down_primitive_schema_definition(named_options(value, at, losses), at, losses)
-    if value.get("type") == "string" and "enum" in value and ("enumNames" in value):
+    if (
+        value.get("type") == "string"
+        and "enum" in value
+        and ("enumNames" in value)
+        and (
+            (
+                not (value.get("type") == "string" and "oneOf" in value)
+                and not (value.get("type") == "string")
+                and not (value.get("type") == "string" and "enum" in value)
+            )
+            or _NEW.admit("LegacyTitledEnumSchema", "", value)
+        )
+    ):
         return down_legacy_titled_enum_schema(value, at, losses)
-    if value.get("type") == "string":
+    if value.get("type") == "string" and (
+        (
+            not (value.get("type") == "string" and "oneOf" in value)
+            and not (value.get("type") == "string" and "enum" in value and ("enumNames" in value))
+            and not (value.get("type") == "string" and "enum" in value)
+        )
+        or _NEW.admit("StringSchema", "", value)
+    ):
         return down_legacy_titled_enum_schema(value, at, losses)
     if value.get("type") in ("integer", "number"):
         return down_legacy_titled_enum_schema(value, at, losses)
     if value.get("type") == "array" and "items" in value:
         return down_primitive_schema_definition(one_choice(value, at, losses), at, losses)
-    if value.get("type") == "array" and "items" in value:
-        return down_primitive_schema_definition(one_choice(value, at, losses), at, losses)
-    if value.get("type") == "string" and "enum" in value:
+    if (
+        value.get("type") == "string"
+        and "enum" in value
+        and (
+            (
+                not (value.get("type") == "string" and "oneOf" in value)
+                and not (value.get("type") == "string" and "enum" in value and ("enumNames" in value))
+                and not (value.get("type") == "string")
+            )
+            or _NEW.admit("UntitledSingleSelectEnumSchema", "", value)
+        )
+    ):
         return down_untitled_single_select_enum_schema(value, at, losses)
-    if value.get("type") == "string" and "enum" in value:
-        return down_legacy_titled_enum_schema(value, at, losses)
     return value
 
 
@@ -895,7 +981,6 @@ def down_elicit_request_form_params_requested_schema(value: dict[str, Any], at: 
 
 def down_elicit_request_form_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """ElicitRequestFormParams, as ElicitRequestParams."""
-    value = dict(value)
     value = dict(as_form(value, at, losses))
     if "_meta" in value:
         value["_meta"] = down_request_meta_object(value["_meta"], (at, "_meta"), losses)
@@ -911,9 +996,24 @@ def down_elicit_request_form_params(value: dict[str, Any], at: At, losses: Losse
 
 def down_elicitation_create_params(value: Any, at: At, losses: Losses) -> Any:
     """elicitation/create params."""
-    if value.get("mode") == "url" and "elicitationId" in value and "message" in value and "url" in value:
+    if (
+        value.get("mode") == "url"
+        and "elicitationId" in value
+        and "message" in value
+        and "url" in value
+        and (
+            (not ("message" in value and "requestedSchema" in value)) or _NEW.admit("ElicitRequestURLParams", "", value)
+        )
+    ):
         losses.refuse(at, URL_ELICITATION, "input")
-    if "message" in value and "requestedSchema" in value:
+    if (
+        "message" in value
+        and "requestedSchema" in value
+        and (
+            (not (value.get("mode") == "url" and "elicitationId" in value and "message" in value and "url" in value))
+            or _NEW.admit("ElicitRequestFormParams", "", value)
+        )
+    ):
         return down_elicit_request_form_params(value, at, losses)
     return value
 
@@ -938,9 +1038,13 @@ def down_elicit_result(value: dict[str, Any], at: At, losses: Losses) -> dict[st
 
 def down_elicitation_create_result(value: Any, at: At, losses: Losses) -> Any:
     """elicitation/create result."""
-    if value.get("action") in ("accept", "cancel", "decline"):
+    if value.get("action") in ("accept", "cancel", "decline") and (
+        (not ("task" in value)) or _NEW.admit("ElicitResult", "", value)
+    ):
         return down_elicit_result(value, at, losses)
-    if "task" in value:
+    if "task" in value and (
+        (not (value.get("action") in ("accept", "cancel", "decline"))) or _NEW.admit("CreateTaskResult", "", value)
+    ):
         losses.refuse(at, TASK_RESULTS, "tasks")
     return value
 
@@ -967,7 +1071,6 @@ def down_client_capabilities_sampling(value: dict[str, Any], at: At, losses: Los
 
 def down_client_capabilities(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """ClientCapabilities."""
-    value = dict(value)
     value = dict(form_or_nothing(value, at, losses))
     if not _UP_CLIENT_CAPABILITIES.isdisjoint(value):
         losses.drop_all(value, _UP_CLIENT_CAPABILITIES, at, NOT_IN_2025_11_25)
@@ -1142,7 +1245,11 @@ def down_create_message_request_params(value: dict[str, Any], at: At, losses: Lo
     if "task" in value:
         losses.drop(value, "task", at, TASK_AUGMENTATION)
     if "toolChoice" in value:
-        losses.drop(value, "toolChoice", at, TOOLS_IN_SAMPLING)
+        value["toolChoice"] = no_demand(value["toolChoice"], (at, "toolChoice"), losses)
+    if "toolChoice" in value:
+        losses.drop(value, "toolChoice", at, CHOICE_OF_TOOLS)
+    if "tools" in value:
+        value["tools"] = no_tools(value["tools"], (at, "tools"), losses)
     if "tools" in value:
         losses.drop(value, "tools", at, TOOLS_IN_SAMPLING)
     return value
@@ -1157,9 +1264,17 @@ def down_create_message_result(value: dict[str, Any], at: At, losses: Losses) ->
 
 def down_sampling_create_message_result(value: Any, at: At, losses: Losses) -> Any:
     """sampling/createMessage result."""
-    if value.get("role") in ("assistant", "user") and "content" in value and "model" in value:
+    if (
+        value.get("role") in ("assistant", "user")
+        and "content" in value
+        and "model" in value
+        and ((not ("task" in value)) or _NEW.admit("CreateMessageResult", "", value))
+    ):
         return down_create_message_result(value, at, losses)
-    if "task" in value:
+    if "task" in value and (
+        (not (value.get("role") in ("assistant", "user") and "content" in value and "model" in value))
+        or _NEW.admit("CreateTaskResult", "", value)
+    ):
         losses.refuse(at, TASK_RESULTS, "tasks")
     return value
 
@@ -1191,9 +1306,9 @@ def down_call_tool_result(value: dict[str, Any], at: At, losses: Losses) -> dict
 
 def down_tools_call_result(value: Any, at: At, losses: Losses) -> Any:
     """tools/call result."""
-    if "content" in value:
+    if "content" in value and ((not ("task" in value)) or _NEW.admit("CallToolResult", "", value)):
         return down_call_tool_result(value, at, losses)
-    if "task" in value:
+    if "task" in value and ((not ("content" in value)) or _NEW.admit("CreateTaskResult", "", value)):
         losses.refuse(at, TASK_RESULTS, "tasks")
     return value
 
@@ -1244,6 +1359,15 @@ def down_error(value: dict[str, Any], at: At, losses: Losses) -> Any:
     code = value["code"]
     if code == -32042:
         losses.degraded((at, "code"), URL_ELICITATION_ERROR)
+        return {**value, "code": -32603}
+    if code == -32022:
+        losses.degraded((at, "code"), ERROR_32022_IN_2025_06_18)
+        return {**value, "code": -32603}
+    if code == -32021:
+        losses.degraded((at, "code"), ERROR_32021_IN_2025_06_18)
+        return {**value, "code": -32603}
+    if code == -32020:
+        losses.degraded((at, "code"), ERROR_32020_IN_2025_06_18)
         return {**value, "code": -32603}
     return value
 

@@ -61,8 +61,10 @@ What changed, beside optional keys that came:
   basic/index#error-codes)
 * resource-not-found: A resource that is not there is an invalid parameter. (2026-07-28,
   server/resources#error-handling)
-* user-rejected-sampling: A client that does not sample does not retry, and so has no error to send. (2026-07-28,
-  client/sampling#error-handling)
+* resource-not-found-before: A resource that is not there has a code of its own. (2025-11-25,
+  server/resources#error-handling)
+* user-rejected-sampling: A client that does not sample does not retry; elsewhere the code is the application's, as
+  before. (2026-07-28, basic/index#error-codes)
 * header-mismatch: The headers of an HTTP request must agree with its body. (2026-07-28,
   basic/transports/streamable-http#server-validation)
 * missing-capability: A request fails if it needs a capability that it did not declare. (2026-07-28,
@@ -92,8 +94,10 @@ from ._adapting import At, Direction, Fields, Losses, Message, Part, Gone, is_ar
 __all__ = ["DOWN", "UP"]
 
 _NEW: Final = Fields("v2026_07_28")
+_OLD: Final = Fields("v2025_11_25")
 
 NOT_VALID_IN_2026_07_28: Final = "2026-07-28 wants something else there."
+NOT_IN_2025_11_25: Final = "2025-11-25 does not define it."
 CAPABILITIES_OF_A_REQUEST: Final = "Every request names the client's capabilities; before, the session knew them."
 INPUT_REQUEST_METADATA: Final = "What a server asks of a client carries no metadata, and so no progress token."
 ELICITATION_ID: Final = "An elicitation by url has no identifier."
@@ -108,11 +112,10 @@ TOOL_EXECUTION: Final = "A tool does not say whether it runs as a task; one that
 CHANGED_ROOTS_CAPABILITY: Final = "A client does not declare that it tells when its roots change."
 TASK_CAPABILITIES: Final = "No capability is about tasks."
 URL_ELICITATION_ERROR: Final = "A request that needs the user at a url asks for that in its result."
+ERROR_32022_IN_2026_07_28: Final = "2026-07-28 gives the code -32022 a meaning that this error does not fit."
+ERROR_32021_IN_2026_07_28: Final = "2026-07-28 gives the code -32021 a meaning that this error does not fit."
+ERROR_32020_IN_2026_07_28: Final = "2026-07-28 gives the code -32020 a meaning that this error does not fit."
 RESOURCE_NOT_FOUND: Final = "A resource that is not there is an invalid parameter."
-USER_REJECTED_SAMPLING: Final = "A client that does not sample does not retry, and so has no error to send."
-ERROR_32022: Final = "2026-07-28 gives the code -32022 a meaning that this error does not fit."
-ERROR_32021: Final = "2026-07-28 gives the code -32021 a meaning that this error does not fit."
-ERROR_32020: Final = "2026-07-28 gives the code -32020 a meaning that this error does not fit."
 INPUT_REQUESTS: Final = (
     "What a server asks of a client travels in a result; a client that cannot answer does not retry."
 )
@@ -126,17 +129,15 @@ SUBSCRIPTIONS_OF_A_SESSION: Final = "No request subscribes to a resource for as 
 CLIENT_OF_A_REQUEST: Final = "A request may name the client; before, the session knew it."
 LOG_LEVEL_OF_A_REQUEST: Final = "A request may say which log messages it wants; before, the session had one level."
 REVISION_OF_A_REQUEST: Final = "Every request names its revision."
-NOT_IN_2025_11_25: Final = "2025-11-25 does not define it."
 RESULT_TYPE: Final = "Every result says whether it is the last word; without a word it is."
 INPUT_RESPONSES: Final = "A retry brings the input that was asked for."
 INPUT_REQUIRED: Final = "A result may ask for input, which a retry of the request brings."
 EXTENSIONS: Final = "Each side declares the extensions that it supports."
+ERROR_32042_IN_2026_07_28: Final = "2026-07-28 does not define the error -32042."
 UNSUPPORTED_REVISION: Final = "A request fails if the server does not serve its revision."
 MISSING_CAPABILITY: Final = "A request fails if it needs a capability that it did not declare."
 HEADER_MISMATCH: Final = "The headers of an HTTP request must agree with its body."
-ERROR_32042: Final = "2026-07-28 does not define the error -32042."
-ERROR_32002: Final = "2026-07-28 does not define the error -32002."
-ERROR_1: Final = "2026-07-28 does not define the error -1."
+ERROR_32002_IN_2026_07_28: Final = "2026-07-28 does not define the error -32002."
 SUBSCRIPTIONS: Final = (
     "A client names the changes that it wants to hear of, and hears of them until it ends the request."
 )
@@ -179,7 +180,7 @@ NAMED_SCHEMAS = {
 PLAIN_VALUES = {"const", "default", "enum", "examples"}
 
 
-REFERENCES = {"$dynamicRef", "$ref"}
+REFERENCES = {"$dynamicRef", "$recursiveRef", "$ref"}
 
 
 def only_complete(result_type: str, at: At, losses: Losses) -> str:
@@ -254,7 +255,7 @@ def objects_only(properties: dict[str, object], at: At, losses: Losses) -> dict[
 
 def of_objects(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """Return the schema of structured results as one of objects: of what `as_object` makes of them."""
-    if schema.get("type") == "object":
+    if schema.get("type") == "object" and not ignores_siblings(schema):
         return with_shapes(schema, at, losses)
     losses.degraded(at, "The schema allows results that are no objects, which go under the key result.")
     outer = {"$schema": schema["$schema"]} if "$schema" in schema else {}
@@ -264,6 +265,11 @@ def of_objects(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]
         return {**outer, "type": "object", "properties": {"result": result}, "required": ["result"]}
     wrapped = {"properties": {"result": {"$ref": "#/anyOf/0"}}, "required": ["result"]}
     return {**outer, "type": "object", "anyOf": [moved(inner, "#/anyOf/0"), wrapped]}
+
+
+def ignores_siblings(schema: dict[str, Any]) -> bool:
+    """Whether a schema is nothing but its reference, as in the dialects before 2019-09."""
+    return "$ref" in schema and "/draft-0" in str(schema.get("$schema"))
 
 
 def never_object(schema: dict[str, Any]) -> bool:
@@ -294,10 +300,15 @@ def moved(schema: dict[str, Any], place: str) -> dict[str, Any]:
             continue
         for key, value in list(node.items()):
             if keywords and key in REFERENCES and isinstance(value, str):
-                node[key] = place + value[1:] if value == "#" or value.startswith("#/") else value
-            elif not (keywords and key in PLAIN_VALUES):
+                node[key] = place + value[1:] if value in {"", "#"} or value.startswith("#/") else value
+            elif not (keywords and is_plain(key, value)):
                 node[key] = copied(value, waiting, named=keywords and key in NAMED_SCHEMAS)
     return root
+
+
+def is_plain(key: str, value: object) -> bool:
+    """Whether what a keyword holds is data; `enum` and `examples` are lists, or else the names of something."""
+    return key in PLAIN_VALUES and (key in {"const", "default"} or isinstance(value, list))
 
 
 def copied(value: object, waiting: list[tuple[dict[str, Any] | list[Any], bool]], *, named: bool = False) -> object:
@@ -315,9 +326,17 @@ def copied(value: object, waiting: list[tuple[dict[str, Any] | list[Any], bool]]
 
 
 def has_base(schema: dict[str, Any]) -> bool:
-    """Whether references in a schema start at the schema itself, since it has an address."""
-    address = schema.get("$id")
+    """Whether references in a schema start at the schema itself, since it has an address; draft-04 calls it id."""
+    address = schema.get("id" if "draft-04" in str(schema.get("$schema")) else "$id")
     return isinstance(address, str) and address != "" and not address.startswith("#")
+
+
+def resource_not_found(error: dict[str, Any], _at: At, _losses: Losses) -> dict[str, Any]:
+    """Return the error of a resource, with the code of its own if it says which resource is not there."""
+    data: object = error.get("data")
+    if error["code"] != -32602 or not isinstance(data, dict) or not isinstance(data.get("uri"), str):  # noqa: PLR2004
+        return error
+    return {**error, "code": -32002}
 
 
 # 2025-11-25 to 2026-07-28
@@ -326,19 +345,16 @@ def has_base(schema: dict[str, Any]) -> bool:
 def up_request_meta_object(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """RequestMetaObject."""
     value = dict(value)
-    if "io.modelcontextprotocol/clientCapabilities" in value:
-        if not _NEW.admit(
+    if "io.modelcontextprotocol/clientCapabilities" in value and not (
+        _NEW.admit(
             "RequestMetaObject",
             "io.modelcontextprotocol/clientCapabilities",
             value["io.modelcontextprotocol/clientCapabilities"],
-        ):
-            losses.drop(value, "io.modelcontextprotocol/clientCapabilities", at, NOT_VALID_IN_2026_07_28)
-        else:
-            value["io.modelcontextprotocol/clientCapabilities"] = close_client_capabilities(
-                value["io.modelcontextprotocol/clientCapabilities"],
-                (at, "io.modelcontextprotocol/clientCapabilities"),
-                losses,
-            )
+        )
+        and close_client_capabilities(value["io.modelcontextprotocol/clientCapabilities"], (), Losses())
+        == value["io.modelcontextprotocol/clientCapabilities"]
+    ):
+        losses.drop(value, "io.modelcontextprotocol/clientCapabilities", at, NOT_VALID_IN_2026_07_28)
     if "io.modelcontextprotocol/clientInfo" in value and not _NEW.admit(
         "RequestMetaObject", "io.modelcontextprotocol/clientInfo", value["io.modelcontextprotocol/clientInfo"]
     ):
@@ -347,10 +363,11 @@ def up_request_meta_object(value: dict[str, Any], at: At, losses: Losses) -> dic
         "RequestMetaObject", "io.modelcontextprotocol/logLevel", value["io.modelcontextprotocol/logLevel"]
     ):
         losses.drop(value, "io.modelcontextprotocol/logLevel", at, NOT_VALID_IN_2026_07_28)
-    if "io.modelcontextprotocol/protocolVersion" in value and not _NEW.admit(
-        "RequestMetaObject", "io.modelcontextprotocol/protocolVersion", value["io.modelcontextprotocol/protocolVersion"]
-    ):
-        losses.drop(value, "io.modelcontextprotocol/protocolVersion", at, NOT_VALID_IN_2026_07_28)
+    if "io.modelcontextprotocol/protocolVersion" in value:
+        if value["io.modelcontextprotocol/protocolVersion"] == "2026-07-28":
+            del value["io.modelcontextprotocol/protocolVersion"]  # what its absence means
+        else:
+            losses.drop(value, "io.modelcontextprotocol/protocolVersion", at, NOT_IN_2025_11_25)
     if "io.modelcontextprotocol/clientCapabilities" not in value:
         value["io.modelcontextprotocol/clientCapabilities"] = {}
         losses.defaulted((at, "io.modelcontextprotocol/clientCapabilities"), CAPABILITIES_OF_A_REQUEST)
@@ -369,14 +386,12 @@ def up_complete_request_params(value: dict[str, Any], at: At, losses: Losses) ->
 
 def up_complete_result_completion(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """CompleteResultCompletion."""
-    value = dict(value)
     value = dict(first_hundred(value, at, losses))
     return value
 
 
 def up_complete_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """CompleteResult."""
-    value = dict(value)
     value = dict(as_complete(value, at, losses))
     if "resultType" in value and not _NEW.admit("CompleteResult", "resultType", value["resultType"]):
         losses.drop(value, "resultType", at, NOT_VALID_IN_2026_07_28)
@@ -411,9 +426,24 @@ def up_elicit_request_form_params(value: dict[str, Any], at: At, losses: Losses)
 
 def up_elicitation_create_params(value: Any, at: At, losses: Losses) -> Any:
     """elicitation/create params."""
-    if value.get("mode") == "url" and "elicitationId" in value and "message" in value and "url" in value:
+    if (
+        value.get("mode") == "url"
+        and "elicitationId" in value
+        and "message" in value
+        and "url" in value
+        and (
+            (not ("message" in value and "requestedSchema" in value)) or _OLD.admit("ElicitRequestURLParams", "", value)
+        )
+    ):
         return up_elicit_request_url_params(value, at, losses)
-    if "message" in value and "requestedSchema" in value:
+    if (
+        "message" in value
+        and "requestedSchema" in value
+        and (
+            (not (value.get("mode") == "url" and "elicitationId" in value and "message" in value and "url" in value))
+            or _OLD.admit("ElicitRequestFormParams", "", value)
+        )
+    ):
         return up_elicit_request_form_params(value, at, losses)
     return value
 
@@ -428,9 +458,13 @@ def up_elicit_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str,
 
 def up_elicitation_create_result(value: Any, at: At, losses: Losses) -> Any:
     """elicitation/create result."""
-    if value.get("action") in ("accept", "cancel", "decline"):
+    if value.get("action") in ("accept", "cancel", "decline") and (
+        (not ("task" in value)) or _OLD.admit("ElicitResult", "", value)
+    ):
         return up_elicit_result(value, at, losses)
-    if "task" in value:
+    if "task" in value and (
+        (not (value.get("action") in ("accept", "cancel", "decline"))) or _OLD.admit("CreateTaskResult", "", value)
+    ):
         losses.refuse(at, TASK_RESULTS, "tasks")
     return value
 
@@ -448,14 +482,12 @@ def up_cancelled_notification_params(value: dict[str, Any], at: At, losses: Loss
 def up_get_prompt_request_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """GetPromptRequestParams."""
     value = dict(value)
-    if "inputResponses" in value:
-        if not _NEW.admit("GetPromptRequestParams", "inputResponses", value["inputResponses"]):
-            losses.drop(value, "inputResponses", at, NOT_VALID_IN_2026_07_28)
-        else:
-            value["inputResponses"] = {
-                key: close_input_response(each, ((at, "inputResponses"), key), losses)
-                for key, each in value["inputResponses"].items()
-            }
+    if "inputResponses" in value and not (
+        _NEW.admit("GetPromptRequestParams", "inputResponses", value["inputResponses"])
+        and {key: close_input_response(each, ((), key), Losses()) for key, each in value["inputResponses"].items()}
+        == value["inputResponses"]
+    ):
+        losses.drop(value, "inputResponses", at, NOT_VALID_IN_2026_07_28)
     if "requestState" in value and not _NEW.admit("GetPromptRequestParams", "requestState", value["requestState"]):
         losses.drop(value, "requestState", at, NOT_VALID_IN_2026_07_28)
     value.setdefault("_meta", {})
@@ -466,7 +498,6 @@ def up_get_prompt_request_params(value: dict[str, Any], at: At, losses: Losses) 
 
 def up_get_prompt_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """GetPromptResult."""
-    value = dict(value)
     value = dict(as_complete(value, at, losses))
     if "resultType" in value and not _NEW.admit("GetPromptResult", "resultType", value["resultType"]):
         losses.drop(value, "resultType", at, NOT_VALID_IN_2026_07_28)
@@ -486,7 +517,6 @@ def up_prompts_get_result(value: Any, at: At, losses: Losses) -> Any:
 
 def up_list_prompts_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """ListPromptsResult."""
-    value = dict(value)
     value = dict(as_complete(value, at, losses))
     if "cacheScope" in value and not _NEW.admit("ListPromptsResult", "cacheScope", value["cacheScope"]):
         losses.drop(value, "cacheScope", at, NOT_VALID_IN_2026_07_28)
@@ -508,7 +538,6 @@ def up_list_prompts_result(value: dict[str, Any], at: At, losses: Losses) -> dic
 
 def up_list_resources_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """ListResourcesResult."""
-    value = dict(value)
     value = dict(as_complete(value, at, losses))
     if "cacheScope" in value and not _NEW.admit("ListResourcesResult", "cacheScope", value["cacheScope"]):
         losses.drop(value, "cacheScope", at, NOT_VALID_IN_2026_07_28)
@@ -531,14 +560,12 @@ def up_list_resources_result(value: dict[str, Any], at: At, losses: Losses) -> d
 def up_read_resource_request_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """ReadResourceRequestParams."""
     value = dict(value)
-    if "inputResponses" in value:
-        if not _NEW.admit("ReadResourceRequestParams", "inputResponses", value["inputResponses"]):
-            losses.drop(value, "inputResponses", at, NOT_VALID_IN_2026_07_28)
-        else:
-            value["inputResponses"] = {
-                key: close_input_response(each, ((at, "inputResponses"), key), losses)
-                for key, each in value["inputResponses"].items()
-            }
+    if "inputResponses" in value and not (
+        _NEW.admit("ReadResourceRequestParams", "inputResponses", value["inputResponses"])
+        and {key: close_input_response(each, ((), key), Losses()) for key, each in value["inputResponses"].items()}
+        == value["inputResponses"]
+    ):
+        losses.drop(value, "inputResponses", at, NOT_VALID_IN_2026_07_28)
     if "requestState" in value and not _NEW.admit("ReadResourceRequestParams", "requestState", value["requestState"]):
         losses.drop(value, "requestState", at, NOT_VALID_IN_2026_07_28)
     value.setdefault("_meta", {})
@@ -549,7 +576,6 @@ def up_read_resource_request_params(value: dict[str, Any], at: At, losses: Losse
 
 def up_read_resource_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """ReadResourceResult."""
-    value = dict(value)
     value = dict(as_complete(value, at, losses))
     if "cacheScope" in value and not _NEW.admit("ReadResourceResult", "cacheScope", value["cacheScope"]):
         losses.drop(value, "cacheScope", at, NOT_VALID_IN_2026_07_28)
@@ -579,7 +605,6 @@ def up_resources_read_result(value: Any, at: At, losses: Losses) -> Any:
 
 def up_list_resource_templates_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """ListResourceTemplatesResult."""
-    value = dict(value)
     value = dict(as_complete(value, at, losses))
     if "cacheScope" in value and not _NEW.admit("ListResourceTemplatesResult", "cacheScope", value["cacheScope"]):
         losses.drop(value, "cacheScope", at, NOT_VALID_IN_2026_07_28)
@@ -639,9 +664,17 @@ def up_create_message_request_params(value: dict[str, Any], at: At, losses: Loss
 
 def up_sampling_create_message_result(value: Any, at: At, losses: Losses) -> Any:
     """sampling/createMessage result."""
-    if value.get("role") in ("assistant", "user") and "content" in value and "model" in value:
+    if (
+        value.get("role") in ("assistant", "user")
+        and "content" in value
+        and "model" in value
+        and ((not ("task" in value)) or _OLD.admit("CreateMessageResult", "", value))
+    ):
         return value
-    if "task" in value:
+    if "task" in value and (
+        (not (value.get("role") in ("assistant", "user") and "content" in value and "model" in value))
+        or _OLD.admit("CreateTaskResult", "", value)
+    ):
         losses.refuse(at, TASK_RESULTS, "tasks")
     return value
 
@@ -649,14 +682,12 @@ def up_sampling_create_message_result(value: Any, at: At, losses: Losses) -> Any
 def up_call_tool_request_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """CallToolRequestParams."""
     value = dict(value)
-    if "inputResponses" in value:
-        if not _NEW.admit("CallToolRequestParams", "inputResponses", value["inputResponses"]):
-            losses.drop(value, "inputResponses", at, NOT_VALID_IN_2026_07_28)
-        else:
-            value["inputResponses"] = {
-                key: close_input_response(each, ((at, "inputResponses"), key), losses)
-                for key, each in value["inputResponses"].items()
-            }
+    if "inputResponses" in value and not (
+        _NEW.admit("CallToolRequestParams", "inputResponses", value["inputResponses"])
+        and {key: close_input_response(each, ((), key), Losses()) for key, each in value["inputResponses"].items()}
+        == value["inputResponses"]
+    ):
+        losses.drop(value, "inputResponses", at, NOT_VALID_IN_2026_07_28)
     if "requestState" in value and not _NEW.admit("CallToolRequestParams", "requestState", value["requestState"]):
         losses.drop(value, "requestState", at, NOT_VALID_IN_2026_07_28)
     value.setdefault("_meta", {})
@@ -669,7 +700,6 @@ def up_call_tool_request_params(value: dict[str, Any], at: At, losses: Losses) -
 
 def up_call_tool_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """CallToolResult."""
-    value = dict(value)
     value = dict(as_complete(value, at, losses))
     if "resultType" in value and not _NEW.admit("CallToolResult", "resultType", value["resultType"]):
         losses.drop(value, "resultType", at, NOT_VALID_IN_2026_07_28)
@@ -681,16 +711,15 @@ def up_call_tool_result(value: dict[str, Any], at: At, losses: Losses) -> dict[s
 
 def up_tools_call_result(value: Any, at: At, losses: Losses) -> Any:
     """tools/call result."""
-    if "content" in value:
+    if "content" in value and ((not ("task" in value)) or _OLD.admit("CallToolResult", "", value)):
         return up_call_tool_result(value, at, losses)
-    if "task" in value:
+    if "task" in value and ((not ("content" in value)) or _OLD.admit("CreateTaskResult", "", value)):
         losses.refuse(at, TASK_RESULTS, "tasks")
     return value
 
 
 def up_list_tools_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """ListToolsResult."""
-    value = dict(value)
     value = dict(as_complete(value, at, losses))
     if "cacheScope" in value and not _NEW.admit("ListToolsResult", "cacheScope", value["cacheScope"]):
         losses.drop(value, "cacheScope", at, NOT_VALID_IN_2026_07_28)
@@ -746,21 +775,18 @@ def up_error(value: dict[str, Any], at: At, losses: Losses) -> Any:
     code = value["code"]
     if code == -32042:
         losses.refuse((at, "code"), URL_ELICITATION_ERROR, "input")
+    if code == -32022 and not _NEW.admit("UnsupportedProtocolVersionErrorError", "", value):
+        losses.degraded((at, "code"), ERROR_32022_IN_2026_07_28)
+        return {**value, "code": -32603}
+    if code == -32021 and not _NEW.admit("MissingRequiredClientCapabilityErrorError", "", value):
+        losses.degraded((at, "code"), ERROR_32021_IN_2026_07_28)
+        return {**value, "code": -32603}
+    if code == -32020 and not _NEW.admit("HeaderMismatchErrorError", "", value):
+        losses.degraded((at, "code"), ERROR_32020_IN_2026_07_28)
+        return {**value, "code": -32603}
     if code == -32002:
         losses.degraded((at, "code"), RESOURCE_NOT_FOUND)
         return {**value, "code": -32602}
-    if code == -1:
-        losses.degraded((at, "code"), USER_REJECTED_SAMPLING)
-        return {**value, "code": -32603}
-    if code == -32022 and not _NEW.admit("UnsupportedProtocolVersionErrorError", "", value):
-        losses.degraded((at, "code"), ERROR_32022)
-        return {**value, "code": -32603}
-    if code == -32021 and not _NEW.admit("MissingRequiredClientCapabilityErrorError", "", value):
-        losses.degraded((at, "code"), ERROR_32021)
-        return {**value, "code": -32603}
-    if code == -32020 and not _NEW.admit("HeaderMismatchErrorError", "", value):
-        losses.degraded((at, "code"), ERROR_32020)
-        return {**value, "code": -32603}
     return value
 
 
@@ -843,11 +869,31 @@ def close_elicit_result(value: dict[str, Any], at: At, losses: Losses) -> dict[s
 
 def close_input_response(value: Any, at: At, losses: Losses) -> Any:
     """InputResponse, without the keys of other revisions."""
-    if value.get("role") in ("assistant", "user") and "content" in value and "model" in value:
+    if (
+        value.get("role") in ("assistant", "user")
+        and "content" in value
+        and "model" in value
+        and (
+            (not (value.get("action") in ("accept", "cancel", "decline")) and not ("roots" in value))
+            or _OLD.admit("CreateMessageResult", "", value)
+        )
+    ):
         return value
-    if value.get("action") in ("accept", "cancel", "decline"):
+    if value.get("action") in ("accept", "cancel", "decline") and (
+        (
+            not (value.get("role") in ("assistant", "user") and "content" in value and "model" in value)
+            and not ("roots" in value)
+        )
+        or _OLD.admit("ElicitResult", "", value)
+    ):
         return close_elicit_result(value, at, losses)
-    if "roots" in value:
+    if "roots" in value and (
+        (
+            not (value.get("role") in ("assistant", "user") and "content" in value and "model" in value)
+            and not (value.get("action") in ("accept", "cancel", "decline"))
+        )
+        or _OLD.admit("ListRootsResult", "", value)
+    ):
         return close_elicit_result(value, at, losses)
     return value
 
@@ -1040,7 +1086,7 @@ UP: Final = Direction(
         "ReadResourceResultContentsItem": ("ReadResourceResultContentsItem", Part()),
         "RequestId": ("RequestId", Part()),
         "RequestMetaObject": ("RequestMetaObject", Part(adapt=up_request_meta_object, idle=False)),
-        "RequestParams": ("ListRootsRequestParams", Part(adapt=up_request_params, idle=False)),
+        "RequestParams": ("RequestParams", Part(adapt=up_complete_request_params, idle=False)),
         "Resource": ("Resource", Part()),
         "ResourceLink": ("ResourceLink", Part()),
         "ResourceTemplate": ("ResourceTemplate", Part()),
@@ -1145,9 +1191,23 @@ def down_elicit_request_url_params(value: dict[str, Any], at: At, losses: Losses
 
 def down_elicitation_create_params(value: Any, at: At, losses: Losses) -> Any:
     """elicitation/create params."""
-    if value.get("mode") == "url" and "message" in value and "url" in value:
+    if (
+        value.get("mode") == "url"
+        and "message" in value
+        and "url" in value
+        and (
+            (not ("message" in value and "requestedSchema" in value)) or _NEW.admit("ElicitRequestURLParams", "", value)
+        )
+    ):
         return down_elicit_request_url_params(value, at, losses)
-    if "message" in value and "requestedSchema" in value:
+    if (
+        "message" in value
+        and "requestedSchema" in value
+        and (
+            (not (value.get("mode") == "url" and "message" in value and "url" in value))
+            or _NEW.admit("ElicitRequestFormParams", "", value)
+        )
+    ):
         return down_elicit_request_form_params(value, at, losses)
     return value
 
@@ -1181,9 +1241,15 @@ def down_get_prompt_request_params(value: dict[str, Any], at: At, losses: Losses
 
 def down_prompts_get_result(value: Any, at: At, losses: Losses) -> Any:
     """prompts/get result."""
-    if value.get("resultType") == "input_required":
+    if value.get("resultType") == "input_required" and (
+        (not ("messages" in value and "resultType" in value)) or _NEW.admit("InputRequiredResult", "", value)
+    ):
         losses.refuse(at, INPUT_REQUIRED, "input")
-    if "messages" in value and "resultType" in value:
+    if (
+        "messages" in value
+        and "resultType" in value
+        and ((not (value.get("resultType") == "input_required")) or _NEW.admit("GetPromptResult", "", value))
+    ):
         return down_complete_result(value, at, losses)
     return value
 
@@ -1206,7 +1272,7 @@ def down_list_prompts_result(value: dict[str, Any], at: At, losses: Losses) -> d
         else:
             losses.drop(value, "resultType", at, RESULT_TYPE)
     if "ttlMs" in value:
-        if value["ttlMs"] == 0:
+        if value["ttlMs"] == 0 and not isinstance(value["ttlMs"], bool):
             del value["ttlMs"]  # what its absence means
         else:
             losses.drop(value, "ttlMs", at, TIME_TO_LIVE)
@@ -1220,9 +1286,20 @@ def down_resources_read_result(value: Any, at: At, losses: Losses) -> Any:
         and "contents" in value
         and "resultType" in value
         and "ttlMs" in value
+        and ((not (value.get("resultType") == "input_required")) or _NEW.admit("ReadResourceResult", "", value))
     ):
         return down_list_prompts_result(value, at, losses)
-    if value.get("resultType") == "input_required":
+    if value.get("resultType") == "input_required" and (
+        (
+            not (
+                value.get("cacheScope") in ("private", "public")
+                and "contents" in value
+                and "resultType" in value
+                and "ttlMs" in value
+            )
+        )
+        or _NEW.admit("InputRequiredResult", "", value)
+    ):
         losses.refuse(at, INPUT_REQUIRED, "input")
     return value
 
@@ -1260,14 +1337,12 @@ def down_sampling_message(value: dict[str, Any], at: At, losses: Losses) -> dict
 
 def down_tool_input_schema(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """ToolInputSchema."""
-    value = dict(value)
     value = dict(with_shapes(value, at, losses))
     return value
 
 
 def down_tool_output_schema(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """ToolOutputSchema."""
-    value = dict(value)
     value = dict(of_objects(value, at, losses))
     return value
 
@@ -1335,9 +1410,15 @@ def down_call_tool_result(value: dict[str, Any], at: At, losses: Losses) -> dict
 
 def down_tools_call_result(value: Any, at: At, losses: Losses) -> Any:
     """tools/call result."""
-    if value.get("resultType") == "input_required":
+    if value.get("resultType") == "input_required" and (
+        (not ("content" in value and "resultType" in value)) or _NEW.admit("InputRequiredResult", "", value)
+    ):
         losses.refuse(at, INPUT_REQUIRED, "input")
-    if "content" in value and "resultType" in value:
+    if (
+        "content" in value
+        and "resultType" in value
+        and ((not (value.get("resultType") == "input_required")) or _NEW.admit("CallToolResult", "", value))
+    ):
         return down_call_tool_result(value, at, losses)
     return value
 
@@ -1361,7 +1442,7 @@ def down_list_tools_result(value: dict[str, Any], at: At, losses: Losses) -> dic
             losses.drop(value, "resultType", at, RESULT_TYPE)
     value["tools"] = [down_tool(each, ((at, "tools"), index), losses) for index, each in enumerate(value["tools"])]
     if "ttlMs" in value:
-        if value["ttlMs"] == 0:
+        if value["ttlMs"] == 0 and not isinstance(value["ttlMs"], bool):
             del value["ttlMs"]  # what its absence means
         else:
             losses.drop(value, "ttlMs", at, TIME_TO_LIVE)
@@ -1393,6 +1474,9 @@ def down_server_capabilities(value: dict[str, Any], at: At, losses: Losses) -> d
 def down_error(value: dict[str, Any], at: At, losses: Losses) -> Any:
     """The error of a request."""
     code = value["code"]
+    if code == -32042:
+        losses.degraded((at, "code"), ERROR_32042_IN_2026_07_28)
+        return {**value, "code": -32603}
     if code == -32022:
         losses.degraded((at, "code"), UNSUPPORTED_REVISION)
         return {**value, "code": -32602}
@@ -1402,16 +1486,15 @@ def down_error(value: dict[str, Any], at: At, losses: Losses) -> Any:
     if code == -32020:
         losses.degraded((at, "code"), HEADER_MISMATCH)
         return {**value, "code": -32600}
-    if code == -32042:
-        losses.degraded((at, "code"), ERROR_32042)
-        return {**value, "code": -32603}
     if code == -32002:
-        losses.degraded((at, "code"), ERROR_32002)
+        losses.degraded((at, "code"), ERROR_32002_IN_2026_07_28)
         return {**value, "code": -32602}
-    if code == -1:
-        losses.degraded((at, "code"), ERROR_1)
-        return {**value, "code": -32603}
     return value
+
+
+def down_resources_read_error(value: dict[str, Any], at: At, losses: Losses) -> Any:
+    """The error of resources/read."""
+    return resource_not_found(down_error(value, at, losses), at, losses)
 
 
 # 2026-07-28 to 2025-11-25: types that only keys of other revisions keep busy
@@ -1509,7 +1592,7 @@ DOWN: Final = Direction(
         "resources/read": Message(
             params=Part(adapt=down_get_prompt_request_params, idle=False),
             result=Part(adapt=down_resources_read_result, idle=False),
-            error=Part(adapt=down_error, idle=False),
+            error=Part(adapt=down_resources_read_error, idle=False),
         ),
         "resources/templates/list": Message(
             params=Part(adapt=down_complete_request_params, idle=False),
