@@ -63,7 +63,7 @@ class UnknownMethod(UsageError):  # noqa: N818 (as the tree above names it)
     def __init__(self, method: str, *, revision: str, kind: str, known: Sequence[str], hint: str = "") -> None:
         self.revision = revision
         self.method = method
-        self.known = tuple(known)
+        self.known: tuple[str, ...] = tuple(known)
         self.hint = hint
         self._kind = kind
         super().__init__(method)
@@ -86,7 +86,7 @@ class UnknownDefinition(UsageError):  # noqa: N818 (as the tree above names it)
     def __init__(self, name: str, *, revision: str, similar: Sequence[str]) -> None:
         self.revision = revision
         self.name = name
-        self.similar = tuple(similar)
+        self.similar: tuple[str, ...] = tuple(similar)
         super().__init__(name)
 
     def __str__(self) -> str:
@@ -164,7 +164,7 @@ class AdaptationError(McpgenError):
         self.pointer = pointer
         self.reason = reason
         self.service = service
-        self.losses = tuple(losses)
+        self.losses: tuple[Loss, ...] = tuple(losses)
         super().__init__(step, pointer, reason)
 
     def __str__(self) -> str:

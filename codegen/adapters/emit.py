@@ -188,6 +188,9 @@ class _Emitter:
     def _function(self, function: Function, plan: DirectionPlan) -> FunctionView:
         lines = self._lines.body(function, source=plan.source, target=plan.target)
         what = function.source if function.source == function.target else f"{function.source}, as {function.target}"
-        doc = f"{what}, without the keys of other revisions." if function.is_closing else f"{what}."
+        if function.also:
+            what = ", ".join([function.source, *sorted(set(function.also) - {function.source})])
+        end = ", without the keys of other revisions." if function.is_closing else "."
+        doc = wrapped(prose(f"{what}{end}"), indent="    ")
         takes = "dict[str, Any]" if isinstance(function.body, tuple) else "Any"
-        return FunctionView(name=function.name, doc=prose(doc), lines=tuple(lines), takes=takes, returns=takes)
+        return FunctionView(name=function.name, doc=doc, lines=tuple(lines), takes=takes, returns=takes)

@@ -59,7 +59,7 @@ class Lines:
         """Return the body of *function*, which takes values of the revision *source* to *target*."""
         match function.body:
             case Switch() as switch:
-                return [*self._switch(function, switch, source), "return value"]
+                return [*self._switch(function, switch, source)]
             case tuple() as operations:
                 # Going down, the source itself lacks what is foreign; going up, the target does.
                 lacking = target if source == self._older else source
@@ -101,26 +101,32 @@ class Lines:
             yield f"value = {switch.first.function}(value, at, losses)"
         is_mixed = any(each.condition.sort != "object" for each in switch.cases)
         tests = [_condition(each.condition, is_mixed=is_mixed) for each in switch.cases]
-        told: set[str] = set()
         for index, case in enumerate(switch.cases):
-            later = [each for each in switch.cases[index + 1 :] if _acts(each)]
-            rivals = [each for each in later if may_overlap(case.condition, each.condition)]
-            if tests[index] in told or (not _acts(case) and not rivals):
-                continue
-            told.add(tests[index])
-            self.helpers |= {name for name in ("is_array", "is_object") if name in tests[index]}
-            others = [
-                tests[at]
-                for at, each in enumerate(switch.cases)
-                if at != index and tests[at] != tests[index] and may_overlap(case.condition, each.condition)
+            later = [
+                at for at in range(index + 1, len(tests)) if may_overlap(case.condition, switch.cases[at].condition)
             ]
-            if case.definition and others:
-                # Keys of one arm may be unknown keys of another.
-                told_apart = " and ".join(f"not ({each})" for each in dict.fromkeys(others))
-                yield f"if {tests[index]} and (({told_apart}) or {self._admits(source, case.definition)}):"
-            else:
-                yield f"if {tests[index]}:"
+            if tests[index] in tests[:index] or not (_acts(case) or any(_acts(switch.cases[at]) for at in later)):
+                continue
+            own = [*tests[index]]
+            # Keys of one arm may be unknown keys of another: where both are there, what is valid decides.
+            rivals = [[each for each in tests[at] if each not in own] for at in later if tests[at] != tests[index]]
+            if case.definition and rivals:
+                own.append(self._rivalled(rivals, f"{self._fields(source)}.admit({case.definition!r}, '', value)"))
+            self.helpers |= {name for name in ("is_array", "is_object") if any(name in each for each in own)}
+            if not own:
+                yield self._case(function, case)
+                return
+            yield f"if {' and '.join(own)}:"
             yield f"    {self._case(function, case)}"
+        yield "return value"
+
+    def _rivalled(self, rivals: list[list[str]], admitted: str) -> str:
+        """Return the test for an arm that others overlap: none of them, by the *rivals*' tests, or it is *admitted*."""
+        if not all(rivals):
+            return admitted
+        told = dict.fromkeys(" and ".join(each) for each in rivals)
+        others = f"not ({next(iter(told))})" if len(told) == 1 else f"not (({') or ('.join(told)}))"
+        return f"({others} or {admitted})"
 
     def _case(self, function: Function, case: Case) -> str:
         """Return the statement for the values of one arm."""
@@ -129,10 +135,6 @@ class Lines:
         if case.converted is not None:  # what it returns is a value of another arm
             return f"return {function.name}({case.converted.function}(value, at, losses), at, losses)"
         return f"return {applied(case.transform, 'value', 'at')}"
-
-    def _admits(self, label: str, definition: str) -> str:
-        """Return the test whether a value is a valid one of a *definition* of the revision *label*."""
-        return f"{self._fields(label)}.admit({definition!r}, '', value)"
 
     def _fields(self, label: str) -> str:
         """Return the name of what knows the fields of the revision *label*."""
@@ -229,7 +231,7 @@ class Lines:
     def _error(self, case: ErrorCase) -> Iterator[str]:
         told = f"code == {case.code}"
         if case.definition:
-            told += f" and not {self._admits(case.target, case.definition)}"
+            told += f" and not {self._fields(case.target)}.admit({case.definition!r}, '', value)"
         yield f"if {told}:"
         if case.to is None:
             at = "(at, 'code')"
@@ -279,7 +281,7 @@ def _is_constant(value: str, constants: tuple[object, ...]) -> str:
     tests = [
         f"{value} is {each!r}"
         if each is None or isinstance(each, bool)
-        else f"{value} == {each!r}" + f" and not isinstance({value}, bool)" * isinstance(each, int)
+        else f"not isinstance({value}, bool) and " * isinstance(each, int) + f"{value} == {each!r}"
         for each in constants
     ]
     if len(tests) > 1 and all(isinstance(each, str) for each in constants):
@@ -287,11 +289,10 @@ def _is_constant(value: str, constants: tuple[object, ...]) -> str:
     return tests[0] if len(tests) == 1 else f"({' or '.join(tests)})"
 
 
-def _condition(condition: Condition, *, is_mixed: bool) -> str:
+def _condition(condition: Condition, *, is_mixed: bool) -> list[str]:
+    """Return the tests that together tell an arm."""
     tests = [_TESTS[condition.sort]] if is_mixed else []
     tests += [_is_constant(f"value.get({key!r})", values) for key, values in condition.constants]
     tests += [f"{key!r} in value" for key in condition.keys]
-    if condition.some_of:
-        some = " or ".join(f"{key!r} in value" for key in condition.some_of)
-        tests.append(f"({some})")
-    return " and ".join(tests) or "True"
+    some = [f"{key!r} in value" for key in condition.some_of]
+    return [*tests, *([f"({' or '.join(some)})"] if len(some) > 1 else some)]

@@ -28,8 +28,9 @@ def merged(functions: Mapping[str, Function]) -> tuple[dict[str, Function], dict
         again: dict[str, str] = {}
         for name, each in left.items():
             key = repr((each.is_closing, each.body))
-            if first.setdefault(key, name) != name:
-                again[name] = first[key]
+            if (kept := first.setdefault(key, name)) != name:
+                again[name] = kept
+                left[kept] = replace(left[kept], also=(*left[kept].also, each.source, *each.also))
         if not again:
             return left, names
         names = {name: again.get(kept, kept) for name, kept in names.items()}

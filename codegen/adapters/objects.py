@@ -87,7 +87,8 @@ class _Pair:
     def _foreign(self, ours: set[str], moved: set[str]) -> tuple[str, ...]:
         """Return the keys that go because the source does not define them; what is moved comes to where some were."""
         all_keys = self._walk.lineages.keys(self._nodes[0]) | self._walk.lineages.keys(self._nodes[1])
-        stays = ours | (set() if self._walk.mode == "down" else set(self._other.properties) - moved)
+        admitted = set[str]() if self._walk.mode == "down" else set(self._other.properties) - moved
+        stays = ours | admitted
         return tuple(sorted(all_keys - stays))
 
     def _moved(self, ours: dict[str, ir.Property]) -> list[Moved]:

@@ -180,6 +180,7 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
         name: ``up_tool``.
         source: What it takes, in words.
         target: What it returns.
+        also: What else it takes that needs the same.
         is_closing: It only takes foreign keys out of a value that the target defines.
         body: For an object its operations, for a union its arms, for a list or map what happens to what it holds.
     """
@@ -187,6 +188,7 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     source: str
     target: str
+    also: tuple[str, ...] = ()
     is_closing: bool = False
     body: tuple[Operation, ...] | Switch | Transform = ()
 

@@ -38,9 +38,9 @@ class Side:
 
     def __init__(self, edition: Edition, kept: frozenset[tuple[str, str]] = frozenset()) -> None:
         self.label: str = edition.label
-        self.edition = edition
+        self.edition: Edition = edition
         self.schema: ir.Schema = edition.schema
-        self.unions = Unions(edition.schema)
+        self.unions: Unions = Unions(edition.schema)
         self._kept = kept
 
     def thing(self, ref: ir.TypeRef, place: str) -> Thing | None:

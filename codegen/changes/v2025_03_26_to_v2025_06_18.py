@@ -32,7 +32,9 @@ def structured_as_text(result: dict[str, Any], at: At, losses: Losses) -> dict[s
     structured = result["structuredContent"]
     kept = {key: value for key, value in result.items() if key != "structuredContent"}
     # What is no object went under the key result on the way here, and its text did not.
-    spoken = {canonical(structured)} | ({canonical(structured["result"])} if structured.keys() == {"result"} else set())
+    spoken = {canonical(structured)}
+    if structured.keys() == {"result"}:
+        spoken.add(canonical(structured["result"]))
     if any(block["type"] == "text" and said(block["text"]) in spoken for block in result["content"]):
         return kept
     text = json.dumps(structured, ensure_ascii=False)

@@ -120,11 +120,12 @@ def of_objects(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]
     losses.degraded(at, "The schema allows results that are no objects, which go under the key result.")
     outer = {"$schema": schema["$schema"]} if "$schema" in schema else {}
     inner = {key: value for key, value in schema.items() if key != "$schema"}
+    address = "id" if "/draft-04/" in str(schema.get("$schema")) else "$id"
     if never_object(schema):
-        result = moved(inner, "#/properties/result")
+        result = moved(inner, "#/properties/result", address)
         return {**outer, "type": "object", "properties": {"result": result}, "required": ["result"]}
     wrapped = {"properties": {"result": {"$ref": "#/anyOf/0"}}, "required": ["result"]}
-    return {**outer, "type": "object", "anyOf": [moved(inner, "#/anyOf/0"), wrapped]}
+    return {**outer, "type": "object", "anyOf": [moved(inner, "#/anyOf/0", address), wrapped]}
 
 
 def ignores_siblings(schema: dict[str, Any]) -> bool:
@@ -147,22 +148,22 @@ def never_object(schema: dict[str, Any]) -> bool:
     return isinstance(values, list) and not any(isinstance(each, dict) for each in cast("list[object]", values))
 
 
-def moved(schema: dict[str, Any], place: str) -> dict[str, Any]:
+def moved(schema: dict[str, Any], place: str, address: str) -> dict[str, Any]:
     """Return a schema for another place in its document: its references into itself follow it."""
-    if has_base(schema):
+    if has_base(schema, address):
         return schema
     root = dict(schema)
     waiting: list[tuple[dict[str, Any] | list[Any], bool]] = [(root, True)]  # and whether its keys are keywords
     while waiting:
         node, keywords = waiting.pop()
         if isinstance(node, list):
-            node[:] = [copied(each, waiting) for each in node]
+            node[:] = [copied(each, waiting, address) for each in node]
             continue
         for key, value in list(node.items()):
             if keywords and key in REFERENCES and isinstance(value, str):
                 node[key] = place + value[1:] if value in {"", "#"} or value.startswith("#/") else value
             elif not (keywords and is_plain(key, value)):
-                node[key] = copied(value, waiting, named=keywords and key in NAMED_SCHEMAS)
+                node[key] = copied(value, waiting, address, named=keywords and key in NAMED_SCHEMAS)
     return root
 
 
@@ -171,30 +172,33 @@ def is_plain(key: str, value: object) -> bool:
     return key in PLAIN_VALUES and (key in {"const", "default"} or isinstance(value, list))
 
 
-def copied(value: object, waiting: list[tuple[dict[str, Any] | list[Any], bool]], *, named: bool = False) -> object:
+def copied(
+    value: object, waiting: list[tuple[dict[str, Any] | list[Any], bool]], address: str, *, named: bool = False
+) -> object:
     """Return a list or object of a schema as a copy that is *waiting*, unless references in it stay as they are."""
     same = value
     if isinstance(value, list):
         items = list(cast("list[object]", value))
         waiting.append((items, False))
         return items
-    if isinstance(value, dict) and (named or not has_base(cast("dict[str, Any]", value))):
+    if isinstance(value, dict) and (named or not has_base(cast("dict[str, Any]", value), address)):
         members = dict(cast("dict[str, Any]", value))
         waiting.append((members, not named))
         return members
     return same
 
 
-def has_base(schema: dict[str, Any]) -> bool:
-    """Whether references in a schema start at the schema itself, since it has an address; draft-04 calls it id."""
-    address = schema.get("id" if "draft-04" in str(schema.get("$schema")) else "$id")
-    return isinstance(address, str) and address != "" and not address.startswith("#")
+def has_base(schema: dict[str, Any], address: str) -> bool:
+    """Whether references in a schema start at the schema itself, since the key *address* gives it one."""
+    base = schema.get(address)
+    return isinstance(base, str) and base != "" and not base.startswith("#")
 
 
 def resource_not_found(error: dict[str, Any], _at: At, _losses: Losses) -> dict[str, Any]:
     """Return the error of a resource, with the code of its own if it says which resource is not there."""
     data: object = error.get("data")
-    if error["code"] != -32602 or not isinstance(data, dict) or not isinstance(data.get("uri"), str):  # noqa: PLR2004
+    uri: object = cast("dict[str, object]", data).get("uri") if isinstance(data, dict) else None
+    if error["code"] != -32602 or not isinstance(uri, str):  # noqa: PLR2004 - invalid parameters
         return error
     return {**error, "code": -32002}
 

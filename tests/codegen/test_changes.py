@@ -636,7 +636,7 @@ def test_a_deep_schema_is_no_recursion() -> None:
     schema: dict[str, Any] = {"$ref": "#"}
     for _ in range(100_000):
         schema = {"items": schema}
-    found = to_e.moved(schema, "#/anyOf/0")
+    found = to_e.moved(schema, "#/anyOf/0", "$id")
     while "items" in found:
         found, schema = found["items"], schema["items"]
 

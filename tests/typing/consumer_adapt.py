@@ -46,7 +46,3 @@ def service(value: object) -> str | None:
     except UsageError:
         return None
     return ""
-
-
-def no_such_part() -> None:
-    route("2025-11-25", "2026-07-28", "tools/call", "body")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

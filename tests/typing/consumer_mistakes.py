@@ -29,6 +29,7 @@ from mcpgen.generated.v2025_11_25 import (
     decode,
     methods,
 )
+from mcpgen.runtime.adapt import route
 
 if TYPE_CHECKING:
     from msgspec import UnsetType
@@ -137,3 +138,7 @@ async def a_handler_gets_its_own_context(handlers: ServerHandlers[str]) -> None:
 def the_tables_cannot_be_changed() -> None:
     methods.CALL_TOOL.name = "other"  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
     methods.CLIENT_REQUESTS["ping"] = methods.CALL_TOOL  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
+
+
+def a_message_has_four_parts() -> None:
+    route("2025-11-25", "2026-07-28", "tools/call", "body")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
