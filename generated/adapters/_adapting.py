@@ -80,7 +80,7 @@ class Losses:
     __slots__ = ("_noted", "step")
 
     def __init__(self, step: str = "") -> None:
-        self.step = step
+        self.step: str = step
         self._noted: list[tuple[At, str, str, Severity]] = []
 
     def __len__(self) -> int:

@@ -147,7 +147,7 @@ def up_request_meta_object(value: dict[str, Any], at: At, losses: Losses) -> dic
 
 
 def up_prompt_reference(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """PromptReference."""
+    """PromptReference, PromptArgument."""
     value = dict(value)
     if not _UP_PROMPT_REFERENCE.isdisjoint(value):
         losses.drop_all(value, _UP_PROMPT_REFERENCE, at, NOT_IN_2025_03_26)
@@ -173,7 +173,10 @@ def up_complete_request_params(value: dict[str, Any], at: At, losses: Losses) ->
 
 
 def up_complete_result_meta(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CompleteResult._meta."""
+    """CompleteResult._meta, CallToolResult._meta, GetPromptResult._meta, ListPromptsResult._meta,
+    ListResourceTemplatesResult._meta, ListResourcesResult._meta, ListToolsResult._meta, ReadResourceResult._meta,
+    Result._meta.
+    """
     value = dict(value)
     if not _UP_COMPLETE_RESULT_META.isdisjoint(value):
         losses.drop_all(value, _UP_COMPLETE_RESULT_META, at, NOT_IN_2025_03_26)
@@ -181,7 +184,7 @@ def up_complete_result_meta(value: dict[str, Any], at: At, losses: Losses) -> di
 
 
 def up_complete_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CompleteResult."""
+    """CompleteResult, Result."""
     value = dict(value)
     if not _UP_COMPLETE_RESULT.isdisjoint(value):
         losses.drop_all(value, _UP_COMPLETE_RESULT, at, NOT_IN_2025_03_26)
@@ -227,7 +230,7 @@ def up_server_capabilities(value: dict[str, Any], at: At, losses: Losses) -> dic
 
 
 def up_set_level_request_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """SetLevelRequestParams."""
+    """SetLevelRequestParams, PaginatedRequestParams, RequestParams, SubscribeRequestParams, UnsubscribeRequestParams."""
     value = dict(value)
     if "_meta" in value:
         value["_meta"] = up_request_meta_object(value["_meta"], (at, "_meta"), losses)
@@ -235,7 +238,9 @@ def up_set_level_request_params(value: dict[str, Any], at: At, losses: Losses) -
 
 
 def up_cancelled_notification_params_meta(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CancelledNotificationParams._meta."""
+    """CancelledNotificationParams._meta, LoggingMessageNotificationParams._meta, NotificationParams._meta,
+    ProgressNotificationParams._meta, ResourceUpdatedNotificationParams._meta.
+    """
     value = dict(value)
     if not _UP_CANCELLED_NOTIFICATION_PARAMS_META.isdisjoint(value):
         losses.drop_all(value, _UP_CANCELLED_NOTIFICATION_PARAMS_META, at, NOT_IN_2025_03_26)
@@ -243,7 +248,9 @@ def up_cancelled_notification_params_meta(value: dict[str, Any], at: At, losses:
 
 
 def up_cancelled_notification_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CancelledNotificationParams."""
+    """CancelledNotificationParams, LoggingMessageNotificationParams, NotificationParams,
+    ResourceUpdatedNotificationParams.
+    """
     value = dict(value)
     if "_meta" in value:
         value["_meta"] = up_cancelled_notification_params_meta(value["_meta"], (at, "_meta"), losses)
@@ -261,7 +268,7 @@ def up_progress_notification_params(value: dict[str, Any], at: At, losses: Losse
 
 
 def up_get_prompt_request_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """GetPromptRequestParams."""
+    """GetPromptRequestParams, ReadResourceRequestParams."""
     value = dict(value)
     if not _UP_GET_PROMPT_REQUEST_PARAMS.isdisjoint(value):
         losses.drop_all(value, _UP_GET_PROMPT_REQUEST_PARAMS, at, NOT_IN_2025_03_26)
@@ -279,7 +286,7 @@ def up_annotations(value: dict[str, Any], at: At, losses: Losses) -> dict[str, A
 
 
 def up_text_content(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """TextContent."""
+    """TextContent, ImageContent."""
     value = dict(value)
     if not _UP_TEXT_CONTENT.isdisjoint(value):
         losses.drop_all(value, _UP_TEXT_CONTENT, at, NOT_IN_2025_03_26)
@@ -289,7 +296,7 @@ def up_text_content(value: dict[str, Any], at: At, losses: Losses) -> dict[str, 
 
 
 def up_text_resource_contents(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """TextResourceContents."""
+    """TextResourceContents, BlobResourceContents, Root."""
     value = dict(value)
     if not _UP_TEXT_CONTENT.isdisjoint(value):
         losses.drop_all(value, _UP_TEXT_CONTENT, at, NOT_IN_2025_03_26)
@@ -297,18 +304,10 @@ def up_text_resource_contents(value: dict[str, Any], at: At, losses: Losses) -> 
 
 
 def up_embedded_resource_resource(value: Any, at: At, losses: Losses) -> Any:
-    """EmbeddedResourceResource."""
-    if (
-        "text" in value
-        and "uri" in value
-        and ((not ("blob" in value and "uri" in value)) or _OLD.admit("TextResourceContents", "", value))
-    ):
+    """EmbeddedResourceResource, ReadResourceResultContentsItem."""
+    if "text" in value and "uri" in value and (not ("blob" in value) or _OLD.admit("TextResourceContents", "", value)):
         return up_text_resource_contents(value, at, losses)
-    if (
-        "blob" in value
-        and "uri" in value
-        and ((not ("text" in value and "uri" in value)) or _OLD.admit("BlobResourceContents", "", value))
-    ):
+    if "blob" in value and "uri" in value:
         return up_text_resource_contents(value, at, losses)
     return value
 
@@ -382,7 +381,7 @@ def up_list_prompts_result(value: dict[str, Any], at: At, losses: Losses) -> dic
 
 
 def up_resource(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Resource."""
+    """Resource, ResourceTemplate."""
     value = dict(value)
     if not _UP_PROMPT.isdisjoint(value):
         losses.drop_all(value, _UP_PROMPT, at, NOT_IN_2025_03_26)
@@ -899,7 +898,7 @@ def down_request_meta_object(value: dict[str, Any], at: At, losses: Losses) -> d
 
 
 def down_prompt_reference(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """PromptReference."""
+    """PromptReference, PromptArgument."""
     value = dict(value)
     if not _UP_PROMPT_REFERENCE.isdisjoint(value):
         losses.drop_all(value, _UP_PROMPT_REFERENCE, at, NOT_IN_2025_03_26)
@@ -925,7 +924,10 @@ def down_complete_request_params(value: dict[str, Any], at: At, losses: Losses) 
 
 
 def down_complete_result_meta(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CompleteResult._meta."""
+    """CompleteResult._meta, CallToolResult._meta, GetPromptResult._meta, ListPromptsResult._meta,
+    ListResourceTemplatesResult._meta, ListResourcesResult._meta, ListToolsResult._meta, ReadResourceResult._meta,
+    Result._meta.
+    """
     value = dict(value)
     if not _UP_COMPLETE_RESULT_META.isdisjoint(value):
         losses.drop_all(value, _UP_COMPLETE_RESULT_META, at, NOT_IN_2025_03_26)
@@ -933,7 +935,7 @@ def down_complete_result_meta(value: dict[str, Any], at: At, losses: Losses) -> 
 
 
 def down_complete_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CompleteResult."""
+    """CompleteResult, Result."""
     value = dict(value)
     if not _UP_COMPLETE_RESULT.isdisjoint(value):
         losses.drop_all(value, _UP_COMPLETE_RESULT, at, NOT_IN_2025_03_26)
@@ -969,7 +971,7 @@ def down_implementation(value: dict[str, Any], at: At, losses: Losses) -> dict[s
 
 
 def down_set_level_request_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """SetLevelRequestParams."""
+    """SetLevelRequestParams, PaginatedRequestParams, RequestParams, SubscribeRequestParams, UnsubscribeRequestParams."""
     value = dict(value)
     if "_meta" in value:
         value["_meta"] = down_request_meta_object(value["_meta"], (at, "_meta"), losses)
@@ -977,7 +979,9 @@ def down_set_level_request_params(value: dict[str, Any], at: At, losses: Losses)
 
 
 def down_cancelled_notification_params_meta(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CancelledNotificationParams._meta."""
+    """CancelledNotificationParams._meta, LoggingMessageNotificationParams._meta, NotificationParams._meta,
+    ProgressNotificationParams._meta, ResourceUpdatedNotificationParams._meta.
+    """
     value = dict(value)
     if not _UP_CANCELLED_NOTIFICATION_PARAMS_META.isdisjoint(value):
         losses.drop_all(value, _UP_CANCELLED_NOTIFICATION_PARAMS_META, at, NOT_IN_2025_03_26)
@@ -985,7 +989,9 @@ def down_cancelled_notification_params_meta(value: dict[str, Any], at: At, losse
 
 
 def down_cancelled_notification_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CancelledNotificationParams."""
+    """CancelledNotificationParams, LoggingMessageNotificationParams, NotificationParams,
+    ResourceUpdatedNotificationParams.
+    """
     value = dict(value)
     if "_meta" in value:
         value["_meta"] = down_cancelled_notification_params_meta(value["_meta"], (at, "_meta"), losses)
@@ -993,7 +999,7 @@ def down_cancelled_notification_params(value: dict[str, Any], at: At, losses: Lo
 
 
 def down_get_prompt_request_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """GetPromptRequestParams."""
+    """GetPromptRequestParams, ReadResourceRequestParams."""
     value = dict(value)
     if not _UP_GET_PROMPT_REQUEST_PARAMS.isdisjoint(value):
         losses.drop_all(value, _UP_GET_PROMPT_REQUEST_PARAMS, at, NOT_IN_2025_03_26)
@@ -1011,7 +1017,7 @@ def down_annotations(value: dict[str, Any], at: At, losses: Losses) -> dict[str,
 
 
 def down_text_content(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """TextContent."""
+    """TextContent, ImageContent."""
     value = dict(value)
     if not _UP_TEXT_CONTENT.isdisjoint(value):
         losses.drop_all(value, _UP_TEXT_CONTENT, at, NOT_IN_2025_03_26)
@@ -1021,7 +1027,7 @@ def down_text_content(value: dict[str, Any], at: At, losses: Losses) -> dict[str
 
 
 def down_text_resource_contents(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """TextResourceContents."""
+    """TextResourceContents, BlobResourceContents, Root."""
     value = dict(value)
     if not _UP_TEXT_CONTENT.isdisjoint(value):
         losses.drop_all(value, _UP_TEXT_CONTENT, at, NOT_IN_2025_03_26)
@@ -1029,18 +1035,10 @@ def down_text_resource_contents(value: dict[str, Any], at: At, losses: Losses) -
 
 
 def down_embedded_resource_resource(value: Any, at: At, losses: Losses) -> Any:
-    """EmbeddedResourceResource."""
-    if (
-        "text" in value
-        and "uri" in value
-        and ((not ("blob" in value and "uri" in value)) or _NEW.admit("TextResourceContents", "", value))
-    ):
+    """EmbeddedResourceResource, ReadResourceResultContentsItem."""
+    if "text" in value and "uri" in value and (not ("blob" in value) or _NEW.admit("TextResourceContents", "", value)):
         return down_text_resource_contents(value, at, losses)
-    if (
-        "blob" in value
-        and "uri" in value
-        and ((not ("text" in value and "uri" in value)) or _NEW.admit("BlobResourceContents", "", value))
-    ):
+    if "blob" in value and "uri" in value:
         return down_text_resource_contents(value, at, losses)
     return value
 
@@ -1083,7 +1081,7 @@ def down_list_prompts_result(value: dict[str, Any], at: At, losses: Losses) -> d
 
 
 def down_resource(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Resource."""
+    """Resource, ResourceTemplate."""
     value = dict(value)
     if not _UP_PROMPT.isdisjoint(value):
         losses.drop_all(value, _UP_PROMPT, at, NOT_IN_2025_03_26)

@@ -92,7 +92,9 @@ def structured_as_text(result: dict[str, Any], at: At, losses: Losses) -> dict[s
     structured = result["structuredContent"]
     kept = {key: value for key, value in result.items() if key != "structuredContent"}
     # What is no object went under the key result on the way here, and its text did not.
-    spoken = {canonical(structured)} | ({canonical(structured["result"])} if structured.keys() == {"result"} else set())
+    spoken = {canonical(structured)}
+    if structured.keys() == {"result"}:
+        spoken.add(canonical(structured["result"]))
     if any(block["type"] == "text" and said(block["text"]) in spoken for block in result["content"]):
         return kept
     text = json.dumps(structured, ensure_ascii=False)
@@ -193,7 +195,10 @@ def up_complete_request_params(value: dict[str, Any], at: At, losses: Losses) ->
 
 
 def up_complete_result_meta(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CompleteResult._meta."""
+    """CompleteResult._meta, CallToolResult._meta, GetPromptResult._meta, ListPromptsResult._meta,
+    ListResourceTemplatesResult._meta, ListResourcesResult._meta, ListToolsResult._meta, ReadResourceResult._meta,
+    Result._meta.
+    """
     value = dict(value)
     if not _UP_COMPLETE_RESULT_META.isdisjoint(value):
         losses.drop_all(value, _UP_COMPLETE_RESULT_META, at, NOT_IN_2025_06_18)
@@ -201,7 +206,7 @@ def up_complete_result_meta(value: dict[str, Any], at: At, losses: Losses) -> di
 
 
 def up_complete_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CompleteResult."""
+    """CompleteResult, Result."""
     value = dict(value)
     if not _UP_COMPLETE_RESULT.isdisjoint(value):
         losses.drop_all(value, _UP_COMPLETE_RESULT, at, NOT_IN_2025_06_18)
@@ -252,7 +257,7 @@ def up_server_capabilities(value: dict[str, Any], at: At, losses: Losses) -> dic
 
 
 def up_set_level_request_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """SetLevelRequestParams."""
+    """SetLevelRequestParams, PaginatedRequestParams, RequestParams, SubscribeRequestParams, UnsubscribeRequestParams."""
     value = dict(value)
     if "_meta" in value:
         value["_meta"] = up_request_meta_object(value["_meta"], (at, "_meta"), losses)
@@ -260,7 +265,9 @@ def up_set_level_request_params(value: dict[str, Any], at: At, losses: Losses) -
 
 
 def up_cancelled_notification_params_meta(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CancelledNotificationParams._meta."""
+    """CancelledNotificationParams._meta, LoggingMessageNotificationParams._meta, NotificationParams._meta,
+    ProgressNotificationParams._meta, ResourceUpdatedNotificationParams._meta.
+    """
     value = dict(value)
     if not _UP_CANCELLED_NOTIFICATION_PARAMS_META.isdisjoint(value):
         losses.drop_all(value, _UP_CANCELLED_NOTIFICATION_PARAMS_META, at, NOT_IN_2025_06_18)
@@ -268,7 +275,9 @@ def up_cancelled_notification_params_meta(value: dict[str, Any], at: At, losses:
 
 
 def up_cancelled_notification_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CancelledNotificationParams."""
+    """CancelledNotificationParams, LoggingMessageNotificationParams, NotificationParams, ProgressNotificationParams,
+    ResourceUpdatedNotificationParams.
+    """
     value = dict(value)
     if "_meta" in value:
         value["_meta"] = up_cancelled_notification_params_meta(value["_meta"], (at, "_meta"), losses)
@@ -276,7 +285,7 @@ def up_cancelled_notification_params(value: dict[str, Any], at: At, losses: Loss
 
 
 def up_get_prompt_request_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """GetPromptRequestParams."""
+    """GetPromptRequestParams, ReadResourceRequestParams."""
     value = dict(value)
     if not _UP_GET_PROMPT_REQUEST_PARAMS.isdisjoint(value):
         losses.drop_all(value, _UP_GET_PROMPT_REQUEST_PARAMS, at, NOT_IN_2025_06_18)
@@ -340,18 +349,10 @@ def up_blob_resource_contents(value: dict[str, Any], at: At, losses: Losses) -> 
 
 
 def up_embedded_resource_resource(value: Any, at: At, losses: Losses) -> Any:
-    """EmbeddedResourceResource."""
-    if (
-        "text" in value
-        and "uri" in value
-        and ((not ("blob" in value and "uri" in value)) or _OLD.admit("TextResourceContents", "", value))
-    ):
+    """EmbeddedResourceResource, ReadResourceResultContentsItem."""
+    if "text" in value and "uri" in value and (not ("blob" in value) or _OLD.admit("TextResourceContents", "", value)):
         return up_text_resource_contents(value, at, losses)
-    if (
-        "blob" in value
-        and "uri" in value
-        and ((not ("text" in value and "uri" in value)) or _OLD.admit("BlobResourceContents", "", value))
-    ):
+    if "blob" in value and "uri" in value:
         return up_blob_resource_contents(value, at, losses)
     return value
 
@@ -832,7 +833,7 @@ UP: Final = Direction(
 
 
 def down_prompt_reference(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """PromptReference."""
+    """PromptReference, PromptArgument."""
     value = dict(value)
     if "title" in value:
         losses.drop(value, "title", at, TITLES)
@@ -910,7 +911,7 @@ def down_annotations(value: dict[str, Any], at: At, losses: Losses) -> dict[str,
 
 
 def down_text_content(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """TextContent."""
+    """TextContent, AudioContent, ImageContent."""
     value = dict(value)
     if "_meta" in value:
         losses.drop(value, "_meta", at, NOT_IN_2025_03_26)
@@ -920,7 +921,7 @@ def down_text_content(value: dict[str, Any], at: At, losses: Losses) -> dict[str
 
 
 def down_text_resource_contents(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """TextResourceContents."""
+    """TextResourceContents, BlobResourceContents, Root."""
     value = dict(value)
     if "_meta" in value:
         losses.drop(value, "_meta", at, NOT_IN_2025_03_26)
@@ -928,18 +929,10 @@ def down_text_resource_contents(value: dict[str, Any], at: At, losses: Losses) -
 
 
 def down_embedded_resource_resource(value: Any, at: At, losses: Losses) -> Any:
-    """EmbeddedResourceResource."""
-    if (
-        "text" in value
-        and "uri" in value
-        and ((not ("blob" in value and "uri" in value)) or _NEW.admit("TextResourceContents", "", value))
-    ):
+    """EmbeddedResourceResource, ReadResourceResultContentsItem."""
+    if "text" in value and "uri" in value and (not ("blob" in value) or _NEW.admit("TextResourceContents", "", value)):
         return down_text_resource_contents(value, at, losses)
-    if (
-        "blob" in value
-        and "uri" in value
-        and ((not ("text" in value and "uri" in value)) or _NEW.admit("BlobResourceContents", "", value))
-    ):
+    if "blob" in value and "uri" in value:
         return down_text_resource_contents(value, at, losses)
     return value
 
@@ -1021,7 +1014,7 @@ def down_list_prompts_result(value: dict[str, Any], at: At, losses: Losses) -> d
 
 
 def down_resource(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Resource."""
+    """Resource, ResourceTemplate."""
     value = dict(value)
     if not _UP_PROMPT.isdisjoint(value):
         losses.drop_all(value, _UP_PROMPT, at, NOT_IN_2025_06_18)
@@ -1195,7 +1188,10 @@ def down_request_meta_object(value: dict[str, Any], at: At, losses: Losses) -> d
 
 
 def down_complete_result_meta(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CompleteResult._meta."""
+    """CompleteResult._meta, CallToolResult._meta, GetPromptResult._meta, ListPromptsResult._meta,
+    ListResourceTemplatesResult._meta, ListResourcesResult._meta, ListToolsResult._meta, ReadResourceResult._meta,
+    Result._meta.
+    """
     value = dict(value)
     if not _UP_COMPLETE_RESULT_META.isdisjoint(value):
         losses.drop_all(value, _UP_COMPLETE_RESULT_META, at, NOT_IN_2025_06_18)
@@ -1203,7 +1199,7 @@ def down_complete_result_meta(value: dict[str, Any], at: At, losses: Losses) -> 
 
 
 def down_complete_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CompleteResult."""
+    """CompleteResult, Result."""
     value = dict(value)
     if not _UP_COMPLETE_RESULT.isdisjoint(value):
         losses.drop_all(value, _UP_COMPLETE_RESULT, at, NOT_IN_2025_06_18)
@@ -1229,7 +1225,7 @@ def down_server_capabilities(value: dict[str, Any], at: At, losses: Losses) -> d
 
 
 def down_set_level_request_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """SetLevelRequestParams."""
+    """SetLevelRequestParams, PaginatedRequestParams, RequestParams, SubscribeRequestParams, UnsubscribeRequestParams."""
     value = dict(value)
     if "_meta" in value:
         value["_meta"] = down_request_meta_object(value["_meta"], (at, "_meta"), losses)
@@ -1237,7 +1233,9 @@ def down_set_level_request_params(value: dict[str, Any], at: At, losses: Losses)
 
 
 def down_cancelled_notification_params_meta(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CancelledNotificationParams._meta."""
+    """CancelledNotificationParams._meta, LoggingMessageNotificationParams._meta, NotificationParams._meta,
+    ProgressNotificationParams._meta, ResourceUpdatedNotificationParams._meta.
+    """
     value = dict(value)
     if not _UP_CANCELLED_NOTIFICATION_PARAMS_META.isdisjoint(value):
         losses.drop_all(value, _UP_CANCELLED_NOTIFICATION_PARAMS_META, at, NOT_IN_2025_06_18)
@@ -1245,7 +1243,9 @@ def down_cancelled_notification_params_meta(value: dict[str, Any], at: At, losse
 
 
 def down_cancelled_notification_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CancelledNotificationParams."""
+    """CancelledNotificationParams, LoggingMessageNotificationParams, NotificationParams, ProgressNotificationParams,
+    ResourceUpdatedNotificationParams.
+    """
     value = dict(value)
     if "_meta" in value:
         value["_meta"] = down_cancelled_notification_params_meta(value["_meta"], (at, "_meta"), losses)
@@ -1253,7 +1253,7 @@ def down_cancelled_notification_params(value: dict[str, Any], at: At, losses: Lo
 
 
 def down_get_prompt_request_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """GetPromptRequestParams."""
+    """GetPromptRequestParams, ReadResourceRequestParams."""
     value = dict(value)
     if not _UP_GET_PROMPT_REQUEST_PARAMS.isdisjoint(value):
         losses.drop_all(value, _UP_GET_PROMPT_REQUEST_PARAMS, at, NOT_IN_2025_06_18)

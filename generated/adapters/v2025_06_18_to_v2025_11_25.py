@@ -298,7 +298,9 @@ def up_request_meta_object(value: dict[str, Any], at: At, losses: Losses) -> dic
 
 
 def up_complete_request_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CompleteRequestParams."""
+    """CompleteRequestParams, PaginatedRequestParams, RequestParams, SetLevelRequestParams, SubscribeRequestParams,
+    UnsubscribeRequestParams.
+    """
     value = dict(value)
     if "_meta" in value:
         value["_meta"] = up_request_meta_object(value["_meta"], (at, "_meta"), losses)
@@ -306,7 +308,10 @@ def up_complete_request_params(value: dict[str, Any], at: At, losses: Losses) ->
 
 
 def up_complete_result_meta(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CompleteResult._meta."""
+    """CompleteResult._meta, CallToolResult._meta, GetPromptResult._meta, ListPromptsResult._meta,
+    ListResourceTemplatesResult._meta, ListResourcesResult._meta, ListToolsResult._meta, ReadResourceResult._meta,
+    Result._meta.
+    """
     value = dict(value)
     if not _UP_COMPLETE_RESULT_META.isdisjoint(value):
         losses.drop_all(value, _UP_COMPLETE_RESULT_META, at, NOT_IN_2025_11_25)
@@ -314,7 +319,7 @@ def up_complete_result_meta(value: dict[str, Any], at: At, losses: Losses) -> di
 
 
 def up_complete_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CompleteResult."""
+    """CompleteResult, Result."""
     value = dict(value)
     if not _UP_COMPLETE_RESULT.isdisjoint(value):
         losses.drop_all(value, _UP_COMPLETE_RESULT, at, NOT_IN_2025_11_25)
@@ -349,15 +354,9 @@ def up_number_schema(value: dict[str, Any], at: At, losses: Losses) -> dict[str,
 
 def up_primitive_schema_definition(value: Any, at: At, losses: Losses) -> Any:
     """PrimitiveSchemaDefinition."""
-    if (
-        value.get("type") == "string"
-        and "enum" in value
-        and ((not (value.get("type") == "string")) or _OLD.admit("EnumSchema", "", value))
-    ):
+    if value.get("type") == "string" and "enum" in value and _OLD.admit("EnumSchema", "", value):
         return up_enum_schema(value, at, losses)
-    if value.get("type") == "string" and (
-        (not (value.get("type") == "string" and "enum" in value)) or _OLD.admit("StringSchema", "", value)
-    ):
+    if value.get("type") == "string":
         return up_string_schema(value, at, losses)
     if value.get("type") in ("integer", "number"):
         return up_number_schema(value, at, losses)
@@ -393,9 +392,7 @@ def up_elicit_request_params(value: dict[str, Any], at: At, losses: Losses) -> d
 
 def up_elicitation_create_params(value: Any, at: At, losses: Losses) -> Any:
     """elicitation/create params."""
-    if True:
-        return up_elicit_request_params(value, at, losses)
-    return value
+    return up_elicit_request_params(value, at, losses)
 
 
 def up_client_capabilities_elicitation(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
@@ -455,7 +452,9 @@ def up_server_capabilities(value: dict[str, Any], at: At, losses: Losses) -> dic
 
 
 def up_cancelled_notification_params_meta(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CancelledNotificationParams._meta."""
+    """CancelledNotificationParams._meta, LoggingMessageNotificationParams._meta, NotificationParams._meta,
+    ProgressNotificationParams._meta, ResourceUpdatedNotificationParams._meta.
+    """
     value = dict(value)
     if not _UP_CANCELLED_NOTIFICATION_PARAMS_META.isdisjoint(value):
         losses.drop_all(value, _UP_CANCELLED_NOTIFICATION_PARAMS_META, at, NOT_IN_2025_11_25)
@@ -463,7 +462,9 @@ def up_cancelled_notification_params_meta(value: dict[str, Any], at: At, losses:
 
 
 def up_cancelled_notification_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CancelledNotificationParams."""
+    """CancelledNotificationParams, LoggingMessageNotificationParams, NotificationParams, ProgressNotificationParams,
+    ResourceUpdatedNotificationParams.
+    """
     value = dict(value)
     if "_meta" in value:
         value["_meta"] = up_cancelled_notification_params_meta(value["_meta"], (at, "_meta"), losses)
@@ -471,7 +472,7 @@ def up_cancelled_notification_params(value: dict[str, Any], at: At, losses: Loss
 
 
 def up_get_prompt_request_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """GetPromptRequestParams."""
+    """GetPromptRequestParams, ReadResourceRequestParams."""
     value = dict(value)
     if not _UP_GET_PROMPT_REQUEST_PARAMS.isdisjoint(value):
         losses.drop_all(value, _UP_GET_PROMPT_REQUEST_PARAMS, at, NOT_IN_2025_11_25)
@@ -641,9 +642,7 @@ def up_call_tool_result(value: dict[str, Any], at: At, losses: Losses) -> dict[s
 
 def up_tools_call_result(value: Any, at: At, losses: Losses) -> Any:
     """tools/call result."""
-    if True:
-        return up_call_tool_result(value, at, losses)
-    return value
+    return up_call_tool_result(value, at, losses)
 
 
 def up_tool_input_schema(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
@@ -892,7 +891,7 @@ UP: Final = Direction(
 
 
 def down_legacy_titled_enum_schema(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """LegacyTitledEnumSchema, as EnumSchema."""
+    """LegacyTitledEnumSchema, NumberSchema, StringSchema."""
     value = dict(value)
     if "default" in value:
         losses.drop(value, "default", at, FORM_DEFAULTS)
@@ -911,58 +910,22 @@ def down_untitled_single_select_enum_schema(value: dict[str, Any], at: At, losse
 
 def down_primitive_schema_definition(value: Any, at: At, losses: Losses) -> Any:
     """PrimitiveSchemaDefinition."""
-    if (
-        value.get("type") == "string"
-        and "oneOf" in value
-        and (
-            (
-                not (value.get("type") == "string" and "enum" in value and ("enumNames" in value))
-                and not (value.get("type") == "string")
-                and not (value.get("type") == "string" and "enum" in value)
-            )
-            or _NEW.admit("TitledSingleSelectEnumSchema", "", value)
-        )
-    ):
+    if value.get("type") == "string" and "oneOf" in value and _NEW.admit("TitledSingleSelectEnumSchema", "", value):
         return down_primitive_schema_definition(named_options(value, at, losses), at, losses)
     if (
         value.get("type") == "string"
         and "enum" in value
-        and ("enumNames" in value)
-        and (
-            (
-                not (value.get("type") == "string" and "oneOf" in value)
-                and not (value.get("type") == "string")
-                and not (value.get("type") == "string" and "enum" in value)
-            )
-            or _NEW.admit("LegacyTitledEnumSchema", "", value)
-        )
+        and "enumNames" in value
+        and _NEW.admit("LegacyTitledEnumSchema", "", value)
     ):
         return down_legacy_titled_enum_schema(value, at, losses)
-    if value.get("type") == "string" and (
-        (
-            not (value.get("type") == "string" and "oneOf" in value)
-            and not (value.get("type") == "string" and "enum" in value and ("enumNames" in value))
-            and not (value.get("type") == "string" and "enum" in value)
-        )
-        or _NEW.admit("StringSchema", "", value)
-    ):
+    if value.get("type") == "string" and (not ("enum" in value) or _NEW.admit("StringSchema", "", value)):
         return down_legacy_titled_enum_schema(value, at, losses)
     if value.get("type") in ("integer", "number"):
         return down_legacy_titled_enum_schema(value, at, losses)
     if value.get("type") == "array" and "items" in value:
         return down_primitive_schema_definition(one_choice(value, at, losses), at, losses)
-    if (
-        value.get("type") == "string"
-        and "enum" in value
-        and (
-            (
-                not (value.get("type") == "string" and "oneOf" in value)
-                and not (value.get("type") == "string" and "enum" in value and ("enumNames" in value))
-                and not (value.get("type") == "string")
-            )
-            or _NEW.admit("UntitledSingleSelectEnumSchema", "", value)
-        )
-    ):
+    if value.get("type") == "string" and "enum" in value:
         return down_untitled_single_select_enum_schema(value, at, losses)
     return value
 
@@ -1001,19 +964,10 @@ def down_elicitation_create_params(value: Any, at: At, losses: Losses) -> Any:
         and "elicitationId" in value
         and "message" in value
         and "url" in value
-        and (
-            (not ("message" in value and "requestedSchema" in value)) or _NEW.admit("ElicitRequestURLParams", "", value)
-        )
+        and (not ("requestedSchema" in value) or _NEW.admit("ElicitRequestURLParams", "", value))
     ):
         losses.refuse(at, URL_ELICITATION, "input")
-    if (
-        "message" in value
-        and "requestedSchema" in value
-        and (
-            (not (value.get("mode") == "url" and "elicitationId" in value and "message" in value and "url" in value))
-            or _NEW.admit("ElicitRequestFormParams", "", value)
-        )
-    ):
+    if "message" in value and "requestedSchema" in value:
         return down_elicit_request_form_params(value, at, losses)
     return value
 
@@ -1039,12 +993,10 @@ def down_elicit_result(value: dict[str, Any], at: At, losses: Losses) -> dict[st
 def down_elicitation_create_result(value: Any, at: At, losses: Losses) -> Any:
     """elicitation/create result."""
     if value.get("action") in ("accept", "cancel", "decline") and (
-        (not ("task" in value)) or _NEW.admit("ElicitResult", "", value)
+        not ("task" in value) or _NEW.admit("ElicitResult", "", value)
     ):
         return down_elicit_result(value, at, losses)
-    if "task" in value and (
-        (not (value.get("action") in ("accept", "cancel", "decline"))) or _NEW.admit("CreateTaskResult", "", value)
-    ):
+    if "task" in value:
         losses.refuse(at, TASK_RESULTS, "tasks")
     return value
 
@@ -1138,7 +1090,7 @@ def down_cancelled_notification_params(value: dict[str, Any], at: At, losses: Lo
 
 
 def down_resource_link(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """ResourceLink."""
+    """ResourceLink, Prompt, Resource, ResourceTemplate."""
     value = dict(value)
     if "icons" in value:
         losses.drop(value, "icons", at, NOT_IN_2025_06_18)
@@ -1213,7 +1165,7 @@ def down_list_resource_templates_result(value: dict[str, Any], at: At, losses: L
 
 
 def down_sampling_message_content(value: Any, at: At, losses: Losses) -> Any:
-    """SamplingMessageContentBlock, as SamplingMessageContent."""
+    """SamplingMessageContentBlock."""
     if is_object(value) and value.get("type") == "tool_use":
         return down_sampling_message_content(tool_note(value, at, losses), at, losses)
     if is_object(value) and value.get("type") == "tool_result":
@@ -1268,13 +1220,10 @@ def down_sampling_create_message_result(value: Any, at: At, losses: Losses) -> A
         value.get("role") in ("assistant", "user")
         and "content" in value
         and "model" in value
-        and ((not ("task" in value)) or _NEW.admit("CreateMessageResult", "", value))
+        and (not ("task" in value) or _NEW.admit("CreateMessageResult", "", value))
     ):
         return down_create_message_result(value, at, losses)
-    if "task" in value and (
-        (not (value.get("role") in ("assistant", "user") and "content" in value and "model" in value))
-        or _NEW.admit("CreateTaskResult", "", value)
-    ):
+    if "task" in value:
         losses.refuse(at, TASK_RESULTS, "tasks")
     return value
 
@@ -1306,15 +1255,15 @@ def down_call_tool_result(value: dict[str, Any], at: At, losses: Losses) -> dict
 
 def down_tools_call_result(value: Any, at: At, losses: Losses) -> Any:
     """tools/call result."""
-    if "content" in value and ((not ("task" in value)) or _NEW.admit("CallToolResult", "", value)):
+    if "content" in value and (not ("task" in value) or _NEW.admit("CallToolResult", "", value)):
         return down_call_tool_result(value, at, losses)
-    if "task" in value and ((not ("content" in value)) or _NEW.admit("CreateTaskResult", "", value)):
+    if "task" in value:
         losses.refuse(at, TASK_RESULTS, "tasks")
     return value
 
 
 def down_tool_input_schema(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """ToolInputSchema."""
+    """ToolInputSchema, ToolOutputSchema."""
     value = dict(value)
     if "$schema" in value:
         losses.drop(value, "$schema", at, SCHEMA_DIALECT)
@@ -1384,7 +1333,9 @@ def down_request_meta_object(value: dict[str, Any], at: At, losses: Losses) -> d
 
 
 def down_complete_request_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CompleteRequestParams."""
+    """CompleteRequestParams, PaginatedRequestParams, RequestParams, SetLevelRequestParams, SubscribeRequestParams,
+    UnsubscribeRequestParams.
+    """
     value = dict(value)
     if "_meta" in value:
         value["_meta"] = down_request_meta_object(value["_meta"], (at, "_meta"), losses)
@@ -1392,7 +1343,10 @@ def down_complete_request_params(value: dict[str, Any], at: At, losses: Losses) 
 
 
 def down_complete_result_meta(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CompleteResult._meta."""
+    """CompleteResult._meta, CallToolResult._meta, GetPromptResult._meta, ListPromptsResult._meta,
+    ListResourceTemplatesResult._meta, ListResourcesResult._meta, ListToolsResult._meta, ReadResourceResult._meta,
+    Result._meta.
+    """
     value = dict(value)
     if not _UP_COMPLETE_RESULT_META.isdisjoint(value):
         losses.drop_all(value, _UP_COMPLETE_RESULT_META, at, NOT_IN_2025_11_25)
@@ -1400,7 +1354,7 @@ def down_complete_result_meta(value: dict[str, Any], at: At, losses: Losses) -> 
 
 
 def down_complete_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CompleteResult."""
+    """CompleteResult, Result."""
     value = dict(value)
     if not _UP_COMPLETE_RESULT.isdisjoint(value):
         losses.drop_all(value, _UP_COMPLETE_RESULT, at, NOT_IN_2025_11_25)
@@ -1410,7 +1364,9 @@ def down_complete_result(value: dict[str, Any], at: At, losses: Losses) -> dict[
 
 
 def down_cancelled_notification_params_meta(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CancelledNotificationParams._meta."""
+    """CancelledNotificationParams._meta, LoggingMessageNotificationParams._meta, NotificationParams._meta,
+    ProgressNotificationParams._meta, ResourceUpdatedNotificationParams._meta.
+    """
     value = dict(value)
     if not _UP_CANCELLED_NOTIFICATION_PARAMS_META.isdisjoint(value):
         losses.drop_all(value, _UP_CANCELLED_NOTIFICATION_PARAMS_META, at, NOT_IN_2025_11_25)
@@ -1418,7 +1374,9 @@ def down_cancelled_notification_params_meta(value: dict[str, Any], at: At, losse
 
 
 def down_notification_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """NotificationParams."""
+    """NotificationParams, LoggingMessageNotificationParams, ProgressNotificationParams,
+    ResourceUpdatedNotificationParams.
+    """
     value = dict(value)
     if "_meta" in value:
         value["_meta"] = down_cancelled_notification_params_meta(value["_meta"], (at, "_meta"), losses)
@@ -1426,7 +1384,7 @@ def down_notification_params(value: dict[str, Any], at: At, losses: Losses) -> d
 
 
 def down_get_prompt_request_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """GetPromptRequestParams."""
+    """GetPromptRequestParams, ReadResourceRequestParams."""
     value = dict(value)
     if not _UP_GET_PROMPT_REQUEST_PARAMS.isdisjoint(value):
         losses.drop_all(value, _UP_GET_PROMPT_REQUEST_PARAMS, at, NOT_IN_2025_11_25)

@@ -260,11 +260,12 @@ def of_objects(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]
     losses.degraded(at, "The schema allows results that are no objects, which go under the key result.")
     outer = {"$schema": schema["$schema"]} if "$schema" in schema else {}
     inner = {key: value for key, value in schema.items() if key != "$schema"}
+    address = "id" if "/draft-04/" in str(schema.get("$schema")) else "$id"
     if never_object(schema):
-        result = moved(inner, "#/properties/result")
+        result = moved(inner, "#/properties/result", address)
         return {**outer, "type": "object", "properties": {"result": result}, "required": ["result"]}
     wrapped = {"properties": {"result": {"$ref": "#/anyOf/0"}}, "required": ["result"]}
-    return {**outer, "type": "object", "anyOf": [moved(inner, "#/anyOf/0"), wrapped]}
+    return {**outer, "type": "object", "anyOf": [moved(inner, "#/anyOf/0", address), wrapped]}
 
 
 def ignores_siblings(schema: dict[str, Any]) -> bool:
@@ -287,22 +288,22 @@ def never_object(schema: dict[str, Any]) -> bool:
     return isinstance(values, list) and not any(isinstance(each, dict) for each in cast("list[object]", values))
 
 
-def moved(schema: dict[str, Any], place: str) -> dict[str, Any]:
+def moved(schema: dict[str, Any], place: str, address: str) -> dict[str, Any]:
     """Return a schema for another place in its document: its references into itself follow it."""
-    if has_base(schema):
+    if has_base(schema, address):
         return schema
     root = dict(schema)
     waiting: list[tuple[dict[str, Any] | list[Any], bool]] = [(root, True)]  # and whether its keys are keywords
     while waiting:
         node, keywords = waiting.pop()
         if isinstance(node, list):
-            node[:] = [copied(each, waiting) for each in node]
+            node[:] = [copied(each, waiting, address) for each in node]
             continue
         for key, value in list(node.items()):
             if keywords and key in REFERENCES and isinstance(value, str):
                 node[key] = place + value[1:] if value in {"", "#"} or value.startswith("#/") else value
             elif not (keywords and is_plain(key, value)):
-                node[key] = copied(value, waiting, named=keywords and key in NAMED_SCHEMAS)
+                node[key] = copied(value, waiting, address, named=keywords and key in NAMED_SCHEMAS)
     return root
 
 
@@ -311,30 +312,33 @@ def is_plain(key: str, value: object) -> bool:
     return key in PLAIN_VALUES and (key in {"const", "default"} or isinstance(value, list))
 
 
-def copied(value: object, waiting: list[tuple[dict[str, Any] | list[Any], bool]], *, named: bool = False) -> object:
+def copied(
+    value: object, waiting: list[tuple[dict[str, Any] | list[Any], bool]], address: str, *, named: bool = False
+) -> object:
     """Return a list or object of a schema as a copy that is *waiting*, unless references in it stay as they are."""
     same = value
     if isinstance(value, list):
         items = list(cast("list[object]", value))
         waiting.append((items, False))
         return items
-    if isinstance(value, dict) and (named or not has_base(cast("dict[str, Any]", value))):
+    if isinstance(value, dict) and (named or not has_base(cast("dict[str, Any]", value), address)):
         members = dict(cast("dict[str, Any]", value))
         waiting.append((members, not named))
         return members
     return same
 
 
-def has_base(schema: dict[str, Any]) -> bool:
-    """Whether references in a schema start at the schema itself, since it has an address; draft-04 calls it id."""
-    address = schema.get("id" if "draft-04" in str(schema.get("$schema")) else "$id")
-    return isinstance(address, str) and address != "" and not address.startswith("#")
+def has_base(schema: dict[str, Any], address: str) -> bool:
+    """Whether references in a schema start at the schema itself, since the key *address* gives it one."""
+    base = schema.get(address)
+    return isinstance(base, str) and base != "" and not base.startswith("#")
 
 
 def resource_not_found(error: dict[str, Any], _at: At, _losses: Losses) -> dict[str, Any]:
     """Return the error of a resource, with the code of its own if it says which resource is not there."""
     data: object = error.get("data")
-    if error["code"] != -32602 or not isinstance(data, dict) or not isinstance(data.get("uri"), str):  # noqa: PLR2004
+    uri: object = cast("dict[str, object]", data).get("uri") if isinstance(data, dict) else None
+    if error["code"] != -32602 or not isinstance(uri, str):  # noqa: PLR2004 - invalid parameters
         return error
     return {**error, "code": -32002}
 
@@ -376,7 +380,7 @@ def up_request_meta_object(value: dict[str, Any], at: At, losses: Losses) -> dic
 
 
 def up_complete_request_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CompleteRequestParams."""
+    """CompleteRequestParams, PaginatedRequestParams, RequestParams."""
     value = dict(value)
     value.setdefault("_meta", {})
     if "_meta" in value:
@@ -431,25 +435,16 @@ def up_elicitation_create_params(value: Any, at: At, losses: Losses) -> Any:
         and "elicitationId" in value
         and "message" in value
         and "url" in value
-        and (
-            (not ("message" in value and "requestedSchema" in value)) or _OLD.admit("ElicitRequestURLParams", "", value)
-        )
+        and (not ("requestedSchema" in value) or _OLD.admit("ElicitRequestURLParams", "", value))
     ):
         return up_elicit_request_url_params(value, at, losses)
-    if (
-        "message" in value
-        and "requestedSchema" in value
-        and (
-            (not (value.get("mode") == "url" and "elicitationId" in value and "message" in value and "url" in value))
-            or _OLD.admit("ElicitRequestFormParams", "", value)
-        )
-    ):
+    if "message" in value and "requestedSchema" in value:
         return up_elicit_request_form_params(value, at, losses)
     return value
 
 
 def up_elicit_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """ElicitResult."""
+    """ElicitResult, ListRootsResult."""
     value = dict(value)
     if "_meta" in value:
         losses.drop(value, "_meta", at, INPUT_RESPONSE_METADATA)
@@ -459,12 +454,10 @@ def up_elicit_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str,
 def up_elicitation_create_result(value: Any, at: At, losses: Losses) -> Any:
     """elicitation/create result."""
     if value.get("action") in ("accept", "cancel", "decline") and (
-        (not ("task" in value)) or _OLD.admit("ElicitResult", "", value)
+        not ("task" in value) or _OLD.admit("ElicitResult", "", value)
     ):
         return up_elicit_result(value, at, losses)
-    if "task" in value and (
-        (not (value.get("action") in ("accept", "cancel", "decline"))) or _OLD.admit("CreateTaskResult", "", value)
-    ):
+    if "task" in value:
         losses.refuse(at, TASK_RESULTS, "tasks")
     return value
 
@@ -510,9 +503,7 @@ def up_get_prompt_result(value: dict[str, Any], at: At, losses: Losses) -> dict[
 def up_prompts_get_result(value: Any, at: At, losses: Losses) -> Any:
     """prompts/get result."""
     value = as_complete(value, at, losses)
-    if True:
-        return up_get_prompt_result(value, at, losses)
-    return value
+    return up_get_prompt_result(value, at, losses)
 
 
 def up_list_prompts_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
@@ -598,9 +589,7 @@ def up_read_resource_result(value: dict[str, Any], at: At, losses: Losses) -> di
 def up_resources_read_result(value: Any, at: At, losses: Losses) -> Any:
     """resources/read result."""
     value = as_complete(value, at, losses)
-    if True:
-        return up_read_resource_result(value, at, losses)
-    return value
+    return up_read_resource_result(value, at, losses)
 
 
 def up_list_resource_templates_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
@@ -668,13 +657,10 @@ def up_sampling_create_message_result(value: Any, at: At, losses: Losses) -> Any
         value.get("role") in ("assistant", "user")
         and "content" in value
         and "model" in value
-        and ((not ("task" in value)) or _OLD.admit("CreateMessageResult", "", value))
+        and (not ("task" in value) or _OLD.admit("CreateMessageResult", "", value))
     ):
         return value
-    if "task" in value and (
-        (not (value.get("role") in ("assistant", "user") and "content" in value and "model" in value))
-        or _OLD.admit("CreateTaskResult", "", value)
-    ):
+    if "task" in value:
         losses.refuse(at, TASK_RESULTS, "tasks")
     return value
 
@@ -711,9 +697,9 @@ def up_call_tool_result(value: dict[str, Any], at: At, losses: Losses) -> dict[s
 
 def up_tools_call_result(value: Any, at: At, losses: Losses) -> Any:
     """tools/call result."""
-    if "content" in value and ((not ("task" in value)) or _OLD.admit("CallToolResult", "", value)):
+    if "content" in value and (not ("task" in value) or _OLD.admit("CallToolResult", "", value)):
         return up_call_tool_result(value, at, losses)
-    if "task" in value and ((not ("content" in value)) or _OLD.admit("CreateTaskResult", "", value)):
+    if "task" in value:
         losses.refuse(at, TASK_RESULTS, "tasks")
     return value
 
@@ -812,7 +798,9 @@ def up_sampling_create_message_error(value: dict[str, Any], at: At, losses: Loss
 
 
 def up_complete_result_meta(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CompleteResult._meta, as ResultMetaObject."""
+    """CompleteResult._meta, CallToolResult._meta, GetPromptResult._meta, ListPromptsResult._meta,
+    ListResourceTemplatesResult._meta, ListResourcesResult._meta, ListToolsResult._meta, ReadResourceResult._meta.
+    """
     value = dict(value)
     if "io.modelcontextprotocol/serverInfo" in value and not _NEW.admit(
         "ResultMetaObject", "io.modelcontextprotocol/serverInfo", value["io.modelcontextprotocol/serverInfo"]
@@ -822,7 +810,9 @@ def up_complete_result_meta(value: dict[str, Any], at: At, losses: Losses) -> di
 
 
 def up_cancelled_notification_params_meta(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CancelledNotificationParams._meta, as NotificationMetaObject."""
+    """CancelledNotificationParams._meta, LoggingMessageNotificationParams._meta, NotificationParams._meta,
+    ProgressNotificationParams._meta, ResourceUpdatedNotificationParams._meta.
+    """
     value = dict(value)
     if "io.modelcontextprotocol/subscriptionId" in value and not _NEW.admit(
         "NotificationMetaObject",
@@ -834,7 +824,9 @@ def up_cancelled_notification_params_meta(value: dict[str, Any], at: At, losses:
 
 
 def up_logging_message_notification_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """LoggingMessageNotificationParams."""
+    """LoggingMessageNotificationParams, NotificationParams, ProgressNotificationParams,
+    ResourceUpdatedNotificationParams.
+    """
     value = dict(value)
     if "_meta" in value:
         value["_meta"] = up_cancelled_notification_params_meta(value["_meta"], (at, "_meta"), losses)
@@ -860,7 +852,7 @@ def close_client_capabilities(value: dict[str, Any], at: At, losses: Losses) -> 
 
 
 def close_elicit_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """ElicitResult, without the keys of other revisions."""
+    """ElicitResult, ListRootsResult, without the keys of other revisions."""
     value = dict(value)
     if not _CLOSE_ELICIT_RESULT.isdisjoint(value):
         losses.drop_all(value, _CLOSE_ELICIT_RESULT, at, NOT_IN_2026_07_28)
@@ -874,26 +866,16 @@ def close_input_response(value: Any, at: At, losses: Losses) -> Any:
         and "content" in value
         and "model" in value
         and (
-            (not (value.get("action") in ("accept", "cancel", "decline")) and not ("roots" in value))
+            not ((value.get("action") in ("accept", "cancel", "decline")) or ("roots" in value))
             or _OLD.admit("CreateMessageResult", "", value)
         )
     ):
         return value
     if value.get("action") in ("accept", "cancel", "decline") and (
-        (
-            not (value.get("role") in ("assistant", "user") and "content" in value and "model" in value)
-            and not ("roots" in value)
-        )
-        or _OLD.admit("ElicitResult", "", value)
+        not ("roots" in value) or _OLD.admit("ElicitResult", "", value)
     ):
         return close_elicit_result(value, at, losses)
-    if "roots" in value and (
-        (
-            not (value.get("role") in ("assistant", "user") and "content" in value and "model" in value)
-            and not (value.get("action") in ("accept", "cancel", "decline"))
-        )
-        or _OLD.admit("ListRootsResult", "", value)
-    ):
+    if "roots" in value:
         return close_elicit_result(value, at, losses)
     return value
 
@@ -1149,14 +1131,14 @@ def down_request_meta_object(value: dict[str, Any], at: At, losses: Losses) -> d
 
 
 def down_complete_request_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CompleteRequestParams."""
+    """CompleteRequestParams, PaginatedRequestParams."""
     value = dict(value)
     value["_meta"] = down_request_meta_object(value["_meta"], (at, "_meta"), losses)
     return value
 
 
 def down_result_meta_object(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """ResultMetaObject, as CompleteResult._meta."""
+    """ResultMetaObject."""
     value = dict(value)
     if "io.modelcontextprotocol/serverInfo" in value:
         losses.drop(value, "io.modelcontextprotocol/serverInfo", at, NOT_IN_2025_11_25)
@@ -1164,7 +1146,7 @@ def down_result_meta_object(value: dict[str, Any], at: At, losses: Losses) -> di
 
 
 def down_complete_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CompleteResult."""
+    """CompleteResult, GetPromptResult."""
     value = dict(value)
     if "_meta" in value:
         value["_meta"] = down_result_meta_object(value["_meta"], (at, "_meta"), losses)
@@ -1195,25 +1177,16 @@ def down_elicitation_create_params(value: Any, at: At, losses: Losses) -> Any:
         value.get("mode") == "url"
         and "message" in value
         and "url" in value
-        and (
-            (not ("message" in value and "requestedSchema" in value)) or _NEW.admit("ElicitRequestURLParams", "", value)
-        )
+        and (not ("requestedSchema" in value) or _NEW.admit("ElicitRequestURLParams", "", value))
     ):
         return down_elicit_request_url_params(value, at, losses)
-    if (
-        "message" in value
-        and "requestedSchema" in value
-        and (
-            (not (value.get("mode") == "url" and "message" in value and "url" in value))
-            or _NEW.admit("ElicitRequestFormParams", "", value)
-        )
-    ):
+    if "message" in value and "requestedSchema" in value:
         return down_elicit_request_form_params(value, at, losses)
     return value
 
 
 def down_notification_meta_object(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """NotificationMetaObject, as CancelledNotificationParams._meta."""
+    """NotificationMetaObject."""
     value = dict(value)
     if "io.modelcontextprotocol/subscriptionId" in value:
         losses.drop(value, "io.modelcontextprotocol/subscriptionId", at, NOT_IN_2025_11_25)
@@ -1221,7 +1194,9 @@ def down_notification_meta_object(value: dict[str, Any], at: At, losses: Losses)
 
 
 def down_cancelled_notification_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """CancelledNotificationParams."""
+    """CancelledNotificationParams, LoggingMessageNotificationParams, NotificationParams, ProgressNotificationParams,
+    ResourceUpdatedNotificationParams.
+    """
     value = dict(value)
     if "_meta" in value:
         value["_meta"] = down_notification_meta_object(value["_meta"], (at, "_meta"), losses)
@@ -1229,7 +1204,7 @@ def down_cancelled_notification_params(value: dict[str, Any], at: At, losses: Lo
 
 
 def down_get_prompt_request_params(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """GetPromptRequestParams."""
+    """GetPromptRequestParams, ReadResourceRequestParams."""
     value = dict(value)
     value["_meta"] = down_request_meta_object(value["_meta"], (at, "_meta"), losses)
     if "inputResponses" in value:
@@ -1242,20 +1217,16 @@ def down_get_prompt_request_params(value: dict[str, Any], at: At, losses: Losses
 def down_prompts_get_result(value: Any, at: At, losses: Losses) -> Any:
     """prompts/get result."""
     if value.get("resultType") == "input_required" and (
-        (not ("messages" in value and "resultType" in value)) or _NEW.admit("InputRequiredResult", "", value)
+        not ("messages" in value and "resultType" in value) or _NEW.admit("InputRequiredResult", "", value)
     ):
         losses.refuse(at, INPUT_REQUIRED, "input")
-    if (
-        "messages" in value
-        and "resultType" in value
-        and ((not (value.get("resultType") == "input_required")) or _NEW.admit("GetPromptResult", "", value))
-    ):
+    if "messages" in value and "resultType" in value:
         return down_complete_result(value, at, losses)
     return value
 
 
 def down_list_prompts_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """ListPromptsResult."""
+    """ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult."""
     value = dict(value)
     if "_meta" in value:
         value["_meta"] = down_result_meta_object(value["_meta"], (at, "_meta"), losses)
@@ -1272,7 +1243,7 @@ def down_list_prompts_result(value: dict[str, Any], at: At, losses: Losses) -> d
         else:
             losses.drop(value, "resultType", at, RESULT_TYPE)
     if "ttlMs" in value:
-        if value["ttlMs"] == 0 and not isinstance(value["ttlMs"], bool):
+        if not isinstance(value["ttlMs"], bool) and value["ttlMs"] == 0:
             del value["ttlMs"]  # what its absence means
         else:
             losses.drop(value, "ttlMs", at, TIME_TO_LIVE)
@@ -1286,20 +1257,10 @@ def down_resources_read_result(value: Any, at: At, losses: Losses) -> Any:
         and "contents" in value
         and "resultType" in value
         and "ttlMs" in value
-        and ((not (value.get("resultType") == "input_required")) or _NEW.admit("ReadResourceResult", "", value))
+        and (not (value.get("resultType") == "input_required") or _NEW.admit("ReadResourceResult", "", value))
     ):
         return down_list_prompts_result(value, at, losses)
-    if value.get("resultType") == "input_required" and (
-        (
-            not (
-                value.get("cacheScope") in ("private", "public")
-                and "contents" in value
-                and "resultType" in value
-                and "ttlMs" in value
-            )
-        )
-        or _NEW.admit("InputRequiredResult", "", value)
-    ):
+    if value.get("resultType") == "input_required":
         losses.refuse(at, INPUT_REQUIRED, "input")
     return value
 
@@ -1320,7 +1281,7 @@ def down_sampling_message_content_block(value: Any, at: At, losses: Losses) -> A
 
 
 def down_sampling_message_content(value: Any, at: At, losses: Losses) -> Any:
-    """SamplingMessageContent."""
+    """SamplingMessageContent, CreateMessageResultContent."""
     if is_object(value) and value.get("type") == "tool_result":
         return down_tool_result_content(value, at, losses)
     if is_array(value):
@@ -1329,7 +1290,7 @@ def down_sampling_message_content(value: Any, at: At, losses: Losses) -> Any:
 
 
 def down_sampling_message(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """SamplingMessage."""
+    """SamplingMessage, CreateMessageResult."""
     value = dict(value)
     value["content"] = down_sampling_message_content(value["content"], (at, "content"), losses)
     return value
@@ -1411,14 +1372,10 @@ def down_call_tool_result(value: dict[str, Any], at: At, losses: Losses) -> dict
 def down_tools_call_result(value: Any, at: At, losses: Losses) -> Any:
     """tools/call result."""
     if value.get("resultType") == "input_required" and (
-        (not ("content" in value and "resultType" in value)) or _NEW.admit("InputRequiredResult", "", value)
+        not ("content" in value and "resultType" in value) or _NEW.admit("InputRequiredResult", "", value)
     ):
         losses.refuse(at, INPUT_REQUIRED, "input")
-    if (
-        "content" in value
-        and "resultType" in value
-        and ((not (value.get("resultType") == "input_required")) or _NEW.admit("CallToolResult", "", value))
-    ):
+    if "content" in value and "resultType" in value:
         return down_call_tool_result(value, at, losses)
     return value
 
@@ -1442,7 +1399,7 @@ def down_list_tools_result(value: dict[str, Any], at: At, losses: Losses) -> dic
             losses.drop(value, "resultType", at, RESULT_TYPE)
     value["tools"] = [down_tool(each, ((at, "tools"), index), losses) for index, each in enumerate(value["tools"])]
     if "ttlMs" in value:
-        if value["ttlMs"] == 0 and not isinstance(value["ttlMs"], bool):
+        if not isinstance(value["ttlMs"], bool) and value["ttlMs"] == 0:
             del value["ttlMs"]  # what its absence means
         else:
             losses.drop(value, "ttlMs", at, TIME_TO_LIVE)
@@ -1509,7 +1466,7 @@ def down_elicit_request_form_params(value: dict[str, Any], at: At, losses: Losse
 
 
 def down_elicit_result(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """ElicitResult."""
+    """ElicitResult, ListRootsResult."""
     value = dict(value)
     if not _CLOSE_ELICIT_RESULT.isdisjoint(value):
         losses.drop_all(value, _CLOSE_ELICIT_RESULT, at, NOT_IN_2026_07_28)
