@@ -40,6 +40,7 @@ class Edition(msgspec.Struct, frozen=True, kw_only=True):
         methods: Its messages.
         era: None where nothing says it: a document tells neither its era nor its error codes nor what is deprecated.
         errors: The same.
+        reserved_errors: The range of codes in which only those of *errors* may be used.
         deprecated: The same.
         findings: Warnings from reading the document.
     """
@@ -49,6 +50,7 @@ class Edition(msgspec.Struct, frozen=True, kw_only=True):
     methods: tuple[Method, ...]
     era: str | None = None
     errors: tuple[ErrorCode, ...] | None = None
+    reserved_errors: tuple[int, int] | None = None
     deprecated: frozenset[str] | None = None
     findings: tuple[Diagnostic, ...] = ()
 
@@ -77,6 +79,7 @@ def edition(source: Source, *, vendored: bool) -> Edition:
         known,
         era=source.overlay.era,
         errors=(*source.shared.errors, *source.overlay.errors),
+        reserved_errors=source.overlay.reserved_errors,
         deprecated=frozenset(name for each in source.overlay.deprecated for name in each.names),
     )
 

@@ -76,9 +76,14 @@ class Deprecation(_Table, frozen=True, kw_only=True):
 
 
 class Overlay(_Table, frozen=True, kw_only=True):
-    """The overlay of one revision."""
+    """The overlay of one revision.
+
+    Attributes:
+        reserved_errors: The lowest and the highest of the error codes that nobody may use without a meaning given here.
+    """
 
     era: Literal["handshake", "stateless"] = "handshake"
+    reserved_errors: tuple[int, int] | None = None
     patch: list[Patch] = []
     open: list[Open] = []
     extract: list[Extract] = []

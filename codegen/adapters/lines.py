@@ -230,6 +230,8 @@ class Lines:
 
     def _error(self, case: ErrorCase) -> Iterator[str]:
         told = f"code == {case.code}"
+        if case.last is not None:
+            told = f"{case.code} <= code <= {case.last} and code not in {case.but!r}"
         if case.definition:
             told += f" and not {self._fields(case.target)}.admit({case.definition!r}, '', value)"
         yield f"if {told}:"

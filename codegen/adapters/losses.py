@@ -179,6 +179,10 @@ class _Rows:
 
     def _errors(self) -> Iterator[LossRow]:
         for error in self._direction.errors:
+            if error.last is not None:
+                place = f"error {error.code} … {error.last} of an application"
+                yield self._row(place, f"degraded to {error.to}", error.reason, _always)
+                continue
             if error.code not in self._plan.codes[self._before[0]]:
                 continue  # a foreign code, which the rules at the top speak of
             outcome = _refused(error.service) if error.to is None else f"degraded to {error.to}"

@@ -58,10 +58,12 @@ class MessagePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErrorCase(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of the errors with one code.
+    """What becomes of the errors with one code, or with one of a range.
 
     Attributes:
-        code: The code in the source.
+        code: The code in the source; the lowest of a range.
+        last: The highest of a range.
+        but: The codes in the range that are meant.
         to: The code in the target; None if the error cannot be expressed.
         definition: The type of *target* that the whole error must fit to keep its code, or nothing.
     """
@@ -72,6 +74,8 @@ class ErrorCase(msgspec.Struct, frozen=True, kw_only=True):
     service: str | None = None
     definition: str = ""
     target: str = ""
+    last: int | None = None
+    but: tuple[int, ...] = ()
 
 
 class Messages:
@@ -197,7 +201,16 @@ class Messages:
                     found.append(self._foreign(code))
                 case _:
                     pass
+        found.append(self._reserved(codes))
         return [each for each in found if each is not None]
+
+    def _reserved(self, codes: Iterable[int]) -> ErrorCase | None:
+        """Return what becomes of codes that the target alone reserves."""
+        if (bounds := self._target.reserved_errors) is None or bounds == self._source.reserved_errors:
+            return None
+        reason = f"{self._target.label} reserves the code."
+        known = tuple(sorted(code for code in codes if bounds[0] <= code <= bounds[1]))
+        return ErrorCase(code=bounds[0], last=bounds[1], but=known, to=_INTERNAL_ERROR, reason=reason)
 
     def _error(self, code: int, place: str) -> ErrorCase | None:
         found = self._walk.found(place)

@@ -73,6 +73,14 @@ def test_a_code_outside_the_range_of_json_rpc_is_the_applications() -> None:
     assert error == adapted(E, A, "tools/call", "error", error)
 
 
+@pytest.mark.spec(E, "basic/index#error-codes")
+def test_a_code_that_2026_07_28_reserves_is_not_used_by_applications() -> None:
+    error = {"code": -32050, "message": "mine"}
+
+    assert {**error, "code": -32603} == adapted(A, E, "tools/call", "error", error)
+    assert error == adapted(A, D, "tools/call", "error", error)
+
+
 @pytest.mark.parametrize(("source", "target"), [(C, A), (B, C), (A, D), (E, D)])
 def test_a_code_that_the_source_does_not_define_says_nothing_in_the_target(source: str, target: str) -> None:
     error = {"code": -32042, "message": "m"}
