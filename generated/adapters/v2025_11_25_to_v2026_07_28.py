@@ -116,6 +116,7 @@ ERROR_32022_IN_2026_07_28: Final = "2026-07-28 gives the code -32022 a meaning t
 ERROR_32021_IN_2026_07_28: Final = "2026-07-28 gives the code -32021 a meaning that this error does not fit."
 ERROR_32020_IN_2026_07_28: Final = "2026-07-28 gives the code -32020 a meaning that this error does not fit."
 RESOURCE_NOT_FOUND: Final = "A resource that is not there is an invalid parameter."
+ERROR_32099_IN_2026_07_28: Final = "2026-07-28 reserves the code."
 INPUT_REQUESTS: Final = (
     "What a server asks of a client travels in a result; a client that cannot answer does not retry."
 )
@@ -773,6 +774,9 @@ def up_error(value: dict[str, Any], at: At, losses: Losses) -> Any:
     if code == -32002:
         losses.degraded((at, "code"), RESOURCE_NOT_FOUND)
         return {**value, "code": -32602}
+    if -32099 <= code <= -32020 and code not in (-32042, -32022, -32021, -32020):
+        losses.degraded((at, "code"), ERROR_32099_IN_2026_07_28)
+        return {**value, "code": -32603}
     return value
 
 
