@@ -60,13 +60,15 @@ def losses_markdown(rows: Sequence[LossRow], revisions: Sequence[str]) -> str:
     """Return *rows* as Markdown."""
     lines = [_HEAD.strip(), ""]
     for title, is_down in (("Going down", True), ("Going up", False)):
+        found = [row for row in rows if (revisions.index(row.sources[0]) > revisions.index(row.targets[0])) == is_down]
+        if not found:
+            continue
         lines += [f"## {title}", "", "| from | to | what | becomes | why |", "|---|---|---|---|---|"]
-        for row in rows:
-            if (revisions.index(row.sources[0]) > revisions.index(row.targets[0])) == is_down:
-                cells = (_span(row.sources), _span(row.targets), f"`{row.place}`", row.outcome, row.reason)
-                lines.append(f"| {' | '.join(each.replace('|', chr(92) + '|') for each in cells)} |")
+        for row in found:
+            cells = (_span(row.sources), _span(row.targets), f"`{row.place}`", row.outcome, row.reason)
+            lines.append(f"| {' | '.join(each.replace('|', chr(92) + '|') for each in cells)} |")
         lines.append("")
-    return "\n".join(lines).rstrip() + "\n"
+    return "\n".join(lines if rows else [*lines, "Nothing."]).rstrip() + "\n"
 
 
 _OUTCOMES = ("degraded", "dropped", "defaulted", "refused")

@@ -67,6 +67,15 @@ def test_one_pair_can_be_asked_for_and_read_by_a_machine() -> None:
     assert "Tool.icons" not in places
 
 
+def test_a_direction_without_losses_has_no_empty_table() -> None:
+    down = CliRunner().invoke(losses, ["--from", "2025-06-18", "--to", "2025-03-26"]).stdout
+    same = CliRunner().invoke(losses, ["--from", "2025-06-18", "--to", "2025-06-18"]).stdout
+
+    assert "## Going down" in down
+    assert "## Going up" not in down
+    assert same.endswith("Nothing.\n")
+
+
 def test_an_unknown_revision_is_named() -> None:
     result = CliRunner().invoke(losses, ["--from", "2023-01-01"])
 
