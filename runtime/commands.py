@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import Counter
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -114,8 +115,7 @@ def _read(file: IO[bytes]) -> Any:  # noqa: ANN401 (any JSON value)
 def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(members)
     if len(made) < len(members):
-        seen: set[str] = set()
-        twice = next(key for key, _ in members if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        ((twice, _),) = Counter(key for key, _ in members).most_common(1)
         raise UnreadableInput(f"an object has the key {twice[:100]!r} twice")
     return made
 

@@ -96,20 +96,20 @@ class Rules:
     def action(self, way: Way, *places: str) -> Found | None:
         """Return what is declared for values at one of *places* going that way, and count it as used."""
         for place in places:
-            for change in self._at.get(place, ()):
-                action = change.up if way == "up" else change.down
-                if action is not None:
-                    self._consumed.add((change.name, way))
-                    self._reached.add((change.name, place))
-                    return Found(change, action)
+            if (found := self._found(way, place)) is not None:
+                self._consumed.add((found.change.name, way))
+                self._reached.add((found.change.name, place))
+                return found
         return None
 
     def peek(self, way: Way, *places: str) -> Action | None:
         """Return what is declared for values at one of *places* going that way, without counting it as used."""
-        for place in places:
-            for change in self._at.get(place, ()):
-                if (action := change.up if way == "up" else change.down) is not None:
-                    return action
+        return next((found.action for place in places if (found := self._found(way, place)) is not None), None)
+
+    def _found(self, way: Way, place: str) -> Found | None:
+        for change in self._at.get(place, ()):
+            if (action := _going(change, way)) is not None:
+                return Found(change, action)
         return None
 
     def says(self, *places: str) -> str | None:
@@ -122,8 +122,7 @@ class Rules:
     def meet(self, need: Need) -> Found | None:
         """Return the action declared for a *need* that no diff shows, and count it as used."""
         change = self.cover(need.kind, need.id)
-        action = None if change is None else change.up if need.way == "up" else change.down
-        if change is None or action is None:
+        if change is None or (action := _going(change, need.way)) is None:
             return None
         self._consumed.add((change.name, need.way))
         return Found(change, action)
@@ -131,7 +130,6 @@ class Rules:
     def settle(self, adapted: Iterable[str]) -> None:
         """Count what is refused about definitions that are not *adapted* as used: an engine writes the envelopes."""
         adapted = frozenset(adapted)
-        used = frozenset(self._consumed)
         used = frozenset(self._consumed)
         for each in self._diff.changes:
             change = self.covering.get((each.kind, each.id))
@@ -168,6 +166,10 @@ class Rules:
             message=f"{self.step.old} to {self.step.new}: the change {change.name!r} {problem}",
             hint="Correct or delete it in codegen/changes/; `mcpgen diff` lists the differences by kind and id.",
         )
+
+
+def _going(change: Change, way: Way) -> Action | None:
+    return change.up if way == "up" else change.down
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

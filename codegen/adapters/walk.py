@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import msgspec
 from msgspec.structs import replace
 
 from mcpgen.codegen import ir, names
@@ -28,6 +27,7 @@ from mcpgen.codegen.adapters.ops import (
     Switch,
     Transform,
 )
+from mcpgen.codegen.adapters.place import Place
 from mcpgen.codegen.adapters.rules import Found, Need, Rules, Way
 from mcpgen.codegen.changes import vocabulary as v
 from mcpgen.codegen.diff_types import differences
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mcpgen.codegen.adapters.sides import Lineages, Side, Thing
     from mcpgen.codegen.diff_kinship import Kinship
 
-__all__ = ["Mode", "Place", "Walk"]
+__all__ = ["Mode", "Walk"]
 
 # The effects of a difference that leave values of the source without a place in the target.
 _HARMFUL: dict[Way, frozenset[str]] = {
@@ -46,29 +46,6 @@ _HARMFUL: dict[Way, frozenset[str]] = {
 }
 
 Mode: TypeAlias = Literal["up", "down", "close"]
-
-
-class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where two types stand side by side.
-
-    Attributes:
-        old: As the older side spells it.
-        new: As the newer side spells it.
-        also: Other ways to spell it: aliases whose values stand there.
-    """
-
-    old: str
-    new: str
-    also: tuple[str, ...] = ()
-
-    @property
-    def spellings(self) -> tuple[str, ...]:
-        """All ways to spell it, the newer side's first: a diff's ids are of that side."""
-        return tuple(dict.fromkeys((self.new, self.old, *self.also)))
-
-    def inside(self, part: str) -> Place:
-        """Return the place *part* inside this one: ``.key``, ``[]``, ``{}`` or ``[arm]``."""
-        return Place(old=self.old + part, new=self.new + part, also=tuple(each + part for each in self.also))
 
 
 class Walk:

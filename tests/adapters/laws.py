@@ -176,9 +176,10 @@ class Judge:
         return adapted
 
     def _check_refusal(self, subject: Subject, value: Json, error: Exception, way: Way) -> None:
-        if not getattr(error, "step", None) or not isinstance(getattr(error, "pointer", None), str):
+        pointer: object = getattr(error, "pointer", None)
+        if not getattr(error, "step", None) or not isinstance(pointer, str):
             self._find("refusals", subject, value, f"a refusal without step or pointer\n{error!r}", way)
-        elif error.pointer == "" and not getattr(error, "service", None):  # type: ignore[attr-defined]
+        elif not pointer and not getattr(error, "service", None):
             self._find("refusals", subject, value, f"the whole message is refused and no service named\n{error!r}", way)
 
     def _instances(self) -> Iterator[tuple[Subject, Json]]:

@@ -43,7 +43,7 @@ def test_every_json_value_is_accepted_where_anything_may_stand(value: Any) -> No
 class Odd(dict[str, int]):
     """A dict that equals nothing."""
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as for every dict; mypy wants a method where __eq__ is overridden
 
     def __eq__(self, other: object) -> bool:
         return False
