@@ -8,17 +8,23 @@ McpgenError
 ├── PeerError              the other side broke the protocol; carries .revision and .pointer
 │   ├── MalformedFrame     not JSON, not JSON-RPC, or over the size limit
 │   └── InvalidPayload     well-formed, but not what this revision's method allows
-└── AdaptationError        a value has no meaning in the target revision; carries .step and .pointer
+├── AdaptationError        a value has no meaning in the target revision; carries .step and .pointer
+├── RequestError           a request is answered with an error; carries .code, .message and .data
+│   └── RequestRefused     it is one of ours, and the other side answered so; carries .method, too
+├── UnsupportedByPeer      the peer cannot take part in what you ask for; nothing was sent
+└── TransportClosed        nothing wrong; there is just nobody there
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from mcpgen.generated import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from mcpgen.generated.adapters import Loss
 
@@ -28,9 +34,13 @@ __all__ = [
     "MalformedFrame",
     "McpgenError",
     "PeerError",
+    "RequestError",
+    "RequestRefused",
+    "TransportClosed",
     "UnknownDefinition",
     "UnknownMethod",
     "UnknownRevision",
+    "UnsupportedByPeer",
     "UsageError",
 ]
 
@@ -171,3 +181,62 @@ class AdaptationError(McpgenError):
         place = f" at {self.pointer}" if self.pointer else ""
         service = f" (an engine can do it by {self.service})" if self.service else ""
         return f"cannot be adapted from {self.step}{place}: {self.reason}{service}"
+
+
+class RequestError(McpgenError):
+    """A request is answered with an error: a handler raises it to say so, and whoever sent the request gets it.
+
+    Attributes:
+        code: The error code, as the revision at home has it; the ``ErrorCode`` of its bindings lists MCP's own.
+        message: One sentence, for the other side.
+        data: More about it, as JSON; UNSET if there is none.
+    """
+
+    def __init__(self, code: int, message: str, data: object = UNSET) -> None:
+        self.code = int(code)
+        self.message = message
+        self.data = data
+        super().__init__(self.code, message)
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code})"
+
+
+class RequestRefused(RequestError):  # noqa: N818 (as the tree above names it)
+    """The other side answered a request of ours with an error.
+
+    Attributes:
+        method: What it was asked.
+    """
+
+    def __init__(self, method: str, error: RequestError) -> None:
+        self.method = method
+        super().__init__(error.code, error.message, error.data)
+
+    def __str__(self) -> str:
+        return f"{self.method} was answered with an error: {self.message} ({self.code})"
+
+
+class UnsupportedByPeer(McpgenError):  # noqa: N818 (as the tree above names it)
+    """A call that the peer's revision cannot express, or that needs what the peer has not declared; nothing was sent.
+
+    Attributes:
+        revision: The revision that the peer speaks.
+        what: The call: ``elicitation/create``.
+        reason: Why it cannot be made.
+        required: The capabilities that the peer would have had to declare; None if that would not help.
+    """
+
+    def __init__(self, *, revision: str, what: str, reason: str, required: Mapping[str, object] | None = None) -> None:
+        self.revision = revision
+        self.what = what
+        self.reason = reason
+        self.required = required
+        super().__init__(what, reason)
+
+    def __str__(self) -> str:
+        return f"{self.what} cannot be sent to this peer of {self.revision}: {self.reason}"
+
+
+class TransportClosed(McpgenError):  # noqa: N818 (as the tree above names it)
+    """Nothing went wrong, but there is nobody there any more."""
