@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, Entry] = {
     "check": Entry("mcpgen.codegen.commands:check", "codegen", "Fail if the bindings differ from a fresh build."),
     "diff": Entry("mcpgen.codegen.diff_commands:diff", "codegen", "Report what changed between two revisions."),
     "adapt": Entry("mcpgen.runtime.commands:adapt", None, "Adapt a message from one revision to another."),
+    "serve": Entry("mcpgen.runtime.serve_commands:serve", None, "Serve on standard input and output."),
     "losses": Entry("mcpgen.codegen.adapters.commands:losses", "codegen", "Tell what is lost between revisions."),
     "schema": Entry("mcpgen.codegen.schema_commands:schema", "codegen", "List, add and verify schema documents."),
 }

@@ -1,0 +1,146 @@
+"""The command ``serve``: find a server in a file or module, and serve it on standard input and output."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
+
+import click
+
+from mcpgen.runtime import serving
+from mcpgen.runtime.transports.ends import Servable
+from mcpgen.runtime.transports.standard import StandardStreams
+
+if TYPE_CHECKING:
+    from types import ModuleType, TracebackType
+
+__all__ = ["serve"]
+
+# What people call their server, if a file has more than one.
+_USUAL_NAMES: Final = ("server", "mcp", "app")
+
+
+class Unservable(click.ClickException):
+    """There is nothing to serve where the caller said there would be."""
+
+    exit_code = 2  # as for any other way of calling us wrongly
+
+
+@click.command()
+@click.argument("target", metavar="FILE.py[:OBJECT]")
+def serve(target: str) -> None:
+    """Serve on standard input and output.
+
+    FILE.py may also be a module's dotted name. The server is OBJECT, or the only one there, or that called server, mcp
+    or app. What the file prints, and what its handlers print, goes to standard error.
+    """
+    with StandardStreams() as streams:
+        origin, name = _parted(target)
+        found = _chosen(_loaded(origin), origin, name)
+        serving.run(found, streams=streams)
+
+
+def _parted(target: str) -> tuple[str, str]:
+    """Return the file or module, and the name of the object, which may be empty."""
+    origin, colon, name = target.rpartition(":")
+    is_drive = len(origin) == 1  # C:\server.py
+    if not colon or is_drive or Path(target).exists():
+        return target, ""
+    return origin, name
+
+
+def _loaded(origin: str) -> ModuleType:
+    """Return the module that *origin* names.
+
+    Raises:
+        Unservable: There is none, or it cannot be loaded; then its traceback has been printed.
+    """
+    is_file = origin.endswith(".py") or "/" in origin or "\\" in origin
+    path = Path(origin)
+    if is_file and not path.is_file():
+        raise Unservable(f"There is no file {origin}.")
+    if not (is_file or all(part.isidentifier() for part in origin.split("."))):
+        raise Unservable(f"There is no file or module {origin!r}.")
+    try:
+        return _of_file(path) if is_file else _of_name(origin)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever somebody's file raises is theirs to read)
+        if _is_missing(error, origin) and not is_file:
+            raise Unservable(f"There is no module {origin}.") from None
+        _print_theirs(error)
+        raise Unservable(f"{origin} cannot be loaded: it raised {type(error).__name__}.") from None
+
+
+def _of_file(path: Path) -> ModuleType:
+    # As "python FILE" does, but for the name: a server's last line is often "if __name__ == '__main__'".
+    sys.path.insert(0, str(path.resolve().parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+    if spec is None or spec.loader is None:
+        raise Unservable(f"{path} is no Python file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # where annotations are looked up
+    spec.loader.exec_module(module)
+    return module
+
+
+def _of_name(name: str) -> ModuleType:
+    sys.path.insert(0, "")  # as "python -m" does
+    return import_module(name)
+
+
+def _is_missing(error: BaseException, name: str) -> bool:
+    return isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}.")
+
+
+def _print_theirs(error: BaseException) -> None:
+    """Print the traceback of *error* from where their code begins."""
+    frame: TracebackType | None = error.__traceback__
+    while frame is not None and _is_ours(frame):
+        frame = frame.tb_next
+    traceback.print_exception(type(error), error, frame)
+
+
+def _is_ours(frame: TracebackType) -> bool:
+    file = frame.tb_frame.f_code.co_filename
+    return file.startswith("<frozen importlib") or file in {__file__, importlib.__file__}
+
+
+def _chosen(module: ModuleType, origin: str, name: str) -> Servable:
+    """Return the server called *name* in *module*, or that which is meant without a name.
+
+    Raises:
+        Unservable: There is none, or which one is unclear.
+    """
+    if name:
+        return _named(module, origin, name)
+    servers = {key: value for key, value in vars(module).items() if _is_server(value)}
+    if not servers:
+        raise Unservable(f"There is no server in {origin}; it should have something like: server = Server(…)")
+    if len({id(each) for each in servers.values()}) == 1:
+        return next(iter(servers.values()))
+    for usual in _USUAL_NAMES:
+        if usual in servers:
+            return servers[usual]
+    raise Unservable(
+        f"There are several servers in {origin}; say which one: {' or '.join(f'{origin}:{key}' for key in servers)}"
+    )
+
+
+def _named(module: ModuleType, origin: str, name: str) -> Servable:
+    found: Any = module
+    for part in name.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise Unservable(f"There is no {name} in {origin}.") from None
+    if not _is_server(found):
+        kind = "a class" if isinstance(found, type) else f"of type {type(found).__name__}"
+        raise Unservable(f"{name} in {origin} is no Server; it is {kind}.")
+    return found
+
+
+def _is_server(value: object) -> TypeGuard[Servable]:
+    return isinstance(value, Servable) and not isinstance(value, type)

@@ -1,0 +1,207 @@
+"""Starting handlers: the one seam between the event loops.
+
+Theory of operation. A shell starts thousands of short coroutines a second. A task group of anyio takes about 32 µs for
+each, `asyncio.create_task` 3 µs, so that asyncio's own primitive is used where asyncio runs, and anyio's task group
+elsewhere. Three rules hold on both, because whoever counts its running handlers relies on them:
+
+* What was started is entered. A cancellation that comes before the first step is seen at the first place where the
+  function waits, so that its ``finally`` runs. (asyncio alone would throw the coroutine away unentered.)
+* What fails is logged here, at the latest, and ends nothing but itself; `SystemExit` too.
+* What was started lives until it ends: asyncio itself keeps weak references only.
+
+Python 3.12 can run a task's first steps at once instead of in the next turn of the loop. An answer that waits for
+nothing is then written in the turn in which its request came. So a function may be over when `start` returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVarTuple
+
+import anyio
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Coroutine
+
+    from anyio.abc import TaskGroup
+
+__all__ = ["Handle", "Spawner", "is_asyncio", "open_group", "open_spawner"]
+
+_Arguments = TypeVarTuple("_Arguments")
+
+logger = logging.getLogger("mcpgen.handlers")
+
+# How long what was cancelled at the end may clean up. Behind it comes a host that kills after a second or two.
+_PATIENCE_SECONDS: Final = 0.1
+
+_Work: TypeAlias = "Coroutine[Any, Any, None]"
+
+if sys.version_info >= (3, 12):
+
+    def _start_eagerly(work: _Work, loop: asyncio.AbstractEventLoop) -> asyncio.Task[None]:
+        return asyncio.Task(work, loop=loop, eager_start=True)
+
+else:
+    _start_eagerly: Callable[[_Work, asyncio.AbstractEventLoop], asyncio.Task[None]] | None = None
+
+
+class Handle(Protocol):
+    """Something that was started."""
+
+    def cancel(self) -> None:
+        """Have it cancelled where it waits next; nothing happens if it is over."""
+
+
+class Spawner(Protocol):
+    """Whatever starts handlers for a connection."""
+
+    def start(
+        self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
+    ) -> Handle:
+        """Start *function*, which may be over when this returns.
+
+        What it returns is dropped; what it raises is logged.
+        """
+        ...
+
+
+@asynccontextmanager
+async def open_spawner() -> AsyncGenerator[Spawner]:
+    """Start handlers within the block; what still runs at its end is cancelled.
+
+    On asyncio, what does not end then either is left behind after a short while, and named in the log.
+    """
+    if is_asyncio():
+        tasks = _Tasks(asyncio.get_running_loop())
+        try:
+            yield tasks
+        finally:
+            await tasks.end()
+        return
+    async with open_group() as group:
+        yield _Group(group)
+
+
+@asynccontextmanager
+async def open_group() -> AsyncGenerator[TaskGroup]:
+    """Open a task group that is cancelled at the end of the block, and out of which the block's errors come plain."""
+    failure: Exception | None = None
+    async with anyio.create_task_group() as group:
+        try:
+            yield group
+        except Exception as error:  # noqa: BLE001 (raised below, where the group cannot wrap it in a group of errors)
+            failure = error
+        finally:
+            group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+def is_asyncio() -> bool:
+    """Return whether the current task is one of asyncio."""
+    try:
+        return asyncio.current_task() is not None  # a loop alone may be the host of another library
+    except RuntimeError:
+        return False
+
+
+class _Task:
+    """One coroutine on asyncio, and whether it was entered yet."""
+
+    __slots__ = ("is_cancelled", "is_entered", "task")
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None] | None = None  # until the task exists: an eager one runs before
+        self.is_entered = False
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+        if self.is_entered and self.task is not None:
+            self.task.cancel()
+
+
+class _Tasks:
+    """The spawner of asyncio."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._running: set[_Task] = set()
+        # A task factory is somebody's wish that tasks be made so; an eager one needs no help.
+        self._start_eagerly = _start_eagerly if loop.get_task_factory() is None else None
+
+    def start(
+        self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
+    ) -> Handle:
+        handle = _Task()
+        work = self._run(handle, function(*arguments))
+        self._running.add(handle)
+        if self._start_eagerly is None:
+            handle.task = self._loop.create_task(work)
+            return handle
+        handle.task = self._start_eagerly(work, self._loop)
+        if handle.is_cancelled and handle in self._running:  # by itself, in its first steps
+            handle.task.cancel()
+        return handle
+
+    async def _run(self, handle: _Task, coroutine: Coroutine[Any, Any, object]) -> None:
+        handle.is_entered = True
+        if handle.is_cancelled and handle.task is not None:
+            handle.task.cancel()
+        try:
+            await coroutine
+        except asyncio.CancelledError:
+            if not handle.is_cancelled:
+                logger.exception("a handler was cancelled, but not by us")
+            raise
+        except (Exception, SystemExit):
+            logger.exception("a handler failed")
+        finally:
+            self._running.discard(handle)
+
+    async def end(self) -> None:
+        for handle in self._running:
+            handle.cancel()
+        tasks = [handle.task for handle in self._running if handle.task is not None]
+        if not tasks:
+            return
+        with anyio.CancelScope(shield=True):  # whoever cancels us wants them to end all the more
+            await asyncio.wait(tasks, timeout=_PATIENCE_SECONDS)
+        for task in (each for each in tasks if not each.done()):
+            logger.error("a handler does not let itself be cancelled: %r", task)
+
+
+class _Scope:
+    """One coroutine in a task group."""
+
+    __slots__ = ("scope",)
+
+    def __init__(self) -> None:
+        self.scope = anyio.CancelScope()
+
+    def cancel(self) -> None:
+        self.scope.cancel()
+
+
+class _Group:
+    """The spawner of any other event loop."""
+
+    def __init__(self, group: TaskGroup) -> None:
+        self._group = group
+
+    def start(
+        self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
+    ) -> Handle:
+        handle = _Scope()
+        self._group.start_soon(self._run, handle, function(*arguments))
+        return handle
+
+    async def _run(self, handle: _Scope, coroutine: Coroutine[Any, Any, object]) -> None:
+        with handle.scope:
+            try:
+                await coroutine
+            except (Exception, SystemExit):
+                logger.exception("a handler failed")

@@ -1,0 +1,10 @@
+"""Transports: shells that move frames between an endpoint and its peer, and know nothing of what they mean.
+
+`mcpgen.runtime.transports.stdio` moves them over descriptors, `mcpgen.runtime.transports.memory` within a process.
+"""
+
+from __future__ import annotations
+
+from mcpgen.runtime.transports.ends import Connectable, Endpoint, Servable, Writer
+
+__all__ = ["Connectable", "Endpoint", "Servable", "Writer"]
