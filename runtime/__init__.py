@@ -1,28 +1,72 @@
 """Bytes to typed message to handler to bytes: the room where the bindings learn to speak.
 
-What there is so far: `mcpgen.runtime.adapt`, the adapters between revisions, and the errors that it raises.
+`Server` serves every revision of the protocol; `mcpgen.runtime.adapt` adapts messages between revisions. What is
+imported from here is loaded when it is first asked for, so that adapting does not cost what serving does.
 """
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from mcpgen.runtime.errors import (
     AdaptationError,
     InvalidPayload,
     McpgenError,
     PeerError,
+    RequestError,
+    RequestRefused,
+    TransportClosed,
     UnknownDefinition,
     UnknownMethod,
     UnknownRevision,
+    UnsupportedByPeer,
     UsageError,
 )
 
+if TYPE_CHECKING:
+    from mcpgen.runtime.context import Context
+    from mcpgen.runtime.forms import Elicited
+    from mcpgen.runtime.functions.resources import ResourceNotFound
+    from mcpgen.runtime.functions.tools import ToolError
+    from mcpgen.runtime.limits import Limits
+    from mcpgen.runtime.server import Server
+    from mcpgen.runtime.task_store import MemoryTaskStore
+
 __all__ = [
     "AdaptationError",
+    "Context",
+    "Elicited",
     "InvalidPayload",
+    "Limits",
     "McpgenError",
+    "MemoryTaskStore",
     "PeerError",
+    "RequestError",
+    "RequestRefused",
+    "ResourceNotFound",
+    "Server",
+    "ToolError",
+    "TransportClosed",
     "UnknownDefinition",
     "UnknownMethod",
     "UnknownRevision",
+    "UnsupportedByPeer",
     "UsageError",
 ]
+
+_LAZY = {
+    "Context": "context",
+    "Elicited": "forms",
+    "Limits": "limits",
+    "MemoryTaskStore": "task_store",
+    "ResourceNotFound": "functions.resources",
+    "Server": "server",
+    "ToolError": "functions.tools",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)

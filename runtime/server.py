@@ -1,0 +1,226 @@
+"""A server: decorated functions, or handlers of one revision, offered to clients of every revision."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
+from mcpgen.runtime import telling
+from mcpgen.runtime.connection import Connection
+from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.functions.catalogue import Catalogue
+from mcpgen.runtime.functions.registrations import Registrations
+from mcpgen.runtime.limits import Limits
+from mcpgen.runtime.listening import RESOURCE_UPDATED
+from mcpgen.runtime.negotiation import served
+from mcpgen.runtime.newest import models
+from mcpgen.runtime.sealing import Sealer
+from mcpgen.runtime.service import Middleware, Service, home_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+
+    from mcpgen.runtime.spawning import Spawner
+    from mcpgen.runtime.task_store import TaskStore
+    from mcpgen.runtime.tasking import Tasking
+    from mcpgen.runtime.transports import Writer
+
+__all__ = ["Server"]
+
+
+class Server(Registrations):
+    """A server that speaks every revision.
+
+    Either functions become its tools, resources and prompts, by the decorators `tool`, `resource`, `prompt` and
+    `completion`; or it has handlers: an object whose class overrides the generated ``ServerHandlers`` of some revision,
+    in whose terms it is written.
+
+    Args:
+        name: What programs call it.
+        version: Its own version.
+        title: What people call it.
+        description: What it is for.
+        website_url: Where to read more.
+        icons: Pictures of it.
+        instructions: What a model should know to use it well.
+        handlers: An instance of a subclass of a generated ``ServerHandlers``, instead of functions.
+        revisions: The revisions to serve; all by default.
+        lifespan: Called with the server; an async context manager that is open while it runs, and yields
+            `Context.state`.
+        page_size: The most items in one page of a list of functions.
+        limits: Bounds on what peers may ask for.
+        state_keys: Secrets of 32 bytes at least that seal what stateless clients hold between two requests; the first
+            seals, all open. By default it is one for each process, so that another process cannot go on with a request.
+        tasks: Where the tasks are kept that tool calls may become, for handlers of 2025-11-25: a `MemoryTaskStore`.
+            Their class then has a method ``task_support(name)``, which says forbidden, optional or required.
+
+    Attributes:
+        home: The revision that its handlers are written in.
+        state: What its lifespan yielded, while it runs.
+
+    Raises:
+        UsageError: The arguments make no sense together; the message says why.
+        UnknownRevision: There is no such revision.
+    """
+
+    def __init__(  # noqa: PLR0913 (what a server says about itself, each by its name)
+        self,
+        name: str,
+        *,
+        version: str = "0",
+        title: str | None = None,
+        description: str | None = None,
+        website_url: str | None = None,
+        icons: Sequence[models.Icon] | None = None,
+        instructions: str | None = None,
+        handlers: object = None,
+        revisions: Iterable[str] | None = None,
+        lifespan: Callable[[Server], AbstractAsyncContextManager[Any]] | None = None,
+        page_size: int = 100,
+        limits: Limits | None = None,
+        state_keys: Sequence[bytes] | None = None,
+        tasks: TaskStore | None = None,
+    ) -> None:
+        self.name: str = name
+        self.limits: Limits = Limits() if limits is None else limits
+        self.state: Any = None
+        self.is_expiring: bool = False
+        if not name:
+            raise UsageError("a server needs a name")
+        super().__init__(page_size=page_size)
+        self._has_handlers = handlers is not None
+        self._lifespan = lifespan
+        self._middleware: list[Middleware] = []
+        self._connections: dict[Connection, None] = {}
+        self._running = 0
+        self._principals = 0
+        self._stack = AsyncExitStack()
+        info = models.Implementation(
+            name=name,
+            version=version,
+            title=_set(title),
+            description=_set(description),
+            website_url=_set(website_url),
+            icons=UNSET if icons is None else list(icons),
+        )
+        self.service: Service = Service(
+            Catalogue(offered=self.offered) if handlers is None else handlers,
+            served=served(revisions),
+            info=info,
+            instructions=instructions,
+            middleware=self._middleware,
+            limits=self.limits,
+            sealer=Sealer(state_keys, lifetime_seconds=self.limits.waiting_seconds, clock=time.time),
+            clock=time.monotonic,
+            wall_clock=time.time,
+            token=lambda: secrets.token_urlsafe(16),
+            tasking=None if tasks is None else _tasking(tasks, handlers),
+        )
+        self.home: str = self.service.home
+
+    def will_change(self) -> None:
+        """Look anew at what is offered, since a function is about to be registered or removed.
+
+        Raises:
+            UsageError: The server has handlers instead of functions.
+        """
+        if self._has_handlers:
+            raise UsageError(f"the server {self.name!r} has handlers; functions cannot be added to it")
+        self.service.forget()
+
+    def middleware(self, function: Middleware) -> Middleware:
+        """Have *function* called around each handler; the first one is outermost.
+
+        Args:
+            function: ``async def around(params, context, call_next)``; it returns ``await call_next(params, context)``,
+                or something else of its kind.
+        """
+        self._middleware.append(function)
+        self.service.forget()
+        return function
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[Server]:
+        """Keep the lifespan open within the block; connections of one process share it."""
+        self._running += 1
+        try:
+            if self._running == 1 and self._lifespan is not None:
+                self.state = await self._stack.enter_async_context(self._lifespan(self))
+            yield self
+        finally:
+            self._running -= 1
+            if not self._running:
+                self.state = None
+                await self._stack.aclose()
+
+    def connect(self, writer: Writer, spawner: Spawner) -> Connection:
+        """Return a new connection, for a transport to drive."""
+        made = Connection(self, writer, spawner)
+        self._connections[made] = None
+        return made
+
+    def principal(self) -> str:
+        """Return what tells the client of a new connection from those of others."""
+        self._principals += 1
+        return f"connection {self._principals}"
+
+    def disconnect(self, connection: Connection) -> None:
+        """Forget a connection."""
+        self._connections.pop(connection, None)
+
+    async def resource_updated(self, uri: str) -> None:
+        """Tell every client that watches the resource *uri* that it has changed."""
+        await self._tell(RESOURCE_UPDATED, uri)
+
+    async def tools_changed(self) -> None:
+        """Tell every client that wants to know that there are other tools now."""
+        await self._tell("notifications/tools/list_changed")
+
+    async def prompts_changed(self) -> None:
+        """Tell every client that wants to know that there are other prompts now."""
+        await self._tell("notifications/prompts/list_changed")
+
+    async def resources_changed(self) -> None:
+        """Tell every client that wants to know that there are other resources now."""
+        await self._tell("notifications/resources/list_changed")
+
+    async def _tell(self, method: str, uri: str | None = None) -> None:
+        for each in list(self._connections):
+            telling.change(each.session, method, uri)
+        for each in list(self._connections):
+            await each.drain()
+
+    def run(self) -> None:
+        """Serve standard input and output until the input ends, or the process is told to stop."""
+        from mcpgen.runtime import serving  # noqa: PLC0415 (who serves elsewhere needs no descriptors and no signals)
+
+        serving.run(self)
+
+
+def _tasking(store: TaskStore, handlers: object) -> Tasking:
+    """Return what offers tasks.
+
+    Raises:
+        UsageError: The handlers are of a revision without tasks, or do not say which tools may be tasks.
+    """
+    # Most servers have no tasks, and need not load the bindings of the revision that has them.
+    from mcpgen.runtime.tasking import Tasking  # noqa: PLC0415
+    from mcpgen.runtime.tasks import REVISION, Tasks  # noqa: PLC0415
+
+    if handlers is None or home_of(handlers) != REVISION:
+        raise UsageError(f"tasks are offered by handlers of {REVISION} only; no other revision has them")
+    support = getattr(handlers, "task_support", None)
+    if support is None:
+        raise UsageError(
+            f"{type(handlers).__name__} has to say which tools may be tasks: give it a method task_support(name) that "
+            "returns forbidden, optional or required"
+        )
+    return Tasking(Tasks(store, clock=time.time, random_bytes=secrets.token_bytes), support)
+
+
+def _set(value: Any) -> Any:
+    return UNSET if value is None else value
