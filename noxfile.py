@@ -1,4 +1,4 @@
-"""The checks. ``nox`` runs lint, types, tests, check and package; ``nox -s bench docs fuzz`` the slower rest.
+"""The checks. ``nox`` runs lint, types, tests, check and package; ``nox -s bench docs fuzz interop`` the slower rest.
 
 Everything but lint runs against a built wheel, never against the checkout: what is checked is what users install.
 Every session installs what it needs from the package index with pip alone.
@@ -151,3 +151,11 @@ def bench(session: nox.Session) -> None:
     # The harness imports its own modules from the checkout; what it measures is in processes that see the wheel alone,
     # or is found as "mcpgen", which no room is called.
     session.run("python", "-m", "tests.bench", *session.posargs, env=SAFE | {"PYTHONPATH": str(HERE)})
+
+
+@nox.session
+def interop(session: nox.Session) -> None:
+    """Let real clients from PyPI and npm talk to a server of ours, and write what they got into docs/interop.md."""
+    install(session, "test")
+    # As in bench: the runner's own modules come from the checkout, the server that it starts from the wheel alone.
+    session.run("python", "-m", "tests.interop", *session.posargs, env=SAFE | {"PYTHONPATH": str(HERE)})

@@ -1,0 +1,309 @@
+// What every TypeScript client does with the server: `conversation.py` once more, for the other language. Both go through
+// the same features in the same order and print the same lines; `expectations.py` judges them alike.
+//
+// A driver gives `hands`: the same few motions, each made with that client's own API, each giving back what the client
+// understood. An error of the server's is a `Refused`, and what the client has no API for is a `Missing`.
+
+export const CLIENT = { name: 'interop-client', version: '7.1' };
+export const CAPABILITIES = { roots: { listChanged: true }, sampling: {}, elicitation: { form: {}, url: {} } };
+
+const ROOT = { uri: 'file:///srv/project', name: 'project' };
+const ACCEPTED = { name: 'Ada', age: 36 };
+const SAMPLED = { role: 'assistant', content: { type: 'text', text: '42' }, model: 'stub-1', stopReason: 'endTurn' };
+export const STATELESS = '2026-07-28';
+const COUNTER = 'interop://counter';
+const LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
+
+// Long beside the tenths of a second that a feature takes; a client may wait in vain for minutes.
+const FEATURE_SECONDS = 15;
+
+export class Missing extends Error {}
+
+export class Refused extends Error {
+    constructor(code) {
+        super(`error ${code}`);
+        this.code = code;
+    }
+}
+
+/** What the server sent without being asked, in the order of its coming. */
+export class Seen {
+    logs = [];
+    progress = [];
+    asked = [];
+    notices = [];
+    #waiting = [];
+
+    add(where, what) {
+        where.push(what);
+        for (const look of this.#waiting) look();
+    }
+
+    /** Wait until `condition` holds; it is looked at whenever something arrives. */
+    until(condition) {
+        return new Promise(resolve => {
+            const look = () => {
+                if (!condition()) return;
+                this.#waiting = this.#waiting.filter(other => other !== look);
+                resolve();
+            };
+            this.#waiting.push(look);
+            look();
+        });
+    }
+
+    /** Keep a question of the server's, and return what the user, or the model, says to it. */
+    answer(method, params) {
+        const { _meta, ...asked } = params ?? {};
+        this.add(this.asked, { method, ...asked });
+        if (method === 'roots/list') return { roots: [ROOT] };
+        if (method === 'sampling/createMessage') return SAMPLED;
+        if (asked.mode === 'url') return { action: 'accept' };
+        return asked.message === 'Really?' ? { action: 'decline' } : { action: 'accept', content: ACCEPTED };
+    }
+
+    /** Keep a notification, its metadata apart. */
+    notice(notification) {
+        const { _meta, ...params } = notification.params ?? {};
+        this.add(this.notices, { method: notification.method, ...params });
+    }
+
+    report = progress => {
+        const { progress: step, total = null, message = null } = progress;
+        this.add(this.progress, { progress: step, total, message });
+    };
+}
+
+async function pages(hands, kind) {
+    const found = [];
+    let cursor;
+    do {
+        const page = await hands.page(kind, cursor);
+        found.push(page[kind]);
+        cursor = page.nextCursor;
+    } while (cursor !== undefined);
+    return found;
+}
+
+async function names(hands, kind, key) {
+    const found = await pages(hands, kind);
+    return { pages: found.map(page => page.length), [key]: found.flat().map(item => item[key]) };
+}
+
+/** Let whatever the server sent before now arrive, so that what is not there was not sent. */
+async function settle(hands) {
+    await hands.call('add', { a: 0, b: 0 });
+    await new Promise(resolve => setImmediate(resolve));
+}
+
+/** Return the code of the error, or what the tool said, and whether it called that an error. */
+async function outcome(made) {
+    try {
+        const result = await made;
+        return { isError: result.isError ?? false, text: result.content?.[0]?.text ?? null };
+    } catch (error) {
+        if (error instanceof Refused) return { code: error.code };
+        throw error;
+    }
+}
+
+async function talk(hands, tool) {
+    hands.seen.asked.length = 0;
+    const said = await outcome(hands.call(tool, {}));
+    return said.isError ? { asked: [...hands.seen.asked], isError: true } : { asked: [...hands.seen.asked], ...said };
+}
+
+const named = (found, name) => found.flat().find(item => item.name === name);
+const style = { type: 'ref/prompt', name: 'review' };
+const word = { type: 'ref/resource', uri: 'interop://echo/{word}' };
+
+const FEATURES = {
+    connect: async hands => hands.greeting(),
+    peer: async hands => JSON.parse((await hands.call('whoami', {})).content[0].text),
+    'list tools': async hands => {
+        const found = await pages(hands, 'tools');
+        return { ...(await names(hands, 'tools', 'name')), add: named(found, 'add'), forecast: named(found, 'forecast') };
+    },
+    'list resources': hands => names(hands, 'resources', 'uri'),
+    'list templates': hands => names(hands, 'resourceTemplates', 'uriTemplate'),
+    'list prompts': async hands => ({
+        ...(await names(hands, 'prompts', 'name')),
+        review: named(await pages(hands, 'prompts'), 'review')
+    }),
+    call: hands => hands.call('add', { a: 20, b: 22 }),
+    'structured result': async hands => {
+        const result = await hands.call('forecast', { city: 'Zürich' });
+        return { ...result, content: result.content.map(block => JSON.parse(block.text)) };
+    },
+    content: async hands => (await hands.call('gallery', {})).content,
+    'tool error': hands => hands.call('fail', { reason: 'no luck' }),
+    crash: async hands => {
+        const result = await hands.call('crash', {});
+        const leaks = JSON.stringify(result).includes('hunter2');
+        return { isError: result.isError, leaks, blocks: result.content.length };
+    },
+    'unknown tool': hands => outcome(hands.call('no_such_tool', {})),
+    'wrong arguments': async hands => {
+        const { code, isError } = await outcome(hands.call('add', { a: 'one', b: 2 }));
+        return code === undefined ? { isError } : { code };
+    },
+    'stray output': async hands => (await hands.call('noisy', { text: 'quiet' })).content,
+    large: async hands => {
+        const letters = Array.from({ length: 1_000_000 }, (_, n) => String.fromCodePoint(0xc0 + (n % 50)));
+        const mirrored = (await hands.call('mirror', { text: letters.join('') })).content[0].text;
+        return { length: mirrored.length, 'is mirrored': mirrored === letters.reverse().join('') };
+    },
+    'at once': async hands => {
+        const calls = Array.from({ length: 50 }, (_, n) => hands.call('add', { a: n, b: n }));
+        return (await Promise.all(calls)).map(result => String(JSON.parse(result.content[0].text).result));
+    },
+    // A client may drop reports that come together with the result, as this one does; those of a tool at work must arrive.
+    progress: async hands => {
+        hands.seen.progress.length = 0;
+        const counting = hands.call('count', { to: 3 }, { withProgress: true });
+        for (const step of [1, 2, 3]) {
+            await hands.seen.until(() => hands.seen.progress.length >= step);
+            await hands.call('go_on', {});
+        }
+        const result = await counting;
+        return { progress: [...hands.seen.progress], text: result.content[0].text };
+    },
+    log: async hands => {
+        hands.seen.logs.length = 0;
+        const isStateless = hands.greeting().revision === STATELESS;
+        if (!isStateless) await hands.setLevel('info');
+        await hands.call('chatter', {}, isStateless ? { meta: { [LEVEL_KEY]: 'info' } } : {});
+        await hands.seen.until(() => hands.seen.logs.some(entry => entry.level === 'error'));
+        await settle(hands);
+        return [...hands.seen.logs];
+    },
+    cancel: async hands => {
+        hands.seen.progress.length = 0;
+        const controller = new AbortController();
+        const given = hands.call('hang', { label: 'first' }, { withProgress: true, signal: controller.signal });
+        const gone = given.then(
+            () => false,
+            () => true
+        );
+        await hands.seen.until(() => hands.seen.progress.length > 0);
+        controller.abort('no longer wanted');
+        if (!(await gone)) throw new Error('the cancelled call was answered');
+        return (await hands.call('was_cancelled', { label: 'first' })).content;
+    },
+    elicit: hands => talk(hands, 'ask'),
+    'elicit url': hands => talk(hands, 'ask_url'),
+    sample: hands => talk(hands, 'sample'),
+    roots: hands => talk(hands, 'roots'),
+    read: async hands => {
+        const contents = [];
+        for (const uri of ['interop://greeting', 'interop://pixel', 'interop://echo/hello', 'interop://files/a/b.txt'])
+            contents.push((await hands.read(uri)).contents);
+        return contents;
+    },
+    'unknown resource': hands => outcome(hands.read('interop://nowhere')),
+    prompt: async hands => [
+        (await hands.prompt('review', { code: 'x = 1' })).messages,
+        (await hands.prompt('review', { code: 'x = 1', style: 'strict' })).messages,
+        (await hands.prompt('dialogue', {})).messages
+    ],
+    complete: async hands => [
+        (await hands.complete(style, { name: 'style', value: 'kin' })).completion.values,
+        (await hands.complete(word, { name: 'word', value: 'alpha' })).completion.values
+    ],
+    'complete context': async hands => {
+        if (['2024-11-05', '2025-03-26'].includes(hands.greeting().revision))
+            throw new Missing('the revision has no context in completions');
+        return (await hands.complete(style, { name: 'style', value: 's' }, { code: 'ab' })).completion.values;
+    },
+    ping: async hands => {
+        if (hands.greeting().revision === STATELESS) throw new Missing('the revision has no ping');
+        return hands.ping();
+    },
+    subscribe: async hands => {
+        hands.seen.notices.length = 0;
+        const { agreed, stop } = await hands.listen([COUNTER]);
+        await hands.call('bump', {});
+        await hands.seen.until(() => hands.seen.notices.length > 0);
+        const text = (await hands.read(COUNTER)).contents[0].text;
+        await stop();
+        await hands.call('bump', {});
+        await settle(hands);
+        return { agreed, heard: [...hands.seen.notices], text };
+    },
+    'input required': async hands => {
+        const first = await hands.demand('ask', {});
+        const [[key, question]] = Object.entries(first.inputRequests);
+        const answers = { [key]: { action: 'accept', content: ACCEPTED } };
+        const forged = await outcome(hands.demand('ask', {}, answers, 'A'.repeat(first.requestState.length)));
+        const other = await outcome(hands.demand('ask_url', {}, answers, first.requestState));
+        const second = await hands.demand('ask', {}, answers, first.requestState);
+        const again = await hands.demand('ask', {}, answers, first.requestState);
+        const [last] = Object.keys(second.inputRequests);
+        const done = await hands.demand('ask', {}, { [last]: { action: 'cancel' } }, second.requestState);
+        return {
+            types: [first.resultType, second.resultType, done.resultType ?? 'complete'],
+            question: { method: question.method, message: question.params.message },
+            forged,
+            'other call': other,
+            'again is the same': JSON.stringify(again) === JSON.stringify(second),
+            text: done.content[0].text
+        };
+    },
+    'list changed': async hands => {
+        hands.seen.notices.length = 0;
+        const { stop } = await hands.listen([]);
+        await hands.call('grow', {});
+        await hands.seen.until(() => hands.seen.notices.length >= 3);
+        await stop();
+        await settle(hands);
+        const heard = hands.seen.notices.map(notice => notice.method).sort();
+        const tools = (await names(hands, 'tools', 'name')).name;
+        const prompts = (await names(hands, 'prompts', 'name')).name;
+        const resources = (await names(hands, 'resources', 'uri')).uri;
+        const text = (await hands.call('sprout', {})).content[0].text;
+        return { heard, last: [tools.at(-1), prompts.at(-1), resources.at(-1)], text };
+    }
+};
+
+function say(feature, outcome, detail) {
+    process.stdout.write(`${JSON.stringify({ feature, outcome, detail })}\n`);
+}
+
+async function attempt(feature, act) {
+    let timer;
+    const late = new Promise((_, reject) => {
+        timer = setTimeout(() => reject(new Error('nothing came in time')), FEATURE_SECONDS * 1000);
+    });
+    try {
+        say(feature, 'observed', await Promise.race([act(), late]));
+    } catch (error) {
+        if (error instanceof Missing) say(feature, 'unsupported', error.message);
+        else say(feature, 'failed', `${error.name}: ${error.message}`);
+    } finally {
+        clearTimeout(timer);
+    }
+}
+
+/**
+ * Go through all features with a client that offers `revision`, then once more with what the client offers itself.
+ *
+ * `connection(revision, insists)` connects, and gives `hands` with a `close()`. A client that does not insist is left
+ * alone, and gets a server that serves that revision only.
+ */
+export async function converse(connection) {
+    const revision = process.argv[2];
+    try {
+        const hands = await connection(revision, true);
+        for (const [feature, act] of Object.entries(FEATURES)) await attempt(feature, () => act(hands));
+        await hands.close();
+    } catch (error) {
+        say('connect', 'failed', `${error.name}: ${error.message}`);
+    }
+    await attempt('counter-offer', async () => {
+        const hands = await connection(revision, false);
+        const { content } = await FEATURES.call(hands);
+        const observed = { revision: hands.greeting().revision, content };
+        await hands.close();
+        return observed;
+    });
+}

@@ -1,0 +1,366 @@
+"""What every Python client does with the server, and how it says what came back.
+
+A driver (``python_v1.py`` and its siblings) gives a client ``Hands``: the same few motions, each made with its own API,
+each giving back what the client understood, in the words of the wire. ``converse`` goes through the features with them.
+For each it prints a line of JSON: ``observed`` with what came back, ``unsupported`` with the reason why this client has
+no such thing, or ``failed``. Whether what came back is right is not judged here but in ``expectations.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+from hands import ACCEPTED, STATELESS, Connection, Hands, Missing, Refused, Wire
+
+__all__ = ["FEATURES", "converse"]
+
+# Long beside the tenths of a second that a feature takes; a client may wait in vain for minutes.
+FEATURE_SECONDS = 15
+COUNTER = "interop://counter"
+LEVEL_KEY = "io.modelcontextprotocol/logLevel"
+
+Feature = Callable[[Hands], Awaitable[Any]]
+
+
+async def _pages(hands: Hands, kind: str) -> list[list[Wire]]:
+    pages: list[list[Wire]] = []
+    cursor = None
+    while cursor or not pages:
+        page = await hands.page(kind, cursor)
+        pages.append(page[kind])
+        cursor = page.get("nextCursor")
+    return pages
+
+
+async def _names(hands: Hands, kind: str, key: str) -> Wire:
+    pages = await _pages(hands, kind)
+    return {"pages": [len(page) for page in pages], key: [item[key] for page in pages for item in page]}
+
+
+async def _settle(hands: Hands) -> None:
+    """Let whatever the server sent before now arrive, so that what is not there was not sent."""
+    await hands.call("add", {"a": 0, "b": 0})
+    await anyio.wait_all_tasks_blocked()
+
+
+async def _outcome(made: Awaitable[Wire]) -> Wire:
+    """Return the code of the error, or what the tool said, and whether it called that an error."""
+    try:
+        result = await made
+    except Refused as refused:
+        return {"code": refused.code}
+    said = result["content"][0]["text"] if result.get("content") else None
+    return {"isError": result.get("isError", False), "text": said}
+
+
+async def connect(hands: Hands) -> Any:
+    return hands.greeting()
+
+
+async def peer(hands: Hands) -> Any:
+    return json.loads((await hands.call("whoami", {}))["content"][0]["text"])
+
+
+async def list_tools(hands: Hands) -> Any:
+    tools = {tool["name"]: tool for page in await _pages(hands, "tools") for tool in page}
+    return {**await _names(hands, "tools", "name"), "add": tools["add"], "forecast": tools["forecast"]}
+
+
+async def list_resources(hands: Hands) -> Any:
+    return await _names(hands, "resources", "uri")
+
+
+async def list_templates(hands: Hands) -> Any:
+    return await _names(hands, "resourceTemplates", "uriTemplate")
+
+
+async def list_prompts(hands: Hands) -> Any:
+    prompts = {prompt["name"]: prompt for page in await _pages(hands, "prompts") for prompt in page}
+    return {**await _names(hands, "prompts", "name"), "review": prompts["review"]}
+
+
+async def call(hands: Hands) -> Any:
+    return await hands.call("add", {"a": 20, "b": 22})
+
+
+async def structured(hands: Hands) -> Any:
+    result = await hands.call("forecast", {"city": "Zürich"})
+    return {**result, "content": [json.loads(block["text"]) for block in result["content"]]}
+
+
+async def content(hands: Hands) -> Any:
+    return (await hands.call("gallery", {}))["content"]
+
+
+async def tool_error(hands: Hands) -> Any:
+    return await hands.call("fail", {"reason": "no luck"})
+
+
+async def crash(hands: Hands) -> Any:
+    result = await hands.call("crash", {})
+    return {
+        "isError": result.get("isError"),
+        "leaks": "hunter2" in json.dumps(result),
+        "blocks": len(result["content"]),
+    }
+
+
+async def unknown_tool(hands: Hands) -> Any:
+    return await _outcome(hands.call("no_such_tool", {}))
+
+
+async def wrong_arguments(hands: Hands) -> Any:
+    outcome = await _outcome(hands.call("add", {"a": "one", "b": 2}))
+    return {"code": outcome["code"]} if "code" in outcome else {"isError": outcome["isError"]}
+
+
+async def stray_output(hands: Hands) -> Any:
+    return (await hands.call("noisy", {"text": "quiet"}))["content"]
+
+
+async def large(hands: Hands) -> Any:
+    """Send and get more than any pipe holds."""
+    text = "".join(chr(ord("À") + n % 50) for n in range(1_000_000))
+    mirrored = (await hands.call("mirror", {"text": text}))["content"][0]["text"]
+    return {"length": len(mirrored), "is mirrored": mirrored == text[::-1]}
+
+
+async def at_once(hands: Hands) -> Any:
+    """Call a tool often, without waiting for answers."""
+    sums = [""] * 50
+
+    async def add(number: int) -> None:
+        result = await hands.call("add", {"a": number, "b": number})
+        sums[number] = str(json.loads(result["content"][0]["text"])["result"])
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(50):
+            tasks.start_soon(add, number)
+    return sums
+
+
+async def progress(hands: Hands) -> Any:
+    """Let the tool count on as its reports arrive.
+
+    A client may drop reports that come together with the result (TypeScript's do); those of a tool at work must arrive.
+    """
+    hands.seen.progress.clear()
+    results: list[Wire] = []
+
+    async def count() -> None:
+        results.append(await hands.call("count", {"to": 3}, with_progress=True))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(count)
+        for step in (1, 2, 3):
+            await hands.seen.until(lambda step=step: len(hands.seen.progress) >= step)  # type: ignore[misc]  # at once
+            await hands.call("go_on", {})
+    return {"progress": list(hands.seen.progress), "text": results[0]["content"][0]["text"]}
+
+
+async def log(hands: Hands) -> Any:
+    hands.seen.logs.clear()
+    meta = None
+    if hands.greeting()["revision"] == STATELESS:
+        meta = {LEVEL_KEY: "info"}
+    else:
+        await hands.set_level("info")
+    await hands.call("chatter", {}, meta=meta)
+    await hands.seen.until(lambda: any(entry["level"] == "error" for entry in hands.seen.logs))
+    await _settle(hands)
+    return list(hands.seen.logs)
+
+
+async def cancel(hands: Hands) -> Any:
+    await hands.cancel("hang", {"label": "first"})
+    return (await hands.call("was_cancelled", {"label": "first"}))["content"]
+
+
+async def _talk(hands: Hands, tool: str) -> Wire:
+    hands.seen.asked.clear()
+    outcome = await _outcome(hands.call(tool, {}))
+    if not outcome.get("isError"):
+        return {"asked": list(hands.seen.asked), **outcome}
+    return {"asked": list(hands.seen.asked), "isError": True}
+
+
+async def elicit(hands: Hands) -> Any:
+    return await _talk(hands, "ask")
+
+
+async def elicit_url(hands: Hands) -> Any:
+    return await _talk(hands, "ask_url")
+
+
+async def sample(hands: Hands) -> Any:
+    return await _talk(hands, "sample")
+
+
+async def roots(hands: Hands) -> Any:
+    return await _talk(hands, "roots")
+
+
+async def read(hands: Hands) -> Any:
+    uris = ["interop://greeting", "interop://pixel", "interop://echo/hello", "interop://files/a/b.txt"]
+    return [(await hands.read(uri))["contents"] for uri in uris]
+
+
+async def unknown_resource(hands: Hands) -> Any:
+    return await _outcome(hands.read("interop://nowhere"))
+
+
+async def prompt(hands: Hands) -> Any:
+    kept = await hands.prompt("review", {"code": "x = 1"})
+    strict = await hands.prompt("review", {"code": "x = 1", "style": "strict"})
+    dialogue = await hands.prompt("dialogue", {})
+    return [kept["messages"], strict["messages"], dialogue["messages"]]
+
+
+async def complete(hands: Hands) -> Any:
+    style = {"type": "ref/prompt", "name": "review"}
+    word = {"type": "ref/resource", "uri": "interop://echo/{word}"}
+    return [
+        (await hands.complete(style, {"name": "style", "value": "kin"}, None))["completion"]["values"],
+        (await hands.complete(word, {"name": "word", "value": "alpha"}, None))["completion"]["values"],
+    ]
+
+
+async def complete_context(hands: Hands) -> Any:
+    if hands.greeting()["revision"] in {"2024-11-05", "2025-03-26"}:
+        raise Missing("the revision has no context in completions")
+    style = {"type": "ref/prompt", "name": "review"}
+    result = await hands.complete(style, {"name": "style", "value": "s"}, {"code": "ab"})
+    return result["completion"]["values"]
+
+
+async def ping(hands: Hands) -> Any:
+    if hands.greeting()["revision"] == STATELESS:
+        raise Missing("the revision has no ping")
+    return await hands.ping()
+
+
+async def subscribe(hands: Hands) -> Any:
+    """Hear of a resource while listening to it, and no longer after that."""
+    hands.seen.notices.clear()
+    updates = [{"method": "notifications/resources/updated", "uri": COUNTER}]
+    async with hands.listen([COUNTER]) as agreed:
+        await hands.call("bump", {})
+        await hands.seen.until(lambda: hands.seen.notices == updates)
+        text = (await hands.read(COUNTER))["contents"][0]["text"]
+    await hands.call("bump", {})
+    await _settle(hands)
+    return {"agreed": agreed, "heard": list(hands.seen.notices), "text": text}
+
+
+async def list_changed(hands: Hands) -> Any:
+    """Hear that the three lists changed, and find in them what is new."""
+    hands.seen.notices.clear()
+    async with hands.listen([]):
+        await hands.call("grow", {})
+        await hands.seen.until(lambda: len(hands.seen.notices) >= 3)
+    await _settle(hands)
+    heard = sorted(notice["method"] for notice in hands.seen.notices)
+    tools = (await _names(hands, "tools", "name"))["name"]
+    prompts = (await _names(hands, "prompts", "name"))["name"]
+    resources = (await _names(hands, "resources", "uri"))["uri"]
+    text = (await hands.call("sprout", {}))["content"][0]["text"]
+    return {"heard": heard, "last": [tools[-1], prompts[-1], resources[-1]], "text": text}
+
+
+async def input_required(hands: Hands) -> Any:
+    """Answer demands for input by hand; then send one answer twice, and a state that the server never made."""
+    first = await hands.demand("ask", {}, None, None)
+    [(key, question)] = first["inputRequests"].items()
+    answers = {key: {"action": "accept", "content": ACCEPTED}}
+    forged = await _outcome(hands.demand("ask", {}, answers, "A" * len(first["requestState"])))
+    other = await _outcome(hands.demand("ask_url", {}, answers, first["requestState"]))
+    second = await hands.demand("ask", {}, answers, first["requestState"])
+    again = await hands.demand("ask", {}, answers, first["requestState"])
+    [(last, _)] = second["inputRequests"].items()
+    done = await hands.demand("ask", {}, {last: {"action": "cancel"}}, second["requestState"])
+    return {
+        "types": [first["resultType"], second["resultType"], done["resultType"]],
+        "question": {"method": question["method"], "message": question["params"]["message"]},
+        "forged": forged,
+        "other call": other,
+        "again is the same": again == second,
+        "text": done["content"][0]["text"],
+    }
+
+
+FEATURES: dict[str, Feature] = {
+    "connect": connect,
+    "peer": peer,
+    "list tools": list_tools,
+    "list resources": list_resources,
+    "list templates": list_templates,
+    "list prompts": list_prompts,
+    "call": call,
+    "structured result": structured,
+    "content": content,
+    "tool error": tool_error,
+    "crash": crash,
+    "unknown tool": unknown_tool,
+    "wrong arguments": wrong_arguments,
+    "stray output": stray_output,
+    "large": large,
+    "at once": at_once,
+    "progress": progress,
+    "log": log,
+    "cancel": cancel,
+    "elicit": elicit,
+    "elicit url": elicit_url,
+    "sample": sample,
+    "roots": roots,
+    "read": read,
+    "unknown resource": unknown_resource,
+    "prompt": prompt,
+    "complete": complete,
+    "complete context": complete_context,
+    "ping": ping,
+    "subscribe": subscribe,
+    "input required": input_required,
+    "list changed": list_changed,
+}
+
+
+def _say(feature: str, outcome: str, detail: Any) -> None:
+    sys.stdout.write(json.dumps({"feature": feature, "outcome": outcome, "detail": detail}) + "\n")
+    sys.stdout.flush()
+
+
+def _sentence(error: BaseException) -> str:
+    """Return what happened, found in as many groups as it was put into."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"
+
+
+async def _attempt(feature: str, act: Callable[[], Awaitable[Any]]) -> None:
+    try:
+        with anyio.fail_after(FEATURE_SECONDS):
+            _say(feature, "observed", await act())
+    except Missing as missing:
+        _say(feature, "unsupported", str(missing))
+    except Exception as error:  # noqa: BLE001 - whatever a client raises is the finding
+        _say(feature, "failed", _sentence(error))
+
+
+async def converse(revision: str, connection: Connection) -> None:
+    """Go through all features with a client that is made to offer *revision*; let another one choose."""
+    try:
+        async with connection(revision, insists=True) as hands:
+            for feature, act in FEATURES.items():
+                await _attempt(feature, lambda act=act: act(hands))  # type: ignore[misc]  # called before it changes
+    except Exception as error:  # noqa: BLE001 - whatever a client raises is the finding
+        _say("connect", "failed", _sentence(error))
+
+    async def counter_offer() -> Any:
+        async with connection(revision, insists=False) as hands:
+            return {"revision": hands.greeting()["revision"], "content": (await call(hands))["content"]}
+
+    await _attempt("counter-offer", counter_offer)
