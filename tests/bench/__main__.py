@@ -7,7 +7,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench import adapting, contenders, page, payloads, startup, stopwatch
+from tests.bench import (
+    adapting,
+    contenders,
+    page,
+    payloads,
+    serving,
+    serving_page,
+    startup,
+    stopwatch,
+    sustained,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,13 +26,27 @@ FILE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print, and write on request."""
+    """Measure, print, and write on request; or see whether a server that runs for long grows.
+
+    Raises:
+        SystemExit: It does.
+    """
     parser = argparse.ArgumentParser(prog="nox -s bench --", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
     parser.add_argument("--rounds", type=int, default=100, help="batches per message; a tenth as many processes")
+    other = parser.add_mutually_exclusive_group()
+    other.add_argument("--stdio", action="store_true", help="measure and print what serving over stdio costs, alone")
+    other.add_argument("--sustained", action="store_true", help="instead, fail if a million calls make a server grow")
     options = parser.parse_args(arguments)
-    text = page.text(measure(options.rounds), versions=page.installed())
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # a TextIOWrapper, unless somebody replaced it
+    if options.sustained:
+        if wrong := sustained.run():
+            raise SystemExit("\n".join(wrong))
+        return
+    if options.stdio:
+        sys.stdout.write(serving_page.text(*_serving(options.rounds)))
+        return
+    text = page.text(measure(options.rounds), versions=page.installed())
     sys.stdout.write(text)
     if options.write:
         FILE.write_text(text, encoding="utf-8")
@@ -32,21 +56,32 @@ def measure(rounds: int) -> page.Measurements:
     """Measure everything."""
     few = max(1, rounds // 10)
     # Processes first, while this one is small and has not warmed the machine up.
-    starts = startup.importing(payloads.REVISIONS)
+    starts = startup.importing(payloads.REVISIONS) + startup.serving()
     for revision in payloads.REVISIONS:
         starts += startup.first_messages(revision, payloads.request(revision))
     _say("starting")
     costs = startup.measure(starts, rounds=few)
     _say("building")
     build_clock, build_cpu = startup.building(rounds=max(1, few // 3))
+    served, opened = _serving(rounds)
     return page.Measurements(
         codecs=list(_codecs(rounds)),
         constructions=list(_constructions(rounds)),
         adapting=list(adapting.rows(rounds)),
         starts=list(zip(starts, costs, strict=True)),
+        serving=served,
+        openings=opened,
         build_clock=build_clock,
         build_cpu=build_cpu,
     )
+
+
+def _serving(rounds: int) -> tuple[list[serving.ServingRow], list[serving.OpeningRow]]:
+    few = max(1, rounds // 20)
+    _say("starting servers")
+    opened = list(serving.openings(serving.starters(), rounds=few))
+    _say("serving")
+    return list(serving.rows(serving.contenders(), rounds=few)), opened
 
 
 def _codecs(rounds: int) -> Iterator[page.CodecRow]:

@@ -9,20 +9,25 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from tests.bench import serving_page
 from tests.bench.adapting import AdaptingRow
+from tests.bench.figures import figure, promise
+from tests.bench.serving import OpeningRow, ServingRow
 from tests.bench.startup import Cost, Start
 from tests.bench.stopwatch import Timing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-PACKAGES: Final = ("mcpgen", "msgspec", "mcp-types", "pydantic", "pydantic-core")
+PACKAGES: Final = ("mcpgen", "msgspec", "anyio", "mcp", "mcp-types", "pydantic", "pydantic-core")
 MOST_BUILD_SECONDS: Final = 10
 
 INTRODUCTION: Final = """\
 # Benchmarks
 
-Written by `nox -s bench -- --write`; do not edit. `nox -s bench` measures and prints without writing.
+Written by `nox -s bench -- --write`; do not edit. `nox -s bench` measures and prints without writing, and
+`nox -s bench -- --stdio` measures servers alone. `nox -s bench -- --sustained` is a test: it fails if a million calls
+leave anything behind, or if a thousand that wait at once are not all answered.
 
 All of it was measured in one run. Ratios hold from machine to machine; microseconds drift, on a busy machine by half
 and more. Figures are medians, with the least disturbed sample in brackets, and ratios are those of medians.
@@ -60,8 +65,8 @@ pydantic does.
 STARTS: Final = """
 ## Starting
 
-Milliseconds of CPU, and MiB by which resident memory grows, each in processes of its own. No other revision of ours was
-loaded in any of them, which is checked.
+Milliseconds of CPU, and MiB by which resident memory grows, each in processes of its own. No revision of ours was
+loaded in any of them that it does not need, which is checked.
 
 | what | CPU, ms | memory, MiB | promised |
 |---|--:|--:|---|
@@ -115,6 +120,8 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True):
     constructions: list[ConstructionRow]
     adapting: list[AdaptingRow]
     starts: list[tuple[Start, Cost]]
+    serving: list[ServingRow]
+    openings: list[OpeningRow]
     build_clock: Timing
     build_cpu: Timing
 
@@ -146,17 +153,18 @@ def _parts(found: Measurements, versions: Mapping[str, str]) -> Iterator[str]:
     yield CONSTRUCTIONS
     for each in found.constructions:
         theirs, ratio = _beside(each.theirs, each.ours)
-        yield f"| {each.name} | {_figure(each.ours)} | {theirs} | {ratio} |\n"
+        yield f"| {each.name} | {figure(each.ours)} | {theirs} | {ratio} |\n"
     yield ADAPTING
     yield from map(_adapting, found.adapting)
     yield STARTS
     for start, cost in found.starts:
         bound = start.most_milliseconds
-        promised = _promise(None if bound is None else (f"≤ {bound:g} ms", cost.cpu.median <= bound))
-        yield f"| {start.name} | {_figure(cost.cpu)} | {cost.memory.median:.1f} | {promised} |\n"
+        promised = promise(None if bound is None else (f"≤ {bound:g} ms", cost.cpu.median <= bound))
+        yield f"| {start.name} | {figure(cost.cpu)} | {cost.memory.median:.1f} | {promised} |\n"
+    yield serving_page.text(found.serving, found.openings)
     yield BUILD
-    promised = _promise((f"≤ {MOST_BUILD_SECONDS} s", found.build_clock.median <= MOST_BUILD_SECONDS))
-    figures = f"{_figure(found.build_clock)} | {_figure(found.build_cpu)}"
+    promised = promise((f"≤ {MOST_BUILD_SECONDS} s", found.build_clock.median <= MOST_BUILD_SECONDS))
+    figures = f"{figure(found.build_clock)} | {figure(found.build_cpu)}"
     yield f"| `mcpgen build --all` | {figures} | {promised} |\n"
 
 
@@ -165,19 +173,19 @@ def _adapting(row: AdaptingRow) -> str:
     ratio = 0.0
     if row.beside is not None:
         ratio = row.ours.median / row.beside[1].median
-        beside = (row.beside[0], _figure(row.beside[1]), f"**{ratio:.2f}**")
-    promised = _promise(
+        beside = (row.beside[0], figure(row.beside[1]), f"**{ratio:.2f}**")
+    promised = promise(
         None
         if row.most_microseconds is None
         else (f"≤ {row.most_microseconds:g} µs", row.ours.median <= row.most_microseconds),
         None if row.most_ratio is None else (f"≤ {row.most_ratio:g} of it", ratio <= row.most_ratio),
     )
-    return f"| {' | '.join((row.name, _figure(row.ours), *beside, promised))} |\n"
+    return f"| {' | '.join((row.name, figure(row.ours), *beside, promised))} |\n"
 
 
 def _codec(row: CodecRow) -> str:
     ratio = row.methods.median / row.ours.median
-    promised = _promise(
+    promised = promise(
         None if row.least_ratio is None else (f"≥ {row.least_ratio:g} times", ratio >= row.least_ratio),
         None
         if row.most_microseconds is None
@@ -187,32 +195,18 @@ def _codec(row: CodecRow) -> str:
         row.name,
         row.revision,
         f"{row.size:,}",
-        _figure(row.ours),
+        figure(row.ours),
         *_beside(row.functions, row.ours),
         *_beside(row.methods, row.ours),
         *_beside(row.fastest, row.ours),
         promised,
-        _figure(row.floor),
+        figure(row.floor),
     )
     return f"| {' | '.join(cells)} |\n"
 
 
 def _beside(theirs: Timing, ours: Timing) -> tuple[str, str]:
-    return _figure(theirs), f"**{theirs.median / ours.median:.1f}**"
-
-
-def _promise(*bounds: tuple[str, bool] | None) -> str:
-    """Return what was promised and whether it was kept."""
-    return "; ".join(f"{bound}: {'kept' if met else '**missed**'}" for bound, met in filter(None, bounds))
-
-
-def _figure(measured: Timing) -> str:
-    return f"{_rounded(measured.median)} ({_rounded(measured.least)})"
-
-
-def _rounded(value: float) -> str:
-    digits = 2 if value < 10 else 1 if value < 100 else 0  # three significant figures
-    return f"{value:,.{digits}f}"
+    return figure(theirs), f"**{theirs.median / ours.median:.1f}**"
 
 
 def _machine() -> str:

@@ -106,6 +106,8 @@ def page_of(codec: page.CodecRow, *, cpu: float, build: float, step: float) -> s
                 )
             ],
             starts=[(start, cost)],
+            serving=[],
+            openings=[],
             build_clock=stopwatch.timing([build]),
             build_cpu=stopwatch.timing([build]),
         ),

@@ -1,0 +1,24 @@
+"""Figures as the page shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.bench.stopwatch import Timing
+
+
+def figure(measured: Timing) -> str:
+    """Return the median, and in brackets the least disturbed sample."""
+    return f"{rounded(measured.median)} ({rounded(measured.least)})"
+
+
+def rounded(value: float) -> str:
+    """Return three significant figures of *value*."""
+    digits = 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:,.{digits}f}"
+
+
+def promise(*bounds: tuple[str, bool] | None) -> str:
+    """Return what was promised and whether it was kept."""
+    return "; ".join(f"{bound}: {'kept' if met else '**missed**'}" for bound, met in filter(None, bounds))

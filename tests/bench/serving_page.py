@@ -1,0 +1,135 @@
+"""The part of the page that is about serving."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tests.bench.figures import figure, promise, rounded
+from tests.bench.serving import FLOOR, NARROW, OURS, SDK, WIDE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tests.bench.serving import OpeningRow, ServingRow
+    from tests.bench.stopwatch import Timing
+
+MOST_MEDIAN_MICROSECONDS: Final = 75
+LEAST_CALLS_A_SECOND: Final = 80_000
+MOST_OPENING_MILLISECONDS: Final = 120
+MOST_RESIDENT_MEBIBYTES: Final = 34
+
+SERVING: Final = f"""
+## Serving over stdio
+
+Calls of a tool that returns its argument, by clients of three revisions; our server is written against the newest. The
+client reads and writes bytes that were prepared in advance, with blocking calls, and does nothing else while the clock
+runs; afterwards every answer is checked. All servers run at once and take turns.
+
+* *median*, *99th*: microseconds by the clock from writing a call to having read its answer, one at a time: the median
+  and the 99th percentile of a round's calls. Most of it is the system's: to wake a process on a processor that sleeps
+  takes it twenty microseconds and more, on a busy one two or three.
+* *{NARROW}* and *{WIDE:,} in flight*: calls a second by the clock, with another call for each answer. The least
+  disturbed sample is the greatest here.
+* *CPU*: microseconds of the server's CPU for a call, with {WIDE:,} in flight; these hold best on a busy machine.
+* *of `mcp`*, *of floor*: the column before as a multiple of what `mcp` has there, and the first floor.
+* *mcpgen*: `mcpgen serve FILE`, a function registered with `@server.tool`.
+* *mcp*: the low-level `Server` of the official SDK with `stdio_server`, which costs less than its `MCPServer`; tracing,
+  which is on by default, is off.
+* *floor*: msgspec on the bare descriptors, without a protocol. The first starts a task of asyncio's for each call, as
+  any server must that lets handlers wait; the second answers in a callback of the loop; the third blocks.
+
+"""
+# The bold ones are ratios: of the median, and of calls a second with many in flight.
+COLUMNS: Final = (
+    "revision",
+    "server",
+    "median",
+    "of `mcp`",
+    "of floor",
+    "99th",
+    f"{NARROW} in flight",
+    f"{WIDE:,} in flight",
+    "of `mcp`",
+    "of floor",
+    "CPU",
+    "promised",
+)
+OPENINGS: Final = """
+## Starting a stdio server
+
+Milliseconds by the clock from starting the process to its first answer, with the request waiting in the pipe:
+`initialize`, or `tools/list` where there is no handshake; its CPU until then, which holds better on a busy machine; and
+MiB that are resident when the server is idle after it.
+
+| revision | server | first answer, ms | of `mcp` | CPU, ms | resident, MiB | of `mcp` | promised |
+|---|---|--:|--:|--:|--:|--:|---|
+"""
+
+
+def text(serving: Sequence[ServingRow], openings: Sequence[OpeningRow]) -> str:
+    """Return the two tables."""
+    return "".join(_parts(serving, openings))
+
+
+def _parts(serving: Sequence[ServingRow], openings: Sequence[OpeningRow]) -> Iterator[str]:
+    yield SERVING
+    yield f"| {' | '.join(COLUMNS)} |\n|---|---|{'--:|' * (len(COLUMNS) - 3)}---|\n"
+    by_name = {(row.revision, row.contender.name): row for row in serving}
+    for row in serving:
+        yield _serving(row, by_name.get((row.revision, SDK)), by_name.get((row.revision, FLOOR)))
+    yield OPENINGS
+    theirs = {row.revision: row for row in openings if row.contender.name == SDK}
+    for opening in openings:
+        yield _opening(opening, theirs.get(opening.revision))
+
+
+def _serving(row: ServingRow, sdk: ServingRow | None, floor: ServingRow | None) -> str:
+    promised = ""
+    if row.contender.name == OURS:
+        calls = (f"≥ {LEAST_CALLS_A_SECOND:,} calls/s", 1e6 / row.wide.median >= LEAST_CALLS_A_SECOND)
+        median = (f"≤ {MOST_MEDIAN_MICROSECONDS} µs", row.median.median <= MOST_MEDIAN_MICROSECONDS)
+        promised = promise(median, calls)
+    cells = (
+        row.revision,
+        row.contender.name,
+        figure(row.median),
+        *(_ratio(row.median.median, each.median.median if each else None) for each in (sdk, floor)),
+        figure(row.tail),
+        _rate(row.narrow),
+        _rate(row.wide),
+        *(_ratio(each.wide.median if each else None, row.wide.median) for each in (sdk, floor)),
+        "" if row.cpu is None else figure(row.cpu),
+        promised,
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _opening(row: OpeningRow, theirs: OpeningRow | None) -> str:
+    promised = ""
+    if row.contender.is_ours:
+        clock = (f"≤ {MOST_OPENING_MILLISECONDS} ms", row.clock.median <= MOST_OPENING_MILLISECONDS)
+        memory = (f"≤ {MOST_RESIDENT_MEBIBYTES} MiB", row.memory.median <= MOST_RESIDENT_MEBIBYTES)
+        promised = promise(clock, memory)
+    cells = (
+        row.revision,
+        row.contender.name,
+        figure(row.clock),
+        _ratio(row.clock.median, theirs.clock.median if theirs else None),
+        "" if row.cpu is None else figure(row.cpu),
+        figure(row.memory),
+        _ratio(row.memory.median, theirs.memory.median if theirs else None),
+        promised,
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _rate(microseconds: Timing) -> str:
+    return f"{_calls(microseconds.median)} ({_calls(microseconds.least)})"
+
+
+def _calls(microseconds: float) -> str:
+    return f"{float(f'{1e6 / microseconds:.3g}'):,.0f}"  # three significant figures
+
+
+def _ratio(value: float | None, beside: float | None) -> str:
+    return f"**{rounded(value / beside)}**" if value and beside else ""
