@@ -244,12 +244,31 @@ def end_stream(session: ServerSession, stream: Stream) -> None:
     session.sink.send(envelope.encode_notification("notifications/cancelled", cancelled), None)
 
 
+def _empty_list(name: str, session: ServerSession, origin: Origin, params: Any) -> None:
+    """Answer that there is nothing, where handlers have a capability and do not say what there is.
+
+    Spec:
+        2025-11-25, server/tools, server/prompts and server/resources, "Capabilities"; 2026-07-28, the same: whoever
+        declares one MUST answer its lists.
+    """
+    del params
+    if origin.peer.era == "handshake":
+        _empty(session, origin, msgspec.json.encode({name: []}))
+        return
+    result = msgspec.json.encode({"resultType": "complete", name: [], "ttlMs": 0, "cacheScope": "private"})
+    _empty(session, origin, session.service.sign(result, origin.peer.revision))
+
+
 _ANSWERS: dict[str, Callable[[ServerSession, Origin, Any], None]] = {
     "initialize": _initialize,
     "logging/setLevel": _set_level,
     "ping": _ping,
+    "prompts/list": partial(_empty_list, "prompts"),
+    "resources/list": partial(_empty_list, "resources"),
     "resources/subscribe": _subscribe,
+    "resources/templates/list": partial(_empty_list, "resourceTemplates"),
     "resources/unsubscribe": _unsubscribe,
     "server/discover": _discover,
     "subscriptions/listen": _listen,
+    "tools/list": partial(_empty_list, "tools"),
 }

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from mcpgen.runtime.errors import RequestRefused, TransportClosed
+from mcpgen.runtime.pointers import is_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,7 +115,7 @@ def _several(asked: Any, result: Any) -> Any:
     """
     content = getattr(result, "content", UNSET)
     schema = getattr(asked, "requested_schema", None)
-    if not isinstance(content, dict) or schema is None:
+    if not is_object(content) or schema is None:
         return result
     properties: dict[str, Any] = msgspec.to_builtins(schema).get("properties", {})
     given: dict[str, Any] = content

@@ -119,6 +119,8 @@ class Connection:
         except Exception as failure:  # noqa: BLE001 (the boundary: a handler's failure becomes an error response)
             session.fail(exchange, failure)
         finally:
+            if not exchange.has_ended and exchange.origin is None:  # its shell ends while it waits for a retry
+                demands.forget(session.service, exchange)
             if not exchange.has_ended:  # cancelled, but not by us: the request must not stay unanswered
                 session.fail(exchange, RequestError(Code.INTERNAL_ERROR, "the request was given up"))
             if exchange.task is not None:

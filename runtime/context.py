@@ -263,7 +263,7 @@ async def gather(context: Context, exchange: Exchange, session: ServerSession, d
         UnsupportedByPeer: The client cannot answer all of it.
         RequestError: It refuses.
     """
-    wanted = {} if isinstance(demand.input_requests, UnsetType) else demand.input_requests
+    wanted: Mapping[str, Any] = {} if isinstance(demand.input_requests, UnsetType) else demand.input_requests
     questions: dict[str, Ask] = {}
     try:
         for key, each in wanted.items():

@@ -22,10 +22,11 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.codec import codec
-from mcpgen.runtime.errors import RequestError, UnsupportedByPeer
+from mcpgen.runtime.errors import AdaptationError, RequestError, UnsupportedByPeer
 from mcpgen.runtime.exchange import Body, Exchange
 from mcpgen.runtime.inquiry import flush_soon, require, withdraw
 from mcpgen.runtime.messages import Code
+from mcpgen.runtime.pointers import is_object
 from mcpgen.runtime.sealing import StateTooLarge, params_digest
 from mcpgen.runtime.waiting import NoRoom, Round
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.service import Service
     from mcpgen.runtime.session import ServerSession
 
-__all__ = ["demand", "demand_pages", "expire", "flush", "resume"]
+__all__ = ["demand", "demand_pages", "expire", "flush", "forget", "resume"]
 
 _LOG = logging.getLogger("mcpgen.session")
 
@@ -165,19 +166,24 @@ def demand_pages(exchange: Exchange, failure: RequestError) -> bool:
         2025-11-25, client/elicitation, "URL Elicitation Required Error"; 2026-07-28, changelog, which removed it.
     """
     origin, entry = exchange.origin, exchange.entry
-    if origin is None or origin.peer.era != "stateless" or not entry.may_ask:
+    if origin is None:
         return False
     service = origin.session.service
     code = getattr(service.methods(service.home).ErrorCode, "URL_ELICITATION_REQUIRED", None)
-    pages = failure.data.get("elicitations") if code == failure.code and isinstance(failure.data, dict) else None
-    if not pages:
+    data: Any = failure.data
+    if code != failure.code or not is_object(data) or not data.get("elicitations"):
         return False
-    way = codec(service.home, origin.peer.revision).ask("elicitation/create")
+    try:
+        way = codec(service.home, origin.peer.revision).ask("elicitation/create")
+    except AdaptationError:
+        return False  # the error itself will be adapted, or refused
     requests: dict[str, object] = {}
-    for number, page in enumerate(pages, 1):
+    for number, page in enumerate(data["elicitations"], 1):
         params = way.params(msgspec.to_builtins(page))
-        require(origin.peer, way.method, params)
+        require(origin.peer, way.method, params)  # whichever way it is told
         requests[f"elicitation-{number}"] = {"method": way.method, "params": params and Raw(params)}
+    if origin.peer.era == "handshake" or not entry.may_ask:
+        return False
     result = msgspec.json.encode({"resultType": "input_required", "inputRequests": requests})
     origin.session.end(exchange, Body(service.sign(result, origin.peer.revision)))
     return True
@@ -247,6 +253,13 @@ def _take_up(session: ServerSession, found: Round, origin: Origin, responses: di
             question.fail(error)
     if exchange.asks:
         flush_soon(exchange)
+
+
+def forget(service: Service, exchange: Exchange) -> None:
+    """Give up an exchange that waits, since nobody can go on with it here; a retry finds that it has expired."""
+    exchange.has_ended = True
+    if exchange.round is not None:
+        service.waiting.forget(exchange.round)
 
 
 def expire(service: Service) -> float | None:

@@ -12,16 +12,23 @@ import logging
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError, RequestRefused, UnsupportedByPeer
 from mcpgen.runtime.messages import Code, Error
 from mcpgen.runtime.newest import methods
+from mcpgen.runtime.payloads import bindings
 
 if TYPE_CHECKING:
     from mcpgen.runtime.exchange import Exchange
 
 __all__ = ["as_request_error", "error_body", "plain"]
+
+# 2026-07-28, basic/index, "Error Codes": the range that is reserved for the specification, and the codes that were.
+_RESERVED = range(-32099, -32019)
+_FORMER = frozenset({-32002, -32042})
+
+_INTERNAL = RequestError(Code.INTERNAL_ERROR, "the server failed to handle this request")
 
 _LOG = logging.getLogger("mcpgen.handlers")
 
@@ -60,14 +67,33 @@ def error_body(exchange: Exchange, failure: BaseException) -> bytes:
         return _unsupported(exchange, failure)
     if isinstance(failure, InvalidPayload):  # the request itself was checked before: what is wrong came afterwards
         _LOG.error("%s failed", exchange.entry.method, exc_info=failure)
-        return plain(RequestError(Code.INTERNAL_ERROR, "the server failed to handle this request"))
+        return plain(_INTERNAL)
     error = as_request_error(failure)
     try:
-        return exchange.entry.codec.error(error.code, error.message, error.data)
+        body = exchange.entry.codec.error(error.code, error.message, error.data)
     except (AdaptationError, InvalidPayload, TypeError, ValueError) as problem:
         # What the author raised is no error of the home revision, or says what the peer's revision cannot.
         _LOG.error("the error of %s cannot be sent: %s", exchange.entry.method, problem)
-        return plain(RequestError(Code.INTERNAL_ERROR, "the server failed to handle this request"))
+        return plain(_INTERNAL)
+    code = msgspec.json.decode(body, type=_Coded).code
+    if exchange.peer.era == "stateless" and _is_reserved(exchange.peer.revision, code):
+        _LOG.error("%s failed with the code %d, which must not be sent", exchange.entry.method, code)
+        return plain(_INTERNAL)
+    return body
+
+
+class _Coded(Struct):
+    code: int
+
+
+def _is_reserved(revision: str, code: int) -> bool:
+    """Whether *code* may not be sent to a stateless peer of *revision*, whoever chose it.
+
+    Spec:
+        2026-07-28, basic/index, "Error Codes": MUST NOT emit what the reserved range does not define, nor the codes of
+        earlier revisions.
+    """
+    return (code in _RESERVED or code in _FORMER) and code not in set(bindings(revision).methods.ErrorCode)
 
 
 def _unsupported(exchange: Exchange, failure: UnsupportedByPeer) -> bytes:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from mcpgen.runtime.errors import InvalidPayload, UsageError
+from mcpgen.runtime.fitting import misfit
 from mcpgen.runtime.functions.schemas import described, schema_of
 from mcpgen.runtime.functions.signatures import arms
 from mcpgen.runtime.newest import models
@@ -115,11 +116,16 @@ def filled_in(result: Any, requested: type[T] | Mapping[str, Any], peer: Peer) -
     if result.action != "accept":
         return Elicited(result.action)
     content: Any = {} if result.content is UNSET else result.content
+    wrong = misfit(content, form(requested))
+    if wrong is not None:
+        raise _invalid(peer, "/content" + wrong[0], wrong[1])
     if isinstance(requested, Mapping):
         return Elicited("accept", content)
     try:
         return Elicited("accept", msgspec.convert(content, requested))
     except msgspec.ValidationError as error:
-        raise InvalidPayload(
-            revision=peer.revision, pointer="/content", what="the answer of elicitation/create", reason=str(error)
-        ) from None
+        raise _invalid(peer, "/content", str(error)) from None
+
+
+def _invalid(peer: Peer, pointer: str, reason: str) -> InvalidPayload:
+    return InvalidPayload(revision=peer.revision, pointer=pointer, what="what a user filled in", reason=reason)

@@ -71,6 +71,7 @@ def ask(session: ServerSession, exchange: Exchange | None, method: str, value: A
     except (AdaptationError, UnknownMethod) as error:
         raise UnsupportedByPeer(revision=peer.revision, what=method, reason=_why(error)) from error
     require(peer, method, params)
+    params = _identified(session, value, params)
     if exchange is not None and exchange.task is not None:
         params = _related(params, exchange.task)
     question = Ask(translate, params, value)
@@ -99,6 +100,22 @@ def require(peer: Peer, method: str, params: bytes | UnsetType) -> None:
         raise UnsupportedByPeer(
             revision=peer.revision, what=method, reason="the client has not declared that it can", required=missing
         )
+
+
+def _identified(session: ServerSession, value: Any, params: bytes | UnsetType) -> bytes | UnsetType:
+    """Return *params* with an id of its own for an elicitation by url, where only the peer's revision has such ids.
+
+    Adapters make one of what is asked, so the same page twice would have the same one.
+
+    Spec:
+        2025-11-25, client/elicitation, "URL Mode Elicitation Requests": a unique identifier.
+    """
+    if isinstance(params, UnsetType) or b'"elicitationId"' not in params or hasattr(value, "elicitation_id"):
+        return params
+    members: dict[str, Any] = msgspec.json.decode(params)
+    if "elicitationId" in members:
+        members["elicitationId"] = session.service.token()
+    return msgspec.json.encode(members)
 
 
 def _related(params: bytes | UnsetType, task: RunningTask) -> bytes:

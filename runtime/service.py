@@ -120,6 +120,7 @@ class Service:
     ) -> None:
         self.handlers = handlers
         self.home = home_of(handlers)
+        self._kind: Any = handlers.__class__
         self.served = tuple(served)
         self.handshakes = of_era(self.served, "handshake")
         self.stateless = of_era(self.served, "stateless")
@@ -178,8 +179,16 @@ class Service:
             declared = msgspec.to_builtins(self.handlers.capabilities())
             if self.tasking is not None:
                 declared["tasks"] = self.tasking.capabilities
-            found = self._capabilities[revision] = codec(self.home, revision).definition("ServerCapabilities", declared)
+            found = codec(self.home, revision).definition("ServerCapabilities", declared)
+            if self._completes_silently(revision):
+                found = {**found, "completions": {}}
+            self._capabilities[revision] = found
         return found
+
+    def _completes_silently(self, revision: str) -> bool:
+        """Whether home completes and cannot say so (2024-11-05), while peers of *revision* want to be told."""
+        home, peer = (bindings(each).models.ServerCapabilities.__struct_fields__ for each in (self.home, revision))
+        return "completions" in peer and "completions" not in home and self._overrides("complete")
 
     def info(self, revision: str) -> Mapping[str, object]:
         """Return name and version, in the terms of *revision*."""
@@ -314,7 +323,7 @@ class Service:
 
     def _overrides(self, name: str) -> bool:
         base = bindings(self.home).server.ServerHandlers
-        return getattr(type(self.handlers), name) is not getattr(base, name)
+        return getattr(self._kind, name) is not getattr(base, name)
 
     def _body(self, method: str, revision: str, make: Callable[[], dict[str, object]]) -> bytes:
         found = self._bodies.get((method, revision))

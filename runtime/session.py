@@ -21,7 +21,7 @@ from msgspec import UNSET, UnsetType
 from mcpgen.runtime import answering, demands, envelope, failures, hearing, inquiry
 from mcpgen.runtime.batching import BatchAnswer
 from mcpgen.runtime.capabilities import client_peer
-from mcpgen.runtime.errors import RequestError, UnsupportedByPeer
+from mcpgen.runtime.errors import InvalidPayload, RequestError, UnsupportedByPeer
 from mcpgen.runtime.exchange import Body, Exchange, Origin
 from mcpgen.runtime.framing import OversizedLine
 from mcpgen.runtime.listening import Listening
@@ -237,6 +237,8 @@ class ServerSession:
             self.asks.pop(malformed.id).fail(failure)
             return
         revision = self.revision or self.service.served[-1]
+        if malformed.id in self.exchanges:  # two answers to one id would take one of them for the other's
+            malformed = Malformed(malformed.fault, None, malformed.kind)
         if malformed.id is None and envelope.unknown_id(revision) is None:
             return  # before 2025-11-25 an error needs an id, and null is none: nothing that we could say is valid
         refusal = envelope.refusal(malformed, revision)
@@ -251,9 +253,10 @@ class ServerSession:
         meta = read_meta(request.params)
         try:
             origin = self._origin(request, meta, batch)
-        except RequestError as error:
-            body = Body(failures.plain(error), is_error=True)
-            refuse(self, request.id, body, batch)
+        except (RequestError, InvalidPayload) as error:
+            body = Body(failures.plain(failures.as_request_error(error)), is_error=True)
+            # A stateless request has no batches, so it is not answered in one either.
+            refuse(self, request.id, body, batch if isinstance(meta.revision, UnsetType) else None)
             return
         if batch is not None:
             batch.open += 1
@@ -274,6 +277,8 @@ class ServerSession:
             raise RequestError(Code.INTERNAL_ERROR, "too many requests are open")
         service = self.service
         if meta.revision is not UNSET and service.stateless:
+            if batch is not None:
+                raise RequestError(Code.INVALID_REQUEST, Fault.NO_BATCHES.reason)
             if meta.revision not in service.stateless:
                 raise unsupported(meta.revision, service.served)
             missing = missing_fields(meta)

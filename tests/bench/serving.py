@@ -118,6 +118,7 @@ def contenders() -> tuple[Contender, ...]:
     """Return who is compared when calls are timed."""
     return (
         Contender(OURS, (script(), "serve", str(_SERVERS / "ours.py"))),
+        Contender(f"{OURS}, `CallToolResult`", (script(), "serve", str(_SERVERS / "results.py"))),
         Contender(SDK, command("sdk.py")),
         *floors(),
     )
@@ -134,7 +135,7 @@ def floors() -> tuple[Contender, ...]:
 
 def starters() -> tuple[Contender, ...]:
     """Return who is compared when processes are started: all of them, and ours as a program of its own too."""
-    ours, *others = contenders()
+    ours, _, *others = contenders()
     return (ours, Contender(f"{OURS}, `server.run()`", command("ours.py")), *others)
 
 

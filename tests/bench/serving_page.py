@@ -32,7 +32,8 @@ runs; afterwards every answer is checked. All servers run at once and take turns
   disturbed sample is the greatest here.
 * *CPU*: microseconds of the server's CPU for a call, with {WIDE:,} in flight; these hold best on a busy machine.
 * *of `mcp`*, *of floor*: the column before as a multiple of what `mcp` has there, and the first floor.
-* *mcpgen*: `mcpgen serve FILE`, a function registered with `@server.tool`.
+* *mcpgen*: `mcpgen serve FILE`, a function registered with `@server.tool` that returns text, for which the engine has a
+  short way; or one that returns a `CallToolResult`, which takes the usual one.
 * *mcp*: the low-level `Server` of the official SDK with `stdio_server`, which costs less than its `MCPServer`; tracing,
   which is on by default, is off.
 * *floor*: msgspec on the bare descriptors, without a protocol. The first starts a task of asyncio's for each call, as

@@ -108,7 +108,11 @@ def test_every_floor_answers_every_call(contender: Contender, revision: str) -> 
     assert all(0 < each.clock for each in (few, many))
 
 
-@pytest.mark.parametrize("contender", [each for each in serving.starters() if each.is_ours], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "contender",
+    [each for each in dict.fromkeys(serving.starters() + serving.contenders()) if each.is_ours],
+    ids=lambda each: each.name,
+)
 def test_our_server_answers_every_call(contender: Contender, revision: str) -> None:
     with Started(contender.command, Traffic(revision)) as server:
         server.one_at_a_time(server.traffic.calls(10))

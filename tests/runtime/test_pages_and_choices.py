@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpgen.generated.v2025_11_25 import models as old
 from mcpgen.generated.v2025_11_25.server import ServerHandlers
 from mcpgen.runtime import Context, RequestError, Server
 from mcpgen.runtime.newest import NEWEST
 from tests.runtime.wire import connected
+
+if TYPE_CHECKING:
+    from mcpgen.generated.v2025_11_25 import models as old
 
 pytestmark = pytest.mark.anyio
 
@@ -22,6 +24,7 @@ class Guarded(ServerHandlers[Context]):
     """Handlers of 2025-11-25 that want their user to visit a page first."""
 
     async def call_tool(self, params: old.CallToolRequestParams, context: Context, /) -> old.CallToolResult:
+        del params, context
         raise RequestError(-32042, "Log in first.", {"elicitations": [PAGE]})
 
 
@@ -37,8 +40,8 @@ def modern(capabilities: dict[str, Any]) -> bytes:
 
 def handshake(revision: str, capabilities: str) -> bytes:
     return (
-        '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"%s","capabilities":%s,'
-        '"clientInfo":{"name":"c","version":"1"}}}' % (revision, capabilities)
+        f'{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{revision}",'
+        f'"capabilities":{capabilities},"clientInfo":{{"name":"c","version":"1"}}}}}}'
     ).encode()
 
 
@@ -96,7 +99,8 @@ async def test_a_choice_of_several_comes_back_as_a_list_whoever_chooses(revision
         await wire.say(handshake(revision, '{"elicitation":{}}'))
         await wire.say(INITIALIZED)
         (question,) = await wire.say(CALL)
-        reply = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"toppings": answer}}}
+        chosen = {"action": "accept", "content": {"toppings": answer}}
+        reply = {"jsonrpc": "2.0", "id": question["id"], "result": chosen}
         (result,) = await wire.say(json.dumps(reply).encode())
 
         assert '{"toppings": ["cheese"]}' == result["result"]["content"][0]["text"]

@@ -22,7 +22,7 @@ KEY = b"k" * 32
 ACCEPTED = {"action": "accept", "content": {"name": "Ada"}}
 
 
-def request(
+def request(  # noqa: PLR0913 (what a request may have, each by its name)
     identity: int,
     tool: str,
     *,
@@ -176,8 +176,8 @@ async def test_an_answer_that_is_not_valid_is_refused_and_the_client_may_try_aga
     ("tool", "arguments", "spoil"),
     [
         ("greet", None, lambda state: state[:-2] + ("AA" if state[-2:] != "AA" else "BB")),
-        ("greet", None, lambda state: "no state at all"),
-        ("greet", None, lambda state: ""),
+        ("greet", None, lambda _: "no state at all"),
+        ("greet", None, lambda _: ""),
         ("both", None, lambda state: state),
         ("greet", {"greeting": "Bye"}, lambda state: state),
     ],
@@ -488,10 +488,11 @@ async def test_a_handler_cannot_ask_for_ever() -> None:
 
 
 async def test_only_three_methods_may_ask() -> None:
-    from mcpgen.runtime.newest import ServerHandlers, models  # noqa: PLC0415 (for this test alone)
+    from mcpgen.runtime.newest import ServerHandlers, models
 
     class Nosy(ServerHandlers[Context]):
         async def list_tools(self, params: models.PaginatedRequestParams, context: Context) -> models.ListToolsResult:
+            del params
             with pytest.raises(UnsupportedByPeer):
                 await context.elicit("Who is there?", FORM)
             return models.ListToolsResult(tools=[], ttl_ms=0, cache_scope="private")

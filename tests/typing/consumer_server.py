@@ -1,84 +1,61 @@
-"""A server: a subclass of the generated handlers with a context of its own."""
+"""What type checkers make of a server: decorators keep signatures, the Context says what comes back."""
 
 from __future__ import annotations
 
-from typing import assert_type
+from typing import Any, assert_type
 
-from msgspec import UNSET
+import msgspec
 
-from mcpgen.generated import v2025_11_25, v2026_07_28
-from mcpgen.generated.v2025_11_25 import (
-    CallToolRequestParams,
-    CallToolResult,
-    CreateTaskResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    Result,
-    ServerCapabilities,
-    ServerHandlers,
-    TextContent,
-    Tool,
-    ToolAnnotations,
-)
+from mcpgen.generated.v2025_11_25 import CallToolRequestParams, CallToolResult, ServerHandlers, TextContent
+from mcpgen.generated.v2026_07_28 import CreateMessageResult, Root
+from mcpgen.runtime import Context, Elicited, Server, ToolError
+
+server = Server("typed", version="1", revisions=["2024-11-05", "2026-07-28"])
 
 
-class Session:
-    """Whatever the session hands over."""
-
-    user: str = "somebody"
+class Person(msgspec.Struct):
+    name: str
 
 
-class Server(ServerHandlers[Session]):
-    async def list_tools(self, params: PaginatedRequestParams, context: Session, /) -> ListToolsResult:
-        assert_type(context.user, str)
-        if params.cursor is not UNSET:
-            assert_type(params.cursor, str)
-        annotations = ToolAnnotations(read_only_hint=True)
-        tool = Tool(name="weather", input_schema={"type": "object"}, annotations=annotations)
-        return ListToolsResult(tools=[tool])
-
-    # Fewer results than the handler may return: a subclass may promise more.
-    async def call_tool(self, params: CallToolRequestParams, context: Session, /) -> CallToolResult:
-        arguments = {} if params.arguments is UNSET else params.arguments
-        assert_type(arguments, dict[str, object])
-        text = f"{params.name} for {context.user}: {arguments.get('city')}"
-        return CallToolResult(content=[TextContent(text=text)])
-
-    async def ping(self, params: v2025_11_25.RequestParams, context: Session, /) -> dict[str, object]:
-        del params, context
-        return {}
+@server.tool
+async def greet(name: str, ctx: Context) -> str:
+    assert_type(await ctx.elicit("Who?", Person), Elicited[Person])
+    assert_type(await ctx.elicit("Who?", {"type": "object"}), Elicited[dict[str, Any]])
+    assert_type(await ctx.sample("Hello", max_tokens=10), CreateMessageResult)
+    assert_type(await ctx.roots(), list[Root])
+    if not name:
+        raise ToolError("nobody is there")
+    return name
 
 
-class Echo(v2026_07_28.ServerHandlers[None]):
-    async def call_tool(
-        self, params: v2026_07_28.CallToolRequestParams, context: None, /
-    ) -> v2026_07_28.CallToolResultResponseResult:
-        del context
-        if params.request_state is UNSET:
-            return v2026_07_28.InputRequiredResult(result_type="input_required", request_state="asked")
-        text = v2026_07_28.TextContent(text=params.name)
-        return v2026_07_28.CallToolResult(result_type="complete", content=[text])
+@server.tool(title="Add")
+def add(a: int, b: int = 1) -> int:
+    return a + b
 
 
-async def the_context_goes_through(server: Server, session: Session) -> None:
-    params = CallToolRequestParams(name="weather")
-
-    assert_type(await server.call_tool(params, session), CallToolResult)
-    assert_type(server.capabilities(), ServerCapabilities)
+@server.resource("config://{name}")
+async def config(name: str) -> bytes:
+    return name.encode()
 
 
-async def the_base_returns_all_that_its_revision_allows(handlers: ServerHandlers[Session], session: Session) -> None:
-    params = CallToolRequestParams(name="weather")
-
-    assert_type(await handlers.call_tool(params, session), CallToolResult | CreateTaskResult)
-    assert_type(await handlers.ping(v2025_11_25.RequestParams(), session), Result | dict[str, object])
+@server.prompt
+def review(code: str) -> str:
+    return code
 
 
-class Client(v2025_11_25.ClientHandlers[Session]):
-    async def elicit(
-        self, params: v2025_11_25.ElicitRequestParams, context: Session, /
-    ) -> v2025_11_25.ElicitResult | CreateTaskResult:
-        del context
-        if isinstance(params, v2025_11_25.ElicitRequestURLParams):
-            return v2025_11_25.ElicitResult(action="decline")
-        return v2025_11_25.ElicitResult(action="accept", content={"name": "Zoë", "age": 7, "tags": ["a"]})
+@server.completion("review", "code")
+def complete(value: str) -> list[str]:
+    return [value]
+
+
+assert_type(add(1), int)
+assert_type(review("x"), str)
+
+
+class Handlers(ServerHandlers[Context]):
+    async def call_tool(self, params: CallToolRequestParams, context: Context, /) -> CallToolResult:
+        await context.progress(1, 2)
+        return CallToolResult(content=[TextContent(text=params.name)])
+
+
+Server("handlers", version="1", handlers=Handlers())

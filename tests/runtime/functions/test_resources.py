@@ -174,7 +174,7 @@ async def test_fixed_precedes_template_and_first_precedes_second(catalogue: Cata
 
 
 @pytest.mark.spec("2026-07-28", "server/resources#error-handling")
-async def test_an_ResourceNotFound_is_invalid_params_with_its_uri(caller: Caller) -> None:
+async def test_a_resource_that_is_not_found_is_invalid_params_with_its_uri(caller: Caller) -> None:
     with pytest.raises(RequestError) as caught:
         await caller.read("x:nope")
 
@@ -268,8 +268,10 @@ async def test_a_removed_resource_is_gone(catalogue: Catalogue, caller: Caller, 
     assert "resources" in str(catalogue.capabilities())
     catalogue.remove_resource(uri)
 
-    assert UNSET is catalogue.capabilities().resources
-    with pytest.raises(RequestError):
+    assert UNSET is not catalogue.capabilities().resources  # what was offered once stays offered
+    assert [] == (await caller.resources()).resources
+    assert [] == (await caller.templates()).resource_templates
+    with pytest.raises(ResourceNotFound):
         await caller.read("x:a")
     with pytest.raises(UsageError, match="to remove"):
         catalogue.remove_resource(uri)

@@ -644,7 +644,7 @@ async def test_a_definition_has_what_it_was_given(catalogue: Catalogue, caller: 
         "name": "other.name",
         "title": "A title",
         "description": "Not the docstring.",
-        "inputSchema": {"type": "object", "properties": {}, "required": [], "additionalProperties": False},
+        "inputSchema": {"type": "object", "properties": {}, "additionalProperties": False},
         "annotations": {"readOnlyHint": True},
         "icons": [{"src": "https://x/i.png"}],
         "_meta": {"x/y": 1},
