@@ -26,12 +26,12 @@ from mcpgen.runtime.errors import (
 
 if TYPE_CHECKING:
     from mcpgen.runtime.context import Context
-    from mcpgen.runtime.forms import Elicited
+    from mcpgen.runtime.engine.forms import Elicited
     from mcpgen.runtime.functions.resources import ResourceNotFound
     from mcpgen.runtime.functions.tools import ToolError
     from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.server import Server
-    from mcpgen.runtime.task_store import MemoryTaskStore
+    from mcpgen.runtime.tasks.store import MemoryTaskStore
 
 __all__ = [
     "AdaptationError",
@@ -57,9 +57,9 @@ __all__ = [
 
 _LAZY = {
     "Context": "context",
-    "Elicited": "forms",
+    "Elicited": "engine.forms",
     "Limits": "limits",
-    "MemoryTaskStore": "task_store",
+    "MemoryTaskStore": "tasks.store",
     "ResourceNotFound": "functions.resources",
     "Server": "server",
     "ToolError": "functions.tools",

@@ -18,12 +18,12 @@ from msgspec import UNSET, Struct
 
 from mcpgen.generated.adapters import Loss, Losses, Message, Refusal, Severity
 from mcpgen.generated.adapters import Part as Step
+from mcpgen.runtime.adapting.known import is_declared
+from mcpgen.runtime.adapting.payloads import Part, Payload, Sender, definition_payload, message_payload, senders
+from mcpgen.runtime.adapting.pointers import ABSENT, is_object, look_up, pointer_to, tokens_of
+from mcpgen.runtime.adapting.routes import GENERATED, Ladder, step_name
+from mcpgen.runtime.adapting.stash import KEY, Stash, apply, difference, put, same, take
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UsageError
-from mcpgen.runtime.known import is_declared
-from mcpgen.runtime.payloads import Part, Payload, Sender, definition_payload, message_payload, senders
-from mcpgen.runtime.pointers import ABSENT, is_object, look_up, pointer_to, tokens_of
-from mcpgen.runtime.routes import GENERATED, Ladder, step_name
-from mcpgen.runtime.stash import KEY, Stash, apply, difference, put, same, take
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,22 +10,22 @@ import anyio
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from mcpgen.runtime import inquiry, telling
+from mcpgen.runtime.engine import inquiry, telling
+from mcpgen.runtime.engine.forms import Elicited, filled_in, form
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.forms import Elicited, filled_in, form
-from mcpgen.runtime.messages import Code
 from mcpgen.runtime.newest import NEWEST, models
+from mcpgen.runtime.wire.messages import Code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mcpgen.runtime.asking import Ask
-    from mcpgen.runtime.capabilities import Peer
-    from mcpgen.runtime.exchange import Exchange
-    from mcpgen.runtime.messages import RequestId
+    from mcpgen.runtime.engine.asking import Ask
+    from mcpgen.runtime.engine.exchange import Exchange
+    from mcpgen.runtime.engine.session import ServerSession
+    from mcpgen.runtime.engine.telling import Level
+    from mcpgen.runtime.peers.capabilities import Peer
     from mcpgen.runtime.server import Server
-    from mcpgen.runtime.session import ServerSession
-    from mcpgen.runtime.telling import Level
+    from mcpgen.runtime.wire.messages import RequestId
 
 __all__ = ["Context", "gather"]
 

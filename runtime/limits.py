@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from mcpgen.runtime.envelope import MAX_BATCH_LENGTH
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.framing import MAX_FRAME_BYTES
+from mcpgen.runtime.wire.envelope import MAX_BATCH_LENGTH
+from mcpgen.runtime.wire.framing import MAX_FRAME_BYTES
 
 __all__ = ["Limits"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import click
 
-from mcpgen.runtime import serving
+from mcpgen.runtime.transports import serving
 from mcpgen.runtime.transports.ends import Servable
 from mcpgen.runtime.transports.standard import StandardStreams
 

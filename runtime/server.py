@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from mcpgen.runtime import telling
-from mcpgen.runtime.connection import Connection
+from mcpgen.runtime.engine import telling
+from mcpgen.runtime.engine.connection import Connection
+from mcpgen.runtime.engine.listening import RESOURCE_UPDATED
+from mcpgen.runtime.engine.sealing import Sealer
+from mcpgen.runtime.engine.service import Middleware, Service, home_of
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.functions.catalogue import Catalogue
 from mcpgen.runtime.functions.registrations import Registrations
 from mcpgen.runtime.limits import Limits
-from mcpgen.runtime.listening import RESOURCE_UPDATED
-from mcpgen.runtime.negotiation import served
 from mcpgen.runtime.newest import models
-from mcpgen.runtime.sealing import Sealer
-from mcpgen.runtime.service import Middleware, Service, home_of
+from mcpgen.runtime.peers.negotiation import served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
-    from mcpgen.runtime.spawning import Spawner
-    from mcpgen.runtime.task_store import TaskStore
-    from mcpgen.runtime.tasking import Tasking
+    from mcpgen.runtime.tasks.store import TaskStore
+    from mcpgen.runtime.tasks.tasking import Tasking
     from mcpgen.runtime.transports import Writer
+    from mcpgen.runtime.transports.spawning import Spawner
 
 __all__ = ["Server"]
 
@@ -196,7 +196,7 @@ class Server(Registrations):
 
     def run(self) -> None:
         """Serve standard input and output until the input ends, or the process is told to stop."""
-        from mcpgen.runtime import serving  # noqa: PLC0415 (who serves elsewhere needs no descriptors and no signals)
+        from mcpgen.runtime.transports import serving  # noqa: PLC0415 (who serves elsewhere needs no descriptors and no signals)
 
         serving.run(self)
 
@@ -208,8 +208,8 @@ def _tasking(store: TaskStore, handlers: object) -> Tasking:
         UsageError: The handlers are of a revision without tasks, or do not say which tools may be tasks.
     """
     # Most servers have no tasks, and need not load the bindings of the revision that has them.
-    from mcpgen.runtime.tasking import Tasking  # noqa: PLC0415
-    from mcpgen.runtime.tasks import REVISION, Tasks  # noqa: PLC0415
+    from mcpgen.runtime.tasks.lifecycle import REVISION, Tasks  # noqa: PLC0415
+    from mcpgen.runtime.tasks.tasking import Tasking  # noqa: PLC0415
 
     if handlers is None or home_of(handlers) != REVISION:
         raise UsageError(f"tasks are offered by handlers of {REVISION} only; no other revision has them")

@@ -12,8 +12,8 @@ from mcpgen.runtime.functions.pages import PAGE_SIZE
 from mcpgen.runtime.functions.quoting import quoted
 from mcpgen.runtime.functions.registrations import Offered, Registrations
 from mcpgen.runtime.functions.resources import Reading, ResourceNotFound
-from mcpgen.runtime.messages import Code
 from mcpgen.runtime.newest import ServerHandlers, models
+from mcpgen.runtime.wire.messages import Code
 
 if TYPE_CHECKING:
     from mcpgen.runtime.context import Context
@@ -50,7 +50,7 @@ class Catalogue(Registrations, ServerHandlers["Context"]):
         )
 
     def short_way(self, name: str) -> Tool | None:
-        """Return the tool *name*, for `mcpgen.runtime.shortcut`."""
+        """Return the tool *name*, for `mcpgen.runtime.engine.shortcut`."""
         return self.offered.tools.entries.get(name)
 
     def may_replay(self, method: str, params: object) -> bool:

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from msgspec import UNSET, UnsetType
 
 from mcpgen.runtime.errors import RequestError, UsageError
-from mcpgen.runtime.messages import Code
+from mcpgen.runtime.wire.messages import Code
 
 __all__ = ["PAGE_SIZE", "Listing"]
 

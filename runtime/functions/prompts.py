@@ -16,8 +16,8 @@ from mcpgen.runtime.functions.results import BLOCKS, items_of
 from mcpgen.runtime.functions.schemas import any_object, argument_type, input_schema
 from mcpgen.runtime.functions.signatures import read_signature
 from mcpgen.runtime.functions.textual import check_textual
-from mcpgen.runtime.messages import Code
 from mcpgen.runtime.newest import models
+from mcpgen.runtime.wire.messages import Code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

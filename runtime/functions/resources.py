@@ -19,8 +19,8 @@ from mcpgen.runtime.functions.schemas import any_object, argument_type
 from mcpgen.runtime.functions.signatures import Signature, read_signature
 from mcpgen.runtime.functions.templates import Template
 from mcpgen.runtime.functions.textual import check_texts, check_textual, is_list
-from mcpgen.runtime.messages import Code
 from mcpgen.runtime.newest import models
+from mcpgen.runtime.wire.messages import Code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

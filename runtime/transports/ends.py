@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from mcpgen.runtime.framing import Frame, OversizedLine
     from mcpgen.runtime.limits import Limits
-    from mcpgen.runtime.spawning import Spawner
+    from mcpgen.runtime.transports.spawning import Spawner
+    from mcpgen.runtime.wire.framing import Frame, OversizedLine
 
 __all__ = ["Connectable", "Endpoint", "Servable", "Writer"]
 

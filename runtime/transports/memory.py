@@ -18,14 +18,14 @@ import anyio
 import msgspec
 
 from mcpgen.runtime.errors import TransportClosed
-from mcpgen.runtime.framing import END_BYTES, MAX_FRAME_BYTES, OversizedLine
-from mcpgen.runtime.spawning import open_group, open_spawner
+from mcpgen.runtime.transports.spawning import open_group, open_spawner
+from mcpgen.runtime.wire.framing import END_BYTES, MAX_FRAME_BYTES, OversizedLine
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from mcpgen.runtime.framing import Frame
     from mcpgen.runtime.transports.ends import Connectable, Endpoint, Servable
+    from mcpgen.runtime.wire.framing import Frame
 
 __all__ = ["MAX_QUEUED_BYTES", "Wire", "pair", "wire"]
 

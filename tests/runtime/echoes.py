@@ -20,16 +20,16 @@ import anyio.lowlevel
 import anyio.to_thread
 import msgspec
 
-from mcpgen.runtime import serving
-from mcpgen.runtime.framing import OversizedLine
 from mcpgen.runtime.limits import Limits
+from mcpgen.runtime.transports import serving
+from mcpgen.runtime.wire.framing import OversizedLine
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
-    from mcpgen.runtime.framing import Frame
-    from mcpgen.runtime.spawning import Handle, Spawner
     from mcpgen.runtime.transports import Writer
+    from mcpgen.runtime.transports.spawning import Handle, Spawner
+    from mcpgen.runtime.wire.framing import Frame
 
 CHILD = "import os, sys; print(repr(sys.stdin.read()), sorted(map(int, os.listdir('/proc/self/fd')))[:-1])"
 

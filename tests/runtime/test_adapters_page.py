@@ -8,8 +8,9 @@ from pathlib import Path
 
 from mcpgen.codegen.changes.vocabulary import Service
 from mcpgen.generated.adapters import Severity
-from mcpgen.runtime import adapt, errors, payloads, routes, stash
-from mcpgen.runtime.stash import MAX_STASH_BYTES
+from mcpgen.runtime import adapt, errors
+from mcpgen.runtime.adapting import payloads, routes, stash
+from mcpgen.runtime.adapting.stash import MAX_STASH_BYTES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "adapters.md").read_text(encoding="utf-8")
 

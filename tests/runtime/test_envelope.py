@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
 from mcpgen.generated.registry import REVISIONS
-from mcpgen.runtime import envelope
-from mcpgen.runtime.envelope import allows_batches, decode, decode_oversized, refusal, unknown_id
 from mcpgen.runtime.errors import MalformedFrame, PeerError, UsageError
-from mcpgen.runtime.framing import LineFramer, OversizedLine
-from mcpgen.runtime.messages import (
+from mcpgen.runtime.wire import envelope
+from mcpgen.runtime.wire.envelope import allows_batches, decode, decode_oversized, refusal, unknown_id
+from mcpgen.runtime.wire.framing import LineFramer, OversizedLine
+from mcpgen.runtime.wire.messages import (
     Batch,
     Code,
     Error,

@@ -30,10 +30,10 @@ import pytest
 
 from mcpgen.generated import registry
 from mcpgen.runtime import Context, Limits, Server, errors
+from mcpgen.runtime.engine.sealing import MAX_CONTENT_BYTES, MIN_KEY_BYTES
 from mcpgen.runtime.functions.completions import MAX_VALUES
 from mcpgen.runtime.functions.matching import MAX_URI_CHARS
-from mcpgen.runtime.sealing import MAX_CONTENT_BYTES, MIN_KEY_BYTES
-from mcpgen.runtime.task_store import MemoryTaskStore
+from mcpgen.runtime.tasks.store import MemoryTaskStore
 from mcpgen.runtime.transports import memory
 from tests.runtime.recorder import Recorder
 

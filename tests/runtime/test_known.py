@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime.known import is_declared
-from mcpgen.runtime.payloads import definition_payload
-from mcpgen.runtime.pointers import index_of, look_up, pointer_to, tokens_of
+from mcpgen.runtime.adapting.known import is_declared
+from mcpgen.runtime.adapting.payloads import definition_payload
+from mcpgen.runtime.adapting.pointers import index_of, look_up, pointer_to, tokens_of
 
 TOOLS = {
     "tools": [{"name": "a", "inputSchema": {"type": "object", "properties": {"q": {"x": 1}}, "x": 1}, "x": 1}],

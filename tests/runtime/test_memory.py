@@ -10,17 +10,17 @@ import anyio.lowlevel
 import pytest
 
 from mcpgen.runtime.errors import TransportClosed
-from mcpgen.runtime.framing import OversizedLine
 from mcpgen.runtime.limits import Limits
 from mcpgen.runtime.transports import memory
+from mcpgen.runtime.wire.framing import OversizedLine
 from tests.runtime.echoes import EchoServer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mcpgen.runtime.framing import Frame
-    from mcpgen.runtime.spawning import Spawner
     from mcpgen.runtime.transports import Writer
+    from mcpgen.runtime.transports.spawning import Spawner
+    from mcpgen.runtime.wire.framing import Frame
 
 pytestmark = pytest.mark.anyio
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
 from mcpgen.generated.registry import REVISIONS
+from mcpgen.runtime.adapting.payloads import bindings
 from mcpgen.runtime.errors import RequestError, UnknownRevision, UsageError
-from mcpgen.runtime.negotiation import (
+from mcpgen.runtime.peers.negotiation import (
     NEWEST,
     RequestMeta,
     choose,
@@ -22,7 +23,6 @@ from mcpgen.runtime.negotiation import (
     served,
     unsupported,
 )
-from mcpgen.runtime.payloads import bindings
 
 LABELS = tuple(each.label for each in REVISIONS)
 STATELESS = (

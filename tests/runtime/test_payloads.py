@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from mcpgen.runtime.adapting.payloads import definition_payload, message_payload
 from mcpgen.runtime.errors import InvalidPayload
-from mcpgen.runtime.payloads import definition_payload, message_payload
 
 ARGUMENTS = message_payload("2025-11-25", "tools/call", "params", None)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mcpgen.runtime.adapt import Adapted, Route, definition_route, route
+from mcpgen.runtime.adapting.stash import KEY, MAX_STASH_BYTES, Edit, Stash, put
 from mcpgen.runtime.errors import InvalidPayload
-from mcpgen.runtime.stash import KEY, MAX_STASH_BYTES, Edit, Stash, put
 from tests.runtime.steps import FIRST, SECOND, router
 
 OLD, NEW = "2024-11-05", "2026-07-28"

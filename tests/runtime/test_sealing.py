@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from mcpgen.runtime import sealing
+from mcpgen.runtime.engine import sealing
+from mcpgen.runtime.engine.sealing import MIN_KEY_BYTES, Sealer, StateRefused, StateTooLarge, params_digest
 from mcpgen.runtime.errors import RequestError, UsageError
-from mcpgen.runtime.sealing import MIN_KEY_BYTES, Sealer, StateRefused, StateTooLarge, params_digest
 
 KEY = bytes(range(32))
 OTHER_KEY = bytes(range(32, 64))

@@ -16,8 +16,8 @@ import anyio
 import msgspec
 import pytest
 
-from mcpgen.runtime import serving
-from mcpgen.runtime.framing import LineFramer
+from mcpgen.runtime.transports import serving
+from mcpgen.runtime.wire.framing import LineFramer
 from tests.runtime import echoes
 
 if TYPE_CHECKING:
@@ -401,7 +401,7 @@ def test_a_server_with_closed_streams_ends(start: Callable[..., Served], backend
 
 
 def program(text: str) -> tuple[str, str]:
-    return "-c", f"import os, sys, time, threading\nfrom mcpgen.runtime import serving\n{text}"
+    return "-c", f"import os, sys, time, threading\nfrom mcpgen.runtime.transports import serving\n{text}"
 
 
 SERVER: Final = f"""
@@ -687,7 +687,7 @@ def test_a_file_that_raises_shows_its_own_traceback(
 
 
 def test_a_file_that_serves_itself_while_it_is_loaded_is_told_how_not_to(serve: Callable[..., Served]) -> None:
-    status, out, err, _ = serve("from mcpgen.runtime import serving\nserving.run(EchoServer())").end()
+    status, out, err, _ = serve("from mcpgen.runtime.transports import serving\nserving.run(EchoServer())").end()
 
     assert (2, b"") == (status, out)
     assert 'call run() only under: if __name__ == "__main__"' in err

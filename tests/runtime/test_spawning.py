@@ -12,7 +12,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcpgen.runtime.spawning import Handle, is_asyncio, open_spawner
+from mcpgen.runtime.transports.spawning import Handle, is_asyncio, open_spawner
 
 pytestmark = pytest.mark.anyio
 

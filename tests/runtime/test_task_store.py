@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.task_store import (
+from mcpgen.runtime.tasks.store import (
     FREE_OUTCOME_BYTES,
     MemoryTaskStore,
     Outcome,

@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct
 from mcpgen.runtime.adapt import route
 from mcpgen.runtime.context import Context  # noqa: TC001 (functions are registered with it)
 from mcpgen.runtime.errors import RequestError, UsageError
+from mcpgen.runtime.functions.resources import ResourceNotFound
 from mcpgen.runtime.newest import NEWEST, models
 from tests.runtime.functions.callers import META, Caller
 

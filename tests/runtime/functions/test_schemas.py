@@ -115,6 +115,29 @@ def test_parameters_are_described_by_types_defaults_docstring_and_meta() -> None
     }
 
 
+@pytest.mark.xfail(reason="msgspec sorts the values of a Literal after it has merged what described() adds")
+def test_a_choice_keeps_the_order_of_its_author() -> None:
+    def order(size: Literal["s", "l"], several: list[Literal["b", "a"]]) -> None: ...
+
+    properties = schema(order)["properties"]
+
+    assert (["s", "l"], ["b", "a"]) == (properties["size"]["enum"], properties["several"]["items"]["enum"])
+
+
+def test_times_and_choices_say_what_they_are_wherever_they_stand() -> None:
+    def plan(
+        at: dt.datetime, on: dt.date, maybe: dt.datetime | None, several: list[dt.datetime], mixed: Literal["a", 1]
+    ) -> None: ...
+
+    assert schema(plan)["properties"] == {
+        "at": {"type": "string", "format": "date-time"},
+        "on": {"type": "string", "format": "date"},
+        "maybe": {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]},
+        "several": {"type": "array", "items": {"type": "string", "format": "date-time"}},
+        "mixed": {"enum": [1, "a"]},
+    }
+
+
 def test_what_types_refer_to_is_inside_the_schema() -> None:
     def put(box: Box, tree: Tree, options: Options, where: Optional[Point] = None) -> None: ...  # noqa: UP045 (as users write it)
 

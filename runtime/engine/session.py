@@ -1,0 +1,379 @@
+"""A server's side of one connection: what its peer may say when, and what is answered; no awaiting, no clock.
+
+Theory of operation. A connection carries requests of two eras at once. One that states its revision in its metadata is
+an exchange of its own. One that does not belongs to the session that `initialize` opened. Either way it gets an
+`Origin`, is checked against its own revision, and becomes an `Exchange` in the terms of home, whose handler the sink
+runs; the sink hands back what the handler returned or raised. What the engine answers itself is in
+`mcpgen.runtime.engine.answering`, what is asked of clients in `mcpgen.runtime.engine.inquiry` and `demands`.
+
+Spec:
+    2024-11-05 to 2025-11-25, basic/lifecycle; 2026-07-28, basic/index, "Statelessness", and basic/versioning.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from mcpgen.runtime.engine import answering, demands, failures, hearing, inquiry
+from mcpgen.runtime.engine.batching import BatchAnswer
+from mcpgen.runtime.engine.exchange import Body, Exchange, Origin
+from mcpgen.runtime.engine.listening import Listening
+from mcpgen.runtime.errors import InvalidPayload, RequestError, UnsupportedByPeer
+from mcpgen.runtime.peers.capabilities import client_peer
+from mcpgen.runtime.peers.negotiation import missing_fields, read_meta, unsupported
+from mcpgen.runtime.wire import envelope
+from mcpgen.runtime.wire.framing import OversizedLine
+from mcpgen.runtime.wire.messages import (
+    Batch,
+    Code,
+    ErrorResponse,
+    Fault,
+    Malformed,
+    Message,
+    Notification,
+    Request,
+    RequestId,
+    Response,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcpgen.runtime.engine.asking import Ask
+    from mcpgen.runtime.engine.service import Service
+    from mcpgen.runtime.engine.sink import Sink
+    from mcpgen.runtime.engine.waiting import Round
+    from mcpgen.runtime.peers.capabilities import Peer
+    from mcpgen.runtime.peers.negotiation import RequestMeta
+    from mcpgen.runtime.wire.framing import Frame
+
+__all__ = ["ServerSession"]
+
+_encode = msgspec.json.Encoder().encode
+
+_LOG = logging.getLogger("mcpgen.session")
+
+
+class ServerSession:
+    """One connection of a server.
+
+    Attributes:
+        service: What the server offers.
+        sink: The shell.
+        principal: What tells its client from others: an authorized user, or else the connection itself.
+        peer: Who shook hands; None before `initialize`, and where clients are stateless.
+        meta: What each of its requests would say about it, where home wants to hear that from each.
+        declared: What the server declared to it.
+        is_ready: Whether the client has said `notifications/initialized`.
+        level: The least severe log entries that the session wants; UNSET until it says.
+        listening: What the client wants to hear of.
+        exchanges: The requests that are being served, by id.
+        asks: The requests of ours that are open, by id.
+        is_closed: Whether the peer has gone.
+    """
+
+    def __init__(self, service: Service, sink: Sink, principal: str = "") -> None:
+        self.service = service
+        self.principal = principal
+        self.sink = sink
+        self.peer: Peer | None = None
+        self.meta: Mapping[str, object] | None = None
+        self.declared: Mapping[str, object] = {}
+        self.is_ready = False
+        self.level: str | UnsetType = UNSET
+        self.listening = Listening()
+        self.exchanges: dict[RequestId, Exchange | Origin] = {}
+        self.asks: dict[RequestId, Ask] = {}
+        self.last_id = 0
+        self.is_closed = False
+
+    @property
+    def revision(self) -> str | None:
+        """What was agreed on; None if nothing was."""
+        return None if self.peer is None else self.peer.revision
+
+    def receive(self, frame: Frame | OversizedLine) -> None:
+        """Take one frame."""
+        if isinstance(frame, OversizedLine):
+            self._take(envelope.decode_oversized(frame), None)
+            return
+        message = envelope.decode(frame, max_batch_length=self.service.limits.max_batch_length)
+        if isinstance(message, Batch):
+            self._batch(message)
+        else:
+            self._take(message, None)
+
+    def complete(self, exchange: Exchange, result: Any) -> None:
+        """Answer *exchange* with what its handler returned.
+
+        Raises:
+            AdaptationError: The peer's revision cannot express it.
+        """
+        if exchange.has_ended:
+            return
+        frame = exchange.entry.frame
+        if frame is not None and type(result) is str:
+            self.end(exchange, Body(frame[0] + _encode(result) + frame[1]))
+            return
+        if exchange.peer.era == "stateless" and getattr(result, "result_type", "complete") == "input_required":
+            demands.demand(exchange, result)
+            return
+        body = exchange.entry.codec.result(result)
+        if exchange.peer.era == "stateless":
+            body = self.service.sign(body, exchange.peer.revision)
+        self.end(exchange, Body(body))
+
+    def fail(self, exchange: Exchange, failure: BaseException) -> None:
+        """Answer *exchange* with what its handler raised."""
+        if exchange.has_ended:
+            return
+        try:
+            if isinstance(failure, RequestError) and demands.demand_pages(exchange, failure):
+                return
+        except UnsupportedByPeer as unable:
+            failure = unable
+        self.end(exchange, Body(failures.error_body(exchange, failure), is_error=True))
+
+    def end(self, exchange: Exchange, body: Body) -> None:
+        """Answer *exchange* for good."""
+        if exchange.has_ended:
+            return
+        exchange.has_ended = True
+        inquiry.withdraw(exchange)
+        if exchange.task is not None:
+            end_task = exchange.task.fail if body.is_error else exchange.task.finish
+            end_task(body.json)
+        elif exchange.origin is None:
+            exchange.early = body
+        else:
+            self.answer(exchange, body)
+
+    def answer(self, exchange: Exchange, body: Body) -> None:
+        """Answer the open request of *exchange*, and whoever asked the same again."""
+        origin = exchange.origin
+        if origin is None:
+            return
+        self.reply(origin, body)
+        if exchange.round is not None:
+            others, exchange.round.others = exchange.round.others, []
+            for each in others:
+                if each.session.exchanges.get(each.id) is each:  # not cancelled in the meantime
+                    self.reply(each, body)
+            self.service.waiting.record(exchange.round, body)
+
+    def reply(self, origin: Origin, body: Body) -> None:
+        """Answer one request, unless it was cancelled."""
+        session = origin.session
+        session.exchanges.pop(origin.id, None)
+        encode = envelope.encode_error if body.is_error else envelope.encode_response
+        message = encode(origin.id, body.json)
+        if origin.batch is None:
+            session.sink.send(message, origin)
+            return
+        batch: BatchAnswer = origin.batch
+        batch.messages.append(message)
+        session.dropped(origin)
+
+    def shake(self, peer: Peer) -> None:
+        """Take *peer* for the one that shook hands."""
+        self.peer = peer
+        self.meta = self.service.client_meta(peer)
+        self.declared = self.service.capabilities(peer.revision)
+
+    def close(self) -> None:
+        """Forget everything: the peer has gone."""
+        self.is_closed = True
+        for ask in list(self.asks.values()):
+            ask.leave()
+        self.asks.clear()
+        for each in list(self.exchanges.values()):
+            if isinstance(each, Exchange):
+                self.stop(each)
+            elif each.on_drop is not None:
+                each.on_drop()
+        self.exchanges.clear()
+        if self.service.tasking is not None:
+            self.service.tasking.forget(self.principal)
+        self.listening = Listening()
+
+    def _batch(self, batch: Batch) -> None:
+        """Take the messages of a batch, or refuse each of them where its revision has no batches.
+
+        Spec:
+            2025-03-26, basic/index, "Batching"; 2025-06-18, changelog: batches are gone.
+        """
+        if not envelope.allows_batches(self.revision):
+            for item in batch.items:
+                if isinstance(item, Request):
+                    self._refuse(Malformed(Fault.NO_BATCHES, item.id, "request"), None)
+            if not any(isinstance(item, Request) for item in batch.items):
+                self._refuse(Malformed(Fault.NO_BATCHES), None)
+            return
+        gathered = BatchAnswer()
+        for item in batch.items:
+            self._take(item, gathered)
+        gathered.is_complete = True
+        whole = gathered.finished()
+        if whole is not None:
+            self.sink.send(whole, None)
+
+    def _take(self, message: Message | Malformed, batch: BatchAnswer | None) -> None:
+        if isinstance(message, Request):
+            self._request(message, batch)
+        elif isinstance(message, Notification):
+            hearing.hear(self, message)
+        elif isinstance(message, Malformed):
+            self._refuse(message, batch)
+        else:
+            self._response(message)
+
+    def _refuse(self, malformed: Malformed, batch: BatchAnswer | None) -> None:
+        _LOG.warning("not a message: %s", malformed.fault.reason)
+        if malformed.kind == "response" and malformed.id is not None and malformed.id in self.asks:
+            failure = RequestError(malformed.fault.code, f"the answer cannot be read: {malformed.fault.reason}")
+            self.asks.pop(malformed.id).fail(failure)
+            return
+        revision = self.revision or self.service.served[-1]
+        if malformed.fault.code == Code.PARSE_ERROR and malformed.id in self.exchanges:
+            # An id that was salvaged from what cannot be read is no proof; its answer would be taken for the other's.
+            malformed = Malformed(malformed.fault, None, malformed.kind)
+        if malformed.id is None and envelope.unknown_id(revision) is None:
+            return  # before 2025-11-25 an error needs an id, and null is none: nothing that we could say is valid
+        refusal = envelope.refusal(malformed, revision)
+        if refusal is None:
+            return
+        if batch is None:
+            self.sink.send(refusal, None)
+        else:
+            batch.messages.append(refusal)
+
+    def _request(self, request: Request, batch: BatchAnswer | None) -> None:
+        meta = read_meta(request.params)
+        try:
+            origin = self._origin(request, meta, batch)
+        except (RequestError, InvalidPayload) as error:
+            body = Body(failures.plain(failures.as_request_error(error)), is_error=True)
+            # A stateless request has no batches, so it is not answered in one either.
+            refuse(self, request.id, body, batch if isinstance(meta.revision, UnsetType) else None)
+            return
+        if batch is not None:
+            batch.open += 1
+        try:
+            self._serve(request, origin, meta)
+        except Exception as failure:  # noqa: BLE001 (the boundary: what an author's object says about itself may fail)
+            self.reply(origin, Body(failures.plain(failures.as_request_error(failure)), is_error=True))
+
+    def _origin(self, request: Request, meta: RequestMeta, batch: BatchAnswer | None) -> Origin:
+        """Return who asks, and in which revision.
+
+        Raises:
+            RequestError: Neither the request nor a handshake says so, or it cannot be served now.
+        """
+        if request.id in self.exchanges:
+            raise RequestError(Code.INVALID_REQUEST, "another request with this id is open")
+        if len(self.exchanges) >= self.service.limits.max_in_flight:
+            raise RequestError(Code.INTERNAL_ERROR, "too many requests are open")
+        service = self.service
+        if meta.revision is not UNSET and service.stateless:
+            if batch is not None:
+                raise RequestError(Code.INVALID_REQUEST, Fault.NO_BATCHES.reason)
+            if meta.revision not in service.stateless:
+                raise unsupported(meta.revision, service.served)
+            missing = missing_fields(meta)
+            if missing is not None:
+                raise missing
+            peer = client_peer(meta.revision, meta.client_capabilities, meta.client_info)
+            return Origin(self, request.id, peer, meta.progress_token, meta.log_level, batch)
+        if request.method == "initialize":
+            return answering.initialize_origin(self, request, batch)
+        if self.peer is None:
+            return answering.early_origin(self, request, meta)
+        return Origin(self, request.id, self.peer, meta.progress_token, UNSET, batch)
+
+    def _serve(self, request: Request, origin: Origin, meta: RequestMeta) -> None:
+        """Answer *request*, or start what will.
+
+        Raises:
+            RequestError: It is refused.
+            InvalidPayload: Its revision does not allow its params.
+        """
+        revision = origin.peer.revision
+        entry = self.service.entries(revision).get(request.method)
+        if entry is None:
+            answering.answer_itself(self, request, origin)
+            return
+        if meta.request_state is not UNSET and origin.peer.era == "stateless" and entry.may_ask:
+            demands.resume(self, request, origin, meta, entry)
+            return
+        if entry.short is not None:
+            found = entry.short(meta)
+            if found is not None:
+                self.start(Exchange(origin, found[0], found[1], request.params))
+                return
+        known = self.meta if origin.peer is self.peer else None
+        params = entry.codec.params(request.params, known)
+        exchange = Exchange(origin, entry, params, request.params)
+        tasking = self.service.tasking
+        if tasking is not None and tasking.becomes_task(self, origin, entry, params):
+            tasking.create(self, exchange, origin)
+        else:
+            self.start(exchange)
+
+    def start(self, exchange: Exchange) -> None:
+        """Let the handler of *exchange* run."""
+        if exchange.origin is not None:
+            self.exchanges[exchange.origin.id] = exchange
+        self.sink.start(exchange)
+
+    def stop(self, exchange: Exchange) -> None:
+        """Stop the handler of *exchange*; nothing more is said about it."""
+        if exchange.has_ended:
+            return
+        exchange.has_ended = True
+        if exchange.origin is not None and exchange.task is None:
+            self.dropped(exchange.origin)
+        if exchange.round is not None:
+            self.service.waiting.forget(exchange.round)
+            self._give_up(exchange.round)
+        inquiry.withdraw(exchange)
+        if exchange.handle is not None:
+            exchange.handle.cancel()
+
+    def _give_up(self, taken: Round) -> None:
+        """Answer those who asked again for what nobody will answer now."""
+        others, taken.others = taken.others, []
+        failure = RequestError(Code.INTERNAL_ERROR, "the request was given up")
+        for each in others:
+            self.reply(each, Body(failures.plain(failure), is_error=True))
+
+    def dropped(self, origin: Origin) -> None:
+        """Take it that *origin* gets no answer; a batch need not wait for it."""
+        batch = origin.batch
+        if batch is not None:
+            batch.open -= 1
+            whole = batch.finished()
+            if whole is not None:
+                self.sink.send(whole, None)
+
+    def _response(self, response: Response | ErrorResponse) -> None:
+        """Hand an answer to whoever asked; one to nothing is ignored (a late one is usual)."""
+        ask = None if response.id is None else self.asks.pop(response.id, None)
+        if ask is None:
+            _LOG.debug("an answer to nothing: %r", response.id)
+        elif isinstance(response, ErrorResponse):
+            ask.refuse(response)
+        else:
+            inquiry.settle(ask, response.result)
+
+
+def refuse(session: ServerSession, request_id: RequestId, body: Body, batch: BatchAnswer | None) -> None:
+    """Answer a request that never got as far as an origin."""
+    message = envelope.encode_error(request_id, body.json)
+    if batch is None:
+        session.sink.send(message, None)
+    else:
+        batch.messages.append(message)
