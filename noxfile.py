@@ -1,4 +1,4 @@
-"""The checks. ``nox`` runs lint, types, tests, check and package; ``nox -s bench docs fuzz interop`` the slower rest.
+"""The checks. ``nox`` runs lint, types, tests, check, package and interop; ``nox -s bench docs fuzz`` the slower rest.
 
 Everything but lint runs against a built wheel, never against the checkout: what is checked is what users install.
 Every session installs what it needs from the package index with pip alone.
@@ -20,7 +20,7 @@ nox.options.default_venv_backend = "virtualenv"  # no other tool than nox itself
 nox.options.download_python = "never"  # an interpreter is the user's to choose
 nox.options.error_on_missing_interpreters = False  # one Python is enough to work here; the CI of releases has all
 nox.options.stop_on_first_error = False
-nox.options.sessions = ["lint", "types", "tests", "check", "package"]
+nox.options.sessions = ["lint", "types", "tests", "check", "package", "interop"]
 
 HERE: Final = Path(__file__).parent
 PROJECT: Final = nox.project.load_toml(HERE / "pyproject.toml")
@@ -146,7 +146,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Time decoding, encoding, importing and building, beside mcp-types in the same run."""
+    """Time bindings, adapters, the generator and the stdio server, beside mcp-types and mcp in the same run."""
     install(session, "bench")
     # The harness imports its own modules from the checkout; what it measures is in processes that see the wheel alone,
     # or is found as "mcpgen", which no room is called.

@@ -1,7 +1,7 @@
 """What a frame can be: one of four kinds of message, a batch of them, or malformed.
 
-The values that `mcpgen.runtime.wire.envelope` makes of bytes. Params, results and errors in them are JSON still; each is
-a view that keeps the whole frame alive.
+The values that `mcpgen.runtime.wire.envelope` makes of bytes. Params, results and errors in them are JSON still; each
+is a view that keeps the whole frame alive.
 
 Spec:
     2024-11-05, basic/messages; 2025-03-26 and later, basic/index, "Messages".

@@ -159,3 +159,40 @@ def test_importing_the_models_of_a_revision_loads_nothing_else(revision: str) ->
     }
     assert forbidden.isdisjoint(loaded)
     assert f"mcpgen.generated.{revision}.models" in loaded
+
+
+# The engine's shells: what waits, and what meets descriptors and signals. Everything else is a state machine.
+SHELLS = {
+    "commands.py",
+    "context.py",
+    "engine/connection.py",
+    "functions/calling.py",
+    "serve_commands.py",
+    "server.py",
+}
+WORLD = {"anyio", "asyncio", "trio", "select", "socket", "subprocess", "threading", "time"}
+
+
+def test_the_engine_neither_waits_nor_looks_at_a_clock() -> None:
+    runtime = PACKAGE / "runtime"
+    core = [path for path in runtime.rglob("*.py") if not path.is_relative_to(runtime / "transports")]
+    found = {
+        path.relative_to(runtime).as_posix()
+        for path in core
+        if WORLD & {name.partition(".")[0] for name in imports_of(path)}
+    }
+
+    assert found <= SHELLS
+
+
+def test_one_module_of_the_runtime_names_the_newest_revision() -> None:
+    newest = importlib.import_module("mcpgen.generated.registry").REVISIONS[-1]
+    runtime = PACKAGE / "runtime"
+    naming = [
+        path.relative_to(runtime).as_posix()
+        for path in runtime.rglob("*.py")
+        if any(name.startswith(f"mcpgen.generated.{newest.package}") for name in imports_of(path))
+    ]
+
+    assert ["newest.py"] == naming
+    assert newest.label == importlib.import_module("mcpgen.runtime.newest").NEWEST
