@@ -75,8 +75,8 @@ def types(session: nox.Session) -> None:
     _pyright_on_the_package(session, env)
     session.run("mypy", "--strict", "tests/typing", env=env)
     session.run("pyright", "--project", "pyproject.toml", env=env)
-    # The packages that the snapshot tests generate, which the tests session has no type checkers for.
-    session.run("pytest", "tests/codegen/test_snapshots.py", "-k", "satisfy", env=env)
+    # What snapshot tests generate and the guide shows, which the tests session has no type checkers for.
+    session.run("pytest", "tests/codegen/test_snapshots.py", "tests/runtime/test_guide.py", "-k", "satisfy", env=env)
 
 
 def _pyright_on_the_package(session: nox.Session, env: dict[str, str]) -> None:

@@ -77,8 +77,8 @@ class Context:
         Spec:
             2026-07-28, basic/patterns/mrtr, "InputResponses".
         """
-        found = getattr(None if self._exchange is None else self._exchange.params, "input_responses", UNSET)
-        return found or {}
+        found = self._brought("input_responses")
+        return {} if found is UNSET else found
 
     @property
     def request_state(self) -> str | None:
@@ -87,7 +87,7 @@ class Context:
         Spec:
             2026-07-28, basic/patterns/mrtr, "InputRequiredResult".
         """
-        found = getattr(None if self._exchange is None else self._exchange.params, "request_state", UNSET)
+        found = self._brought("request_state")
         return None if found is UNSET else found
 
     @property
@@ -232,6 +232,11 @@ class Context:
         """
         telling.notify(self._session, self._exchange, method.name, params, terms=self.server.home)
         await self._session.sink.drain()
+
+    def _brought(self, name: str) -> Any:
+        """Return what a retry brought; the short way, whose params are a function's arguments, takes none."""
+        exchange = self._exchange
+        return UNSET if exchange is None or exchange.entry.long is not None else getattr(exchange.params, name, UNSET)
 
     async def _ask(self, method: str, params: Any, terms: str) -> Any:
         task = None if self._exchange is None else self._exchange.task

@@ -193,7 +193,7 @@ class RequestError(McpgenError):
     """
 
     def __init__(self, code: int, message: str, data: object = UNSET) -> None:
-        self.code = int(code)
+        self.code: int = int(code)
         self.message = message
         self.data = data
         super().__init__(self.code, message)

@@ -123,13 +123,16 @@ class Server(Registrations):
         self.home: str = self.service.home
 
     def will_change(self) -> None:
-        """Look anew at what is offered, since a function is about to be registered or removed.
+        """Refuse functions where there are handlers.
 
         Raises:
             UsageError: The server has handlers instead of functions.
         """
         if self._has_handlers:
             raise UsageError(f"the server {self.name!r} has handlers; functions cannot be added to it")
+
+    def has_changed(self) -> None:
+        """Look anew at what is offered, since a function was registered or removed."""
         self.service.forget()
 
     def middleware(self, function: Middleware) -> Middleware:

@@ -38,11 +38,11 @@ class Ask:
     __slots__ = ("_failure", "_is_settled", "_result", "codec", "key", "on_settled", "params", "value")
 
     def __init__(self, codec: AskCodec, params: bytes | UnsetType, value: Any) -> None:
-        self.codec = codec
-        self.params = params
-        self.value = value
+        self.codec: AskCodec = codec
+        self.params: bytes | UnsetType = params
+        self.value: Any = value
         self.on_settled: Callable[[], None] | None = None
-        self.key = ""
+        self.key: str = ""
         self._is_settled = False
         self._result: Any = None
         self._failure: Exception | None = None

@@ -38,7 +38,7 @@ class Connection:
     """
 
     def __init__(self, server: Server, writer: Writer, spawner: Spawner) -> None:
-        self.session = ServerSession(server.service, self, server.principal())
+        self.session: ServerSession = ServerSession(server.service, self, server.principal())
         self._server = server
         self._writer = writer
         self._spawner = spawner
@@ -115,6 +115,8 @@ class Connection:
                     call = self._lengthen(exchange)
                     exchange.params = await gather(context, exchange, session, result)
                     result = await call(exchange.params, context)
+            if self._writer.is_full:  # or thousands of answers would pile up in front of a peer that does not read
+                await self._writer.drain()
             session.complete(exchange, result)
         except Exception as failure:  # noqa: BLE001 (the boundary: a handler's failure becomes an error response)
             session.fail(exchange, failure)

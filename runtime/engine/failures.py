@@ -9,7 +9,7 @@ Spec:
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -20,9 +20,11 @@ from mcpgen.runtime.newest import methods
 from mcpgen.runtime.wire.messages import Code, Error
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mcpgen.runtime.engine.exchange import Exchange
 
-__all__ = ["as_request_error", "error_body", "plain"]
+__all__ = ["alone", "as_request_error", "error_body", "plain"]
 
 # 2026-07-28, basic/index, "Error Codes": the range that is reserved for the specification, and the codes that were.
 _RESERVED = range(-32099, -32019)
@@ -34,6 +36,15 @@ _LOG = logging.getLogger("mcpgen.handlers")
 
 # 2026-07-28, basic/index, "Error Codes". An engine error, so in the terms of the newest revision.
 MISSING_CLIENT_CAPABILITY = methods.ErrorCode.MISSING_REQUIRED_CLIENT_CAPABILITY
+
+
+E = TypeVar("E", bound=BaseException)
+
+
+def alone(error: E) -> E:
+    """Return the one error in a group; what happened matters, not that a task group ran it."""
+    inner = cast("Sequence[E]", error.exceptions) if isinstance(error, BaseExceptionGroup) else ()
+    return alone(inner[0]) if len(inner) == 1 else error
 
 
 def plain(error: RequestError) -> bytes:
@@ -63,6 +74,7 @@ def as_request_error(failure: BaseException) -> RequestError:
 
 def error_body(exchange: Exchange, failure: BaseException) -> bytes:
     """Return the error, as the peer's revision has it, that tells the client of *exchange* of *failure*."""
+    failure = alone(failure)
     if isinstance(failure, UnsupportedByPeer):
         return _unsupported(exchange, failure)
     if isinstance(failure, InvalidPayload):  # the request itself was checked before: what is wrong came afterwards

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping
+from types import UnionType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -16,8 +17,7 @@ from msgspec import UNSET, Struct
 
 from mcpgen.runtime.engine.fitting import misfit
 from mcpgen.runtime.errors import InvalidPayload, UsageError
-from mcpgen.runtime.functions.schemas import described, schema_of
-from mcpgen.runtime.functions.signatures import arms
+from mcpgen.runtime.functions.schemas import described, order_choices, schema_of
 from mcpgen.runtime.newest import models
 
 if TYPE_CHECKING:
@@ -72,11 +72,17 @@ def _schema(requested: type[Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
 
-def _types(requested: type[Any]) -> dict[str, Any]:
+def _types(requested: Any) -> dict[str, Any]:
     """Return the types of the fields of *requested*, by the names that they have in JSON."""
-    if issubclass(requested, Struct):
+    plain = typing.get_origin(requested) or requested
+    if isinstance(plain, type) and issubclass(plain, Struct):
         return {each.encode_name: each.type for each in msgspec.structs.fields(requested)}
-    return typing.get_type_hints(requested, include_extras=True)
+    found = typing.get_type_hints(plain, include_extras=True)
+    # A field of a TypedDict that may be left out says so around its type.
+    wrappers = (typing.Required, typing.NotRequired)
+    return {
+        name: typing.get_args(each)[0] if typing.get_origin(each) in wrappers else each for name, each in found.items()
+    }
 
 
 def _field(schema: dict[str, Any], annotation: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,13 +90,18 @@ def _field(schema: dict[str, Any], annotation: Any, definitions: Mapping[str, An
 
     A field that may be None is one that need not be filled in: forms know no null.
     """
-    if annotation is not None:
-        others = tuple(arm for arm in arms(annotation) if arm is not type(None))
-        if len(others) == 1 and others != arms(annotation):
-            schema = {key: each for key, each in schema.items() if key not in ("anyOf", "default") or each is not None}
-            schema.pop("anyOf", None)
+    if annotation is not None and not isinstance(annotation, TypeVar):
+        is_union = typing.get_origin(annotation) in (typing.Union, UnionType)
+        inner = typing.get_args(annotation) if is_union else (annotation,)
+        others = [arm for arm in inner if arm is not type(None)]
+        if len(others) == 1:
+            if is_union:
+                schema = {
+                    key: each for key, each in schema.items() if key != "anyOf" and (key, each) != ("default", None)
+                }
             annotation = others[0]
         schema = {**schema, **schema_of(described(annotation), "a field of a form")}
+        order_choices(schema, annotation)
     schema = {key: each for key, each in schema.items() if key != "$defs"}
     return _inlined(schema, definitions)
 

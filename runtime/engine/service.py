@@ -119,18 +119,18 @@ class Service:
         tasking: Tasking | None = None,
     ) -> None:
         self.handlers = handlers
-        self.home = home_of(handlers)
+        self.home: str = home_of(handlers)
         self._kind: Any = handlers.__class__
-        self.served = tuple(served)
-        self.handshakes = of_era(self.served, "handshake")
-        self.stateless = of_era(self.served, "stateless")
+        self.served: tuple[str, ...] = tuple(served)
+        self.handshakes: tuple[str, ...] = of_era(self.served, "handshake")
+        self.stateless: tuple[str, ...] = of_era(self.served, "stateless")
         self.limits = limits
         self.sealer = sealer
         self.token = token
         self.tasking = tasking
         self.clock = clock
         self.wall_clock = wall_clock
-        self.waiting = Waiting(limits, clock)
+        self.waiting: Waiting = Waiting(limits, clock)
         home = self.methods(self.home)
         self._requests = _names(home, home.CLIENT_REQUESTS)
         self._notifications = _names(home, home.CLIENT_NOTIFICATIONS)

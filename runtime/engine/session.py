@@ -23,7 +23,7 @@ from mcpgen.runtime.engine.batching import BatchAnswer
 from mcpgen.runtime.engine.exchange import Body, Exchange, Origin
 from mcpgen.runtime.engine.listening import Listening
 from mcpgen.runtime.errors import InvalidPayload, RequestError, UnsupportedByPeer
-from mcpgen.runtime.peers.capabilities import client_peer
+from mcpgen.runtime.peers.capabilities import client_peer, offers
 from mcpgen.runtime.peers.negotiation import missing_fields, read_meta, unsupported
 from mcpgen.runtime.wire import envelope
 from mcpgen.runtime.wire.framing import OversizedLine
@@ -85,11 +85,11 @@ class ServerSession:
         self.declared: Mapping[str, object] = {}
         self.is_ready = False
         self.level: str | UnsetType = UNSET
-        self.listening = Listening()
+        self.listening: Listening = Listening()
         self.exchanges: dict[RequestId, Exchange | Origin] = {}
         self.asks: dict[RequestId, Ask] = {}
-        self.last_id = 0
-        self.is_closed = False
+        self.last_id: int = 0
+        self.is_closed: bool = False
 
     @property
     def revision(self) -> str | None:
@@ -302,6 +302,8 @@ class ServerSession:
             InvalidPayload: Its revision does not allow its params.
         """
         revision = origin.peer.revision
+        if origin.peer is self.peer and not self._has_declared(revision, request.method):
+            raise RequestError(Code.METHOD_NOT_FOUND, f"{request.method} was not declared to this session")
         entry = self.service.entries(revision).get(request.method)
         if entry is None:
             answering.answer_itself(self, request, origin)
@@ -322,6 +324,19 @@ class ServerSession:
             tasking.create(self, exchange, origin)
         else:
             self.start(exchange)
+
+    def _has_declared(self, revision: str, method: str) -> bool:
+        """Whether the handshake said that *method* is offered, whatever has been registered since.
+
+        Spec:
+            2025-11-25, basic/lifecycle, "Operation": only what was negotiated is used.
+        """
+        current = self.service.capabilities(revision)
+        if self.declared is current:
+            return True  # what is not offered at all has no entry
+        if self.declared == current:
+            self.declared = current
+        return self.declared is current or offers(self.declared, revision, method)
 
     def start(self, exchange: Exchange) -> None:
         """Let the handler of *exchange* run."""

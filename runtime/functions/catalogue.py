@@ -46,7 +46,7 @@ class Catalogue(Registrations, ServerHandlers["Context"]):
             tools=models.ServerCapabilitiesTools(list_changed=True) if self.offered.tools.had_any else UNSET,
             resources=resources if self.offered.resources.had_any or self.offered.templates.had_any else UNSET,
             prompts=models.ServerCapabilitiesPrompts(list_changed=True) if self.offered.prompts.had_any else UNSET,
-            completions={} if self.offered.completions else UNSET,
+            completions={} if self.offered.completes else UNSET,
         )
 
     def short_way(self, name: str) -> Tool | None:

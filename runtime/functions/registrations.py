@@ -36,6 +36,7 @@ class Offered:
         templates: By template.
         prompts: By name.
         completions: By kind of reference, reference and argument.
+        completes: Whether anything is or was completed: what was offered once stays offered.
     """
 
     def __init__(self, page_size: int = PAGE_SIZE) -> None:
@@ -44,6 +45,7 @@ class Offered:
         self.templates: Listing[TemplateResource] = Listing("resource template", page_size)
         self.prompts: Listing[Prompt] = Listing("prompt", page_size)
         self.completions: dict[tuple[str, str, str], Completion] = {}
+        self.completes: bool = False
 
 
 class Registrations:
@@ -64,6 +66,9 @@ class Registrations:
 
     def will_change(self) -> None:
         """Learn that something is about to be registered or removed; raise what forbids it."""
+
+    def has_changed(self) -> None:
+        """Learn that something was registered or removed."""
 
     @overload
     def tool(self, function: F, /) -> F: ...
@@ -129,6 +134,7 @@ class Registrations:
             taken = self.offered.tools.entries.get(tool.definition.name)
             _refuse_second("tool", tool.definition.name, tool, taken)
             self.offered.tools.add(tool.definition.name, tool)
+            self.has_changed()
             return function
 
         return register if function is None else register(function)
@@ -190,6 +196,7 @@ class Registrations:
                 self.offered.resources.add(uri, made)
             else:
                 self.offered.templates.add(uri, made)
+            self.has_changed()
             return function
 
         return register
@@ -237,6 +244,7 @@ class Registrations:
             taken = self.offered.prompts.entries.get(prompt.definition.name)
             _refuse_second("prompt", prompt.definition.name, prompt, taken)
             self.offered.prompts.add(prompt.definition.name, prompt)
+            self.has_changed()
             return function
 
         return register if function is None else register(function)
@@ -267,6 +275,8 @@ class Registrations:
             taken = self.offered.completions.get((kind, reference, argument))
             _refuse_second("completion of", f"{reference} {argument}", completion, taken)
             self.offered.completions[kind, reference, argument] = completion
+            self.offered.completes = True
+            self.has_changed()
             return function
 
         return register
@@ -275,6 +285,7 @@ class Registrations:
         """Remove a tool. Raises UsageError if there is none."""
         self.will_change()
         self.offered.tools.remove(name)
+        self.has_changed()
 
     def remove_resource(self, uri: str) -> None:
         """Remove a resource or, with its completions, a resource template. Raises UsageError if there is none."""
@@ -284,12 +295,14 @@ class Registrations:
             self._forget_completions(TEMPLATE, uri)
         else:
             self.offered.resources.remove(uri)
+        self.has_changed()
 
     def remove_prompt(self, name: str) -> None:
         """Remove a prompt and its completions. Raises UsageError if there is none."""
         self.will_change()
         self.offered.prompts.remove(name)
         self._forget_completions(PROMPT, name)
+        self.has_changed()
 
     def _arguments_of(self, kind: str, reference: str) -> tuple[str, ...] | None:
         """Return the names of the arguments of a prompt or resource template; None if there is none of that name."""

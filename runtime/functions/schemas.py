@@ -17,7 +17,7 @@ from mcpgen.runtime.functions.signatures import Annotation, arms, origin_of
 if TYPE_CHECKING:
     from mcpgen.runtime.functions.signatures import Parameter, Signature
 
-__all__ = ["any_object", "argument_type", "described", "input_schema", "schema_of"]
+__all__ = ["any_object", "argument_type", "described", "input_schema", "order_choices", "schema_of"]
 
 ANYTHING = "x-mcpgen-anything"
 REFERENCES = "#/$defs/{name}"
@@ -114,6 +114,7 @@ def input_schema(signature: Signature, arguments: type[Struct]) -> dict[str, Any
         described = properties[each.name]
         if each.description:
             described.setdefault("description", each.description)
+        order_choices(described, each.annotation)
         described.pop("default", None)
         default = _default_json(each.default)
         if default is not UNSET:
@@ -123,18 +124,35 @@ def input_schema(signature: Signature, arguments: type[Struct]) -> dict[str, Any
     return {"type": "object", **({"properties": {}} | kept)}
 
 
+def order_choices(schema: dict[str, Any], annotation: Annotation) -> None:
+    """Put the choices in *schema* into the order of the Literal in *annotation*, which msgspec sorts.
+
+    People see them in this order.
+    """
+    for arm in arms(annotation):
+        choices = list(typing.get_args(arm))
+        if origin_of(arm) is typing.Literal:
+            for each in (schema, *schema.get("anyOf", ())):
+                if len(each.get("enum", ())) == len(choices) and all(value in choices for value in each["enum"]):
+                    each["enum"] = choices
+        elif origin_of(arm) in CONTAINERS and choices:
+            for each in (schema, *schema.get("anyOf", ())):
+                if "items" in each:
+                    order_choices(each["items"], choices[0])
+
+
 def described(annotation: Annotation) -> Annotation:
     """Return a type that says more in its schema than msgspec does.
 
-    Datetimes say that they are such; msgspec says it only of those that need a time zone. Choices stay in the order in
-    which they were written, which is that in which people see them, and say that they are text.
+    Datetimes say that they are such; msgspec says it only of those that need a time zone. Choices say that they are
+    text.
     """
     if annotation is datetime:
         return Annotated[datetime, Meta(extra_json_schema={"format": "date-time"})]
     origin = origin_of(annotation)
     inner = typing.get_args(annotation)
     if origin is typing.Literal and all(isinstance(each, str) for each in inner):
-        return Annotated[annotation, Meta(extra_json_schema={"type": "string", "enum": list(inner)})]
+        return Annotated[annotation, Meta(extra_json_schema={"type": "string"})]
     if origin is Annotated:
         return Annotated[(described(inner[0]), *inner[1:])]
     if origin in (typing.Union, UnionType):

@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError
 from msgspec.structs import asdict
 
 from mcpgen.generated.registry import REVISIONS
+from mcpgen.runtime.engine.failures import alone
 from mcpgen.runtime.errors import (
     McpgenError,
     RequestError,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Tool", "ToolError", "make_tool"]
 
-logger = logging.getLogger("mcpgen.handlers")
+_LOG = logging.getLogger("mcpgen.handlers")
 
 # The rule is of 2025-11-25 (server/tools#tool-names); earlier revisions set none, so names that keep it suit them all.
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -149,18 +150,11 @@ class Tool(Struct, frozen=True):
             case RequestError() | UnsupportedByPeer() | TransportClosed():
                 raise error
             case NonconformingResult():
-                logger.error("the result of %s is not of its type: %s", self.label, error.reason)
+                _LOG.error("the result of %s is not of its type: %s", self.label, error.reason)
                 return error_result(f"The tool {self.definition.name} broke its output schema: {error.text}")
             case _:
-                logger.error("%s failed", self.label, exc_info=error)
+                _LOG.error("%s failed", self.label, exc_info=error)
                 return error_result(f"The tool {self.definition.name} failed.")
-
-
-def alone(error: Exception) -> Exception:
-    """Return the one error in a group; what happened matters, not that a task group ran it."""
-    is_group = issubclass(type(error), ExceptionGroup)
-    inner = cast("Sequence[Exception]", getattr(error, "exceptions", ())) if is_group else ()
-    return alone(inner[0]) if len(inner) == 1 else error
 
 
 def whole_numbers(value: object) -> object:

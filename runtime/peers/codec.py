@@ -48,7 +48,7 @@ class RequestCodec:
     __slots__ = ("_crossing", "_error", "_params", "_result", "method")
 
     def __init__(self, crossing: Crossing) -> None:
-        self.method = crossing.method
+        self.method: str = crossing.method
         self._crossing = crossing
         self._params = Incoming(crossing, "params")
         self._result = Outgoing(crossing, "result")
@@ -98,7 +98,7 @@ class AskCodec:
     __slots__ = ("_crossing", "_params", "_result", "method")
 
     def __init__(self, crossing: Crossing) -> None:
-        self.method = crossing.method
+        self.method: str = crossing.method
         self._crossing = crossing
         self._params = Outgoing(crossing, "params")
         self._result = Incoming(crossing, "result")
@@ -145,7 +145,7 @@ class NoticeInCodec:
     __slots__ = ("_params", "method")
 
     def __init__(self, crossing: Crossing) -> None:
-        self.method = crossing.method
+        self.method: str = crossing.method
         self._params = Incoming(crossing, "notification")
 
     def incoming(self, raw: Raw | UnsetType) -> Value:
@@ -168,7 +168,7 @@ class NoticeOutCodec:
     __slots__ = ("_params", "method")
 
     def __init__(self, crossing: Crossing) -> None:
-        self.method = crossing.method
+        self.method: str = crossing.method
         self._params = Outgoing(crossing, "notification")
 
     def outgoing(self, value: Value | UnsetType) -> bytes | UnsetType:

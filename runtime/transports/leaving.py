@@ -42,7 +42,7 @@ _FAREWELL_SECONDS: Final = 0.1
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
-logger = logging.getLogger("mcpgen.serving")
+_LOG = logging.getLogger("mcpgen.serving")
 
 
 class Departure:
@@ -165,7 +165,7 @@ def _end_process(reason: str) -> NoReturn:
 
 
 def _say(reason: str) -> None:
-    logger.warning("ending the process: %s", reason)
+    _LOG.warning("ending the process: %s", reason)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):  # closed, or there is none
             stream.flush()

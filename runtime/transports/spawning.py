@@ -32,7 +32,7 @@ __all__ = ["Handle", "Spawner", "is_asyncio", "open_group", "open_spawner"]
 
 _Arguments = TypeVarTuple("_Arguments")
 
-logger = logging.getLogger("mcpgen.handlers")
+_LOG = logging.getLogger("mcpgen.handlers")
 
 # How long what was cancelled at the end may clean up. Behind it comes a host that kills after a second or two.
 _PATIENCE_SECONDS: Final = 0.1
@@ -155,10 +155,10 @@ class _Tasks:
             await coroutine
         except asyncio.CancelledError:
             if not handle.is_cancelled:
-                logger.exception("a handler was cancelled, but not by us")
+                _LOG.exception("a handler was cancelled, but not by us")
             raise
-        except (Exception, SystemExit):
-            logger.exception("a handler failed")
+        except (Exception, SystemExit):  # noqa: BLE001 (the boundary: what was started fails alone)
+            _LOG.exception("a handler failed")
         finally:
             self._running.discard(handle)
 
@@ -171,7 +171,7 @@ class _Tasks:
         with anyio.CancelScope(shield=True):  # whoever cancels us wants them to end all the more
             await asyncio.wait(tasks, timeout=_PATIENCE_SECONDS)
         for task in (each for each in tasks if not each.done()):
-            logger.error("a handler does not let itself be cancelled: %r", task)
+            _LOG.error("a handler does not let itself be cancelled: %r", task)
 
 
 class _Scope:
@@ -203,5 +203,5 @@ class _Group:
         with handle.scope:
             try:
                 await coroutine
-            except (Exception, SystemExit):
-                logger.exception("a handler failed")
+            except (Exception, SystemExit):  # noqa: BLE001 (the boundary: what was started fails alone)
+                _LOG.exception("a handler failed")

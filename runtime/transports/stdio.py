@@ -41,7 +41,7 @@ MAX_BUFFERED_BYTES: Final = 1024 * 1024
 
 Side: TypeAlias = Literal["server", "client"]
 
-logger = logging.getLogger("mcpgen.serving")
+_LOG = logging.getLogger("mcpgen.serving")
 
 
 @asynccontextmanager
@@ -188,19 +188,19 @@ class Pump(ABC):
         except BlockingIOError:
             return None
         except OSError as error:  # a terminal that was closed, a peer that reset
-            logger.debug("the input ends with an error: %s", error)
+            _LOG.debug("the input ends with an error: %s", error)
             return b""
 
     def _fail(self, error: OSError) -> None:
-        logger.debug("nobody reads the output: %s", error)
+        _LOG.debug("nobody reads the output: %s", error)
         self.lose()
 
 
 def _hand_over(endpoint: Endpoint, frames: Sequence[Frame | OversizedLine]) -> None:
     try:
         endpoint.receive(frames)
-    except Exception:  # it promised not to; one frame must not cost the peer its connection
-        logger.exception("frames were not handled")
+    except Exception:  # noqa: BLE001 (it promised not to; one frame must not cost the peer its connection)
+        _LOG.exception("frames were not handled")
 
 
 class _LoopPump(Pump):

@@ -115,7 +115,6 @@ def test_parameters_are_described_by_types_defaults_docstring_and_meta() -> None
     }
 
 
-@pytest.mark.xfail(reason="msgspec sorts the values of a Literal after it has merged what described() adds")
 def test_a_choice_keeps_the_order_of_its_author() -> None:
     def order(size: Literal["s", "l"], several: list[Literal["b", "a"]]) -> None: ...
 
@@ -134,7 +133,7 @@ def test_times_and_choices_say_what_they_are_wherever_they_stand() -> None:
         "on": {"type": "string", "format": "date"},
         "maybe": {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]},
         "several": {"type": "array", "items": {"type": "string", "format": "date-time"}},
-        "mixed": {"enum": [1, "a"]},
+        "mixed": {"enum": ["a", 1]},
     }
 
 

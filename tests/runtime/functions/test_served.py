@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 
 from mcpgen.generated import registry
+from mcpgen.generated.v2025_11_25 import models as old
+from mcpgen.generated.v2025_11_25.server import ServerHandlers as OldHandlers
 from mcpgen.runtime import Context, Limits, RequestError, RequestRefused, ResourceNotFound, Server, UsageError
+from mcpgen.runtime.functions import Catalogue, registrations
+from mcpgen.runtime.functions.registrations import Registrations
 from mcpgen.runtime.newest import NEWEST, ServerHandlers, models
 from tests.runtime.protocol.peers import client
 
@@ -153,7 +158,6 @@ async def test_what_was_offered_once_stays_offered_and_is_listed_as_empty(revisi
         assert [] == (await peer.result("prompts/list"))["prompts"]
 
 
-@pytest.mark.xfail(reason="the capability goes with the last completion, whatever sessions were told before")
 async def test_completions_stay_offered_too() -> None:
     server = everything()
 
@@ -182,6 +186,24 @@ async def test_a_session_hears_only_of_the_lists_that_were_declared_in_its_own_h
             assert "tools" not in early.initialized["capabilities"]
             assert [] == await early.wire.rest()
             assert [{"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}] == await later.wire.rest()
+
+
+def test_what_a_thread_registers_is_offered_although_requests_are_served_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = Server("busy", version="1")
+    make = registrations.make_tool
+
+    def make_while_a_request_is_served(*function: Any, **options: Any) -> Any:
+        server.service.entries(NEWEST)
+        return make(*function, **options)
+
+    monkeypatch.setattr(registrations, "make_tool", make_while_a_request_is_served)
+
+    @server.tool
+    async def it() -> str: ...  # type: ignore[empty-body]
+
+    assert "tools" in server.service.capabilities(NEWEST)
 
 
 # --- a client that refuses
@@ -242,6 +264,23 @@ async def test_elsewhere_what_a_client_refuses_is_an_internal_error(revision: st
         said = await refuse(peer, await peer.ask(method, params))
 
     assert {"code": -32603, "message": "the client refused roots/list: no, thank you"} == said[-1]["error"]
+
+
+@pytest.mark.spec("2026-07-28", "basic/index#meta")
+@pytest.mark.parametrize(("method", "params"), [("prompts/get", '"name":"prompt"'), ("resources/read", '"uri":"x:a"')])
+async def test_a_client_is_told_what_it_lacks_also_if_a_task_group_asked(method: str, params: str) -> None:
+    server = Server("grouped", version="1")
+
+    async def ask(ctx: Context) -> str:
+        async with anyio.create_task_group() as group:
+            group.start_soon(ctx.roots)
+        return ""
+
+    server.prompt(name="prompt")(ask)
+    server.resource("x:a")(ask)
+
+    async with client(server, NEWEST) as peer:
+        assert -32021 == (await peer.error(method, params))["code"]
 
 
 # --- a resource that is not there
@@ -334,7 +373,6 @@ async def test_what_a_function_demands_of_a_client_that_shook_hands_is_bounded_t
     assert {"code": -32603, "message": "the request has asked for input too often"} == said["error"]
 
 
-@pytest.mark.xfail(reason="arguments of these names are taken for what a client brought back")
 async def test_arguments_are_no_answers_whatever_they_are_called(revision: str) -> None:
     server = Server("named", version="1")
 
@@ -349,7 +387,76 @@ async def test_arguments_are_no_answers_whatever_they_are_called(revision: str) 
     assert "None {}" == text(said)
 
 
+# --- handlers instead of functions
+
+
+class Watched(OldHandlers[Context]):
+    """Handlers of 2025-11-25 that want to know who watches what."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def capabilities(self) -> old.ServerCapabilities:
+        return old.ServerCapabilities(resources=old.ServerCapabilitiesResources(subscribe=True))
+
+    async def subscribe(self, params: old.SubscribeRequestParams, context: Context, /) -> dict[str, object]:
+        self.heard.append(f"{context.peer.revision} watches {params.uri}")
+        return {}
+
+    async def unsubscribe(self, params: old.UnsubscribeRequestParams, context: Context, /) -> dict[str, object]:
+        self.heard.append(f"{context.peer.revision} leaves {params.uri}")
+        return {}
+
+
+async def test_handlers_hear_of_what_stateless_clients_begin_and_cease_to_watch() -> None:
+    own = Watched()
+    async with client(Server("watched", version="1", handlers=own), NEWEST) as peer:
+        listening = '"notifications":{"resourceSubscriptions":["x:a","x:b"]}'
+        await peer.wire.say(peer.request("s", "subscriptions/listen", listening))
+        assert [f"{NEWEST} watches x:a", f"{NEWEST} watches x:b"] == sorted(own.heard)
+        del own.heard[:]
+        await peer.wire.say(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"s"}}')
+
+    assert [f"{NEWEST} leaves x:a", f"{NEWEST} leaves x:b"] == sorted(own.heard)
+
+
+async def test_handlers_hear_of_what_sessions_watch() -> None:
+    own = Watched()
+    async with client(Server("watched", version="1", handlers=own), "2024-11-05") as peer:
+        assert {} == await peer.result("resources/subscribe", '"uri":"x:a"')
+        assert {} == await peer.result("resources/unsubscribe", '"uri":"x:a"')
+
+    assert ["2024-11-05 watches x:a", "2024-11-05 leaves x:a"] == own.heard
+
+
+async def test_a_result_of_another_revision_than_home_is_a_failure_and_logged(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Mixed(OldHandlers[Context]):
+        async def call_tool(self, params: Any, context: Context, /) -> Any:
+            del params, context
+            return models.CallToolResult(content=[models.TextContent(text="new")])
+
+    async with client(Server("mixed", version="1", handlers=Mixed()), revision) as peer:
+        (refused,) = await peer.call("any")
+
+    assert {"code": -32603, "message": "the server failed to handle this request"} == refused["error"]
+    assert ["mcpgen.handlers"] == [each.name for each in caplog.records if each.levelname == "ERROR"]
+
+
 # --- what a server is made of
+
+
+async def test_a_catalogue_can_offer_what_is_registered_elsewhere(revision: str) -> None:
+    elsewhere = Registrations()
+    catalogue = Catalogue(offered=elsewhere.offered)
+
+    @elsewhere.tool
+    async def it() -> str:
+        return "done"
+
+    async with client(Server("elsewhere", version="1", handlers=catalogue), revision) as peer:
+        assert "done" == text(await peer.call("it"))
 
 
 def test_what_makes_no_sense_is_refused_when_the_server_is_made() -> None:
