@@ -6,7 +6,7 @@ imported from here is loaded when it is first asked for, so that adapting does n
 
 from __future__ import annotations
 
-from importlib import import_module
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 from mcpgen.runtime.errors import (
@@ -69,4 +69,4 @@ _LAZY = {
 def __getattr__(name: str) -> object:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+    return getattr(_import_module(f"{__name__}.{_LAZY[name]}"), name)

@@ -25,5 +25,5 @@ def violations(folder: Path) -> Iterator[str]:
         for line in lines:
             (judge.heard if line.startswith(b"< ") else judge.said)(line[2:])
         yield from map(str, judge.violations)
-        if not judge.said_count and len(lines) > 1:
+        if len(lines) > 1 and all(line.startswith(b"< ") for line in lines):
             yield "a server was asked and said nothing"

@@ -31,6 +31,10 @@ PATIENCE: Final = 20.0  # for what should take no time; a busy machine may be sl
 PROMPTLY: Final = 1.5  # a second, as promised, and half of one for a busy machine
 
 
+def _heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Served:
     """A process that serves, and the far ends of its streams."""
 
@@ -38,6 +42,8 @@ class Served:
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         # Whoever runs the tests may want output at once; but what is printed before serving is ours only if buffered.
         env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        # A shell that starts tests in the background has them ignore SIGINT, and servers would inherit that.
+        options.setdefault("preexec_fn", _heed_interrupts)
         self.process = subprocess.Popen([sys.executable, *command], bufsize=0, env=env, **options)
         self._framer = LineFramer(1 << 30)
         self._frames: list[Any] = []
