@@ -9,7 +9,7 @@ Spec:
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -43,7 +43,7 @@ E = TypeVar("E", bound=BaseException)
 
 def alone(error: E) -> E:
     """Return the one error in a group; what happened matters, not that a task group ran it."""
-    inner = cast("Sequence[E]", error.exceptions) if isinstance(error, BaseExceptionGroup) else ()
+    inner: Sequence[E] = getattr(error, "exceptions", ()) if issubclass(type(error), BaseExceptionGroup) else ()
     return alone(inner[0]) if len(inner) == 1 else error
 
 

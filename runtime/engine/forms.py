@@ -74,8 +74,8 @@ def _schema(requested: type[Any]) -> dict[str, Any]:
 
 def _types(requested: Any) -> dict[str, Any]:
     """Return the types of the fields of *requested*, by the names that they have in JSON."""
-    plain = typing.get_origin(requested) or requested
-    if isinstance(plain, type) and issubclass(plain, Struct):
+    plain: Any = typing.get_origin(requested) or requested
+    if Struct in getattr(plain, "__mro__", ()):
         return {each.encode_name: each.type for each in msgspec.structs.fields(requested)}
     found = typing.get_type_hints(plain, include_extras=True)
     # A field of a TypedDict that may be left out says so around its type.

@@ -176,13 +176,12 @@ class Service:
         """Return what this server declares to peers of *revision*, in its terms."""
         found = self._capabilities.get(revision)
         if found is None:
-            declared = msgspec.to_builtins(self.handlers.capabilities())
+            declared: dict[str, object] = msgspec.to_builtins(self.handlers.capabilities())
             if self.tasking is not None:
                 declared["tasks"] = self.tasking.capabilities
-            found = codec(self.home, revision).definition("ServerCapabilities", declared)
-            if self._completes_silently(revision):
-                found = {**found, "completions": {}}
-            self._capabilities[revision] = found
+            adapted = codec(self.home, revision).definition("ServerCapabilities", declared)
+            silent: dict[str, object] = {"completions": {}} if self._completes_silently(revision) else {}
+            found = self._capabilities[revision] = {**adapted, **silent}
         return found
 
     def _completes_silently(self, revision: str) -> bool:

@@ -57,6 +57,9 @@ class Heard:
     """
 
     def __init__(self, served: Iterable[str], declared: Callable[[str], Mapping[str, Json]]) -> None:
+        # Whether messages of both sides may cross, since they were taken down on their way and not where they arrive:
+        # what a server says before it has read that nobody wants to hear it is no breach.
+        self.may_cross = False
         self._served = list(served)
         self._declared = declared
         self._session: str | None = None
@@ -128,7 +131,8 @@ class Heard:
         found = next((each for each in self.unanswered if keyed(each.message["id"]) == keyed(identity)), None)
         if found is not None and found.method != "initialize":
             found.is_cancelled = True
-            self._streams.pop(keyed(identity), None)
+            if not self.may_cross:
+                self._streams.pop(keyed(identity), None)
             if not found.is_batched:
                 self._open.remove(found)
 
