@@ -1,7 +1,8 @@
-"""Bytes to typed message to handler to bytes: the room where the bindings learn to speak.
+"""Servers that speak every revision of the Model Context Protocol, and adapters between its revisions.
 
-`Server` serves every revision of the protocol; `mcpgen.runtime.adapt` adapts messages between revisions. What is
-imported from here is loaded when it is first asked for, so that adapting does not cost what serving does.
+`Server` serves decorated functions, or handlers of one revision; `Context` is what they know of a request.
+`mcpgen.runtime.adapt` adapts messages between revisions. What is imported from here is loaded when it is first asked
+for, so that adapting does not cost what serving does.
 """
 
 from __future__ import annotations
@@ -70,3 +71,7 @@ def __getattr__(name: str) -> object:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(_import_module(f"{__name__}.{_LAZY[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -19,6 +19,7 @@ class Limits(Struct, frozen=True, kw_only=True):
         max_frame_bytes: The longest message that is read.
         max_batch_length: The most messages in a batch (2025-03-26).
         max_in_flight: The most requests of one peer that are served at once; a host runs a few, a gateway a thousand.
+        max_in_flight_bytes: How much the params of those may hold; what comes then is refused until some are served.
         max_subscriptions: The most resources that one session watches, and the most open streams of a connection.
         max_waiting: The most handlers that wait for an answer of a stateless peer, which may never come.
         max_waiting_bytes: The most that the requests behind them hold.
@@ -34,6 +35,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     max_frame_bytes: int = MAX_FRAME_BYTES
     max_batch_length: int = MAX_BATCH_LENGTH
     max_in_flight: int = 4096
+    max_in_flight_bytes: int = 64 * 1024 * 1024
     max_subscriptions: int = 1000
     max_waiting: int = 1000
     max_waiting_bytes: int = 16 * 1024 * 1024

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import secrets
 import time
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import anyio
+import msgspec
 from msgspec import UNSET
 
-from mcpgen.runtime.engine import telling
 from mcpgen.runtime.engine.connection import Connection
 from mcpgen.runtime.engine.listening import RESOURCE_UPDATED
 from mcpgen.runtime.engine.sealing import Sealer
@@ -107,6 +109,7 @@ class Server(Registrations):
             website_url=_set(website_url),
             icons=UNSET if icons is None else list(icons),
         )
+        _check(info, lifespan, limits, tasks)
         self.service: Service = Service(
             Catalogue(offered=self.offered) if handlers is None else handlers,
             served=served(revisions),
@@ -142,6 +145,8 @@ class Server(Registrations):
             function: ``async def around(params, context, call_next)``; it returns ``await call_next(params, context)``,
                 or something else of its kind.
         """
+        if not callable(function):
+            raise UsageError(f"middleware is a function, not {function!r}")
         self._middleware.append(function)
         self.service.forget()
         return function
@@ -171,6 +176,13 @@ class Server(Registrations):
         self._principals += 1
         return f"connection {self._principals}"
 
+    def hand_on(self, connection: Connection) -> None:
+        """Let another connection than *connection*, which ends, see to what expires."""
+        for each in self._connections:
+            if each is not connection:
+                each.expire_later()
+                return
+
     def disconnect(self, connection: Connection) -> None:
         """Forget a connection."""
         self._connections.pop(connection, None)
@@ -193,15 +205,32 @@ class Server(Registrations):
 
     async def _tell(self, method: str, uri: str | None = None) -> None:
         for each in list(self._connections):
-            telling.change(each.session, method, uri)
-        for each in list(self._connections):
-            await each.drain()
+            each.change(method, uri)
+        await anyio.lowlevel.checkpoint()  # whoever tells of changes in a loop lets them be written
 
     def run(self) -> None:
         """Serve standard input and output until the input ends, or the process is told to stop."""
         from mcpgen.runtime.transports import serving  # noqa: PLC0415 (who serves elsewhere needs no descriptors and no signals)
 
         serving.run(self)
+
+
+def _check(info: models.Implementation, lifespan: object, limits: object, tasks: object) -> None:
+    """Find arguments that would only fail when the first client comes.
+
+    Raises:
+        UsageError: One is not what it should be.
+    """
+    try:
+        models.decode(msgspec.json.encode(info), models.Implementation)
+    except (msgspec.MsgspecError, TypeError) as error:
+        raise UsageError(f"what the server says about itself is not valid: {error}") from error
+    if inspect.isasyncgenfunction(lifespan):
+        raise UsageError(f"lifespan is a plain generator; write @asynccontextmanager above {lifespan.__name__}")
+    if limits is not None and not isinstance(limits, Limits):
+        raise UsageError(f"limits are a Limits, such as Limits(max_in_flight=100), not {limits!r}")
+    if tasks is not None and not hasattr(tasks, "page"):
+        raise UsageError(f"tasks are a store, such as MemoryTaskStore(), not {tasks!r}")
 
 
 def _tasking(store: TaskStore, handlers: object) -> Tasking:
@@ -217,7 +246,7 @@ def _tasking(store: TaskStore, handlers: object) -> Tasking:
     if handlers is None or home_of(handlers) != REVISION:
         raise UsageError(f"tasks are offered by handlers of {REVISION} only; no other revision has them")
     support = getattr(handlers, "task_support", None)
-    if support is None:
+    if support is None or inspect.iscoroutinefunction(support):
         raise UsageError(
             f"{type(handlers).__name__} has to say which tools may be tasks: give it a method task_support(name) that "
             "returns forbidden, optional or required"

@@ -16,6 +16,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from mcpgen.runtime.engine.exchange import Body, Entry, Exchange, Origin
 from mcpgen.runtime.engine.listening import Filter, Stream, honoured
 from mcpgen.runtime.errors import RequestError
+from mcpgen.runtime.functions.quoting import quoted
 from mcpgen.runtime.peers.capabilities import client_peer, offers
 from mcpgen.runtime.peers.codec import codec
 from mcpgen.runtime.peers.negotiation import choose, unsupported
@@ -55,7 +56,7 @@ def cancelled_id(params: Raw | UnsetType) -> RequestId | None:
     """Return which request `notifications/cancelled` is about; None if that cannot be told."""
     try:
         return _decode_cancelled(b"{}" if isinstance(params, UnsetType) else params).request_id
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 
@@ -73,7 +74,7 @@ def initialize_origin(session: ServerSession, request: Request, batch: BatchAnsw
     raw = b"{}" if isinstance(request.params, UnsetType) else request.params
     try:
         offer = _decode_offer(raw)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise RequestError(Code.INVALID_PARAMS, f"the params of initialize are not valid: {error}") from None
     if not service.handshakes:
         raise unsupported(offer.protocol_version, service.served)
@@ -107,7 +108,7 @@ def early_origin(session: ServerSession, request: Request, meta: RequestMeta) ->
             reason += ", and initialize was not sent"
         raise RequestError(Code.INVALID_PARAMS, reason)
     if request.method not in service.methods(service.handshakes[-1]).CLIENT_REQUESTS:
-        raise RequestError(Code.METHOD_NOT_FOUND, f"{request.method} is not served")
+        raise RequestError(Code.METHOD_NOT_FOUND, f"{quoted(request.method)} is not served")
     raise RequestError(Code.INVALID_REQUEST, "initialize was not sent")
 
 
@@ -123,7 +124,7 @@ def answer_itself(session: ServerSession, request: Request, origin: Origin) -> N
     tasking = session.service.tasking
     answer = _ANSWERS.get(method) or (None if tasking is None else tasking.answers.get(method))
     if answer is None or method not in known or not offers(session.service.capabilities(revision), revision, method):
-        raise RequestError(Code.METHOD_NOT_FOUND, f"{method} is not served")
+        raise RequestError(Code.METHOD_NOT_FOUND, f"{quoted(method)} is not served")
     params = codec(revision, revision).request(method).params(request.params)
     answer(session, origin, params)
 
@@ -157,7 +158,7 @@ def _set_level(session: ServerSession, origin: Origin, params: Any) -> None:
 
 def _subscribe(session: ServerSession, origin: Origin, params: Any) -> None:
     uris = session.listening.uris
-    if len(uris) >= session.service.limits.max_subscriptions and params.uri not in uris:
+    if session.listening.size >= session.service.limits.max_subscriptions and params.uri not in uris:
         raise RequestError(Code.INTERNAL_ERROR, "too many resources are watched")
     _after_hook(session, origin, "resources/subscribe", params, lambda: uris.setdefault(params.uri))
 
@@ -199,11 +200,14 @@ def _listen(session: ServerSession, origin: Origin, params: Any) -> None:
         2026-07-28, basic/patterns/subscriptions, "Acknowledgment": it comes first, with what will be told.
     """
     streams = session.listening.streams
-    if len(streams) >= session.service.limits.max_subscriptions:
+    limit = session.service.limits.max_subscriptions
+    if len(streams) >= limit:
         raise RequestError(Code.INTERNAL_ERROR, "too many streams are open")
     revision = origin.peer.revision
     wanted = msgspec.convert(msgspec.to_builtins(params.notifications), Filter)
     agreed = honoured(wanted, session.service.capabilities(revision), revision)
+    if session.listening.size + len(agreed.resource_subscriptions) > limit:
+        raise RequestError(Code.INTERNAL_ERROR, "too many resources are watched")
     acknowledged = {"_meta": {SUBSCRIPTION_ID: origin.id}, "notifications": agreed}
     session.exchanges[origin.id] = origin
     stream = streams[origin.id] = Stream(origin, agreed)
@@ -224,9 +228,10 @@ def _tell_watchers(session: ServerSession, method: str, stream: Stream) -> None:
     if hook is None:
         return
     params = session.service.methods(session.service.home).CLIENT_REQUESTS[method].params
-    others = [each.filter.resource_subscriptions for each in session.listening.streams.values() if each is not stream]
+    others = [each for each in session.listening.streams.values() if each is not stream]
+    watched = {*session.listening.uris}.union(*(each.filter.resource_subscriptions for each in others))
     for uri in stream.filter.resource_subscriptions:
-        if uri not in session.listening.uris and not any(uri in each for each in others):
+        if uri not in watched:
             session.sink.tell(hook, params(uri=uri), stream.origin.peer)
 
 

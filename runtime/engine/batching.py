@@ -6,9 +6,16 @@ Spec:
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mcpgen.runtime.wire import envelope
 
-__all__ = ["BatchAnswer"]
+if TYPE_CHECKING:
+    from mcpgen.runtime.engine.exchange import Body
+    from mcpgen.runtime.engine.sink import Sink
+    from mcpgen.runtime.wire.messages import RequestId
+
+__all__ = ["BatchAnswer", "refuse"]
 
 
 class BatchAnswer:
@@ -25,3 +32,12 @@ class BatchAnswer:
             return None
         messages, self.messages = self.messages, []
         return envelope.encode_batch(messages)
+
+
+def refuse(sink: Sink, request_id: RequestId, body: Body, batch: BatchAnswer | None) -> None:
+    """Answer a request that never got as far as an origin."""
+    message = envelope.encode_error(request_id, body.json)
+    if batch is None:
+        sink.send(message, None)
+    else:
+        batch.messages.append(message)

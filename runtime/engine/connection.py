@@ -6,9 +6,10 @@ import logging
 from typing import TYPE_CHECKING
 
 import anyio
+from msgspec import Raw
 
 from mcpgen.runtime.context import Context, gather
-from mcpgen.runtime.engine import demands
+from mcpgen.runtime.engine import demands, telling
 from mcpgen.runtime.engine.answering import end_stream
 from mcpgen.runtime.engine.session import ServerSession
 from mcpgen.runtime.errors import RequestError
@@ -43,13 +44,18 @@ class Connection:
         self._writer = writer
         self._spawner = spawner
         self._running = 0
+        self._telling = 0
+        self._changes: dict[tuple[str, str | None], None] = {}
         self._idle: anyio.Event | None = None
 
     def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
         """Take what came; handlers are started, and what needs none is answered."""
         receive = self.session.receive
         for each in frames:
-            receive(each)
+            try:
+                receive(each)
+            except Exception:  # noqa: BLE001 (the boundary: one frame must not cost the peer the others)
+                _LOG.exception("a message could not be handled")
 
     def end_of_input(self) -> None:
         """Take it that nothing more will come: what the client was asked stays unanswered, streams end."""
@@ -84,10 +90,32 @@ class Connection:
     def start(self, exchange: Exchange) -> None:
         """Run the handler of *exchange*."""
         self._running += 1
+        self.session.running += 1
+        self.session.held_bytes += _size(exchange)
         exchange.handle = self._spawner.start(self._serve, exchange)
+
+    def change(self, method: str, uri: str | None) -> None:
+        """Tell of a change, now or as soon as the peer reads again; then once, however often it happened."""
+        if not self._writer.is_full:
+            telling.change(self.session, method, uri)
+        elif len(self._changes) < self._server.limits.max_subscriptions:
+            self._changes[method, uri] = None
+            if len(self._changes) == 1:
+                self._spawner.start(self._catch_up)
+
+    async def _catch_up(self) -> None:
+        while self._changes:
+            await self._writer.drain()
+            method, uri = next(iter(self._changes))
+            del self._changes[method, uri]
+            telling.change(self.session, method, uri)
 
     def tell(self, call: Call, params: object, peer: Peer) -> None:
         """Run the handler of something that *peer* is not waiting for."""
+        if self._telling >= self._server.limits.max_in_flight:
+            _LOG.warning("a notification is dropped: too many are being handled")
+            return
+        self._telling += 1
         self._running += 1
         self._spawner.start(self._told, call, params, peer)
 
@@ -127,6 +155,8 @@ class Connection:
                 session.fail(exchange, RequestError(Code.INTERNAL_ERROR, "the request was given up"))
             if exchange.task is not None:
                 exchange.task.close()
+            self.session.running -= 1
+            self.session.held_bytes -= _size(exchange)
             self._ran()
 
     def _lengthen(self, exchange: Exchange) -> Call:
@@ -143,6 +173,7 @@ class Connection:
         except Exception:  # noqa: BLE001 (the boundary: nobody waits for an answer)
             _LOG.exception("the handler of a notification failed")
         finally:
+            self._telling -= 1
             self._ran()
 
     def _ran(self) -> None:
@@ -163,6 +194,11 @@ class Connection:
                 seconds = demands.expire(self._server.service)
         finally:
             self._server.is_expiring = False
+            self._server.hand_on(self)
+
+
+def _size(exchange: Exchange) -> int:
+    return len(memoryview(exchange.raw)) if isinstance(exchange.raw, Raw) else 0
 
 
 def _refuse_rounds() -> None:

@@ -16,6 +16,7 @@ Spec:
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,7 +25,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from mcpgen.runtime.adapting.pointers import is_object
 from mcpgen.runtime.engine.exchange import Body, Exchange
 from mcpgen.runtime.engine.inquiry import flush_soon, require, withdraw
-from mcpgen.runtime.engine.sealing import StateTooLarge, params_digest
+from mcpgen.runtime.engine.sealing import MAX_CONTENT_BYTES, StateTooLarge, params_digest
 from mcpgen.runtime.engine.waiting import NoRoom, Round
 from mcpgen.runtime.errors import AdaptationError, RequestError, UnsupportedByPeer
 from mcpgen.runtime.peers.codec import codec
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 __all__ = ["demand", "demand_pages", "expire", "flush", "forget", "resume"]
 
 _LOG = logging.getLogger("mcpgen.session")
+
+# A client that repeats a retry does so because an answer was late, and does so a few times.
+_MOST_REPEATS = 128
 
 _decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 
@@ -106,7 +110,7 @@ def _input_request(question: Ask) -> dict[str, object]:
 
 
 def _round(service: Service, exchange: Exchange, token: str) -> _Sealed:
-    if not service.may_replay(exchange):
+    if exchange.is_forgetful or not service.may_replay(exchange):
         return _Sealed(token=token)
     return _Sealed(token=token, answers=exchange.answers)
 
@@ -216,8 +220,11 @@ def resume(session: ServerSession, request: Request, origin: Origin, meta: Reque
     elif found.body is not None:
         session.reply(origin, found.body)
     elif found.is_taken:
+        if len(found.others) >= _MOST_REPEATS:
+            raise RequestError(Code.INTERNAL_ERROR, "the same requestState came too often")
         session.exchanges[origin.id] = origin
         found.others.append(origin)
+        origin.on_drop = partial(found.others.remove, origin)
     else:
         _take_up(session, found, origin, responses)
 
@@ -243,7 +250,7 @@ def _take_up(session: ServerSession, found: Round, origin: Origin, responses: di
         return
     for key, result in read.items():
         question = exchange.asks.pop(key)
-        exchange.answers[key] = Raw(bytes(responses[key]))
+        _remember(session.service, exchange, key, responses[key])
         question.settle(result)
     for key, question in list(exchange.asks.items()):
         try:
@@ -260,6 +267,15 @@ def forget(service: Service, exchange: Exchange) -> None:
     exchange.has_ended = True
     if exchange.round is not None:
         service.waiting.forget(exchange.round)
+
+
+def _remember(service: Service, exchange: Exchange, key: str, answer: Raw) -> None:
+    """Keep an answer for a replay, if there can be one: if the handler allows it, and a state can hold them all."""
+    if not exchange.is_forgetful and service.may_replay(exchange):
+        exchange.answers[key] = Raw(bytes(answer))
+        if sum(len(memoryview(each)) for each in exchange.answers.values()) > MAX_CONTENT_BYTES:
+            exchange.answers.clear()
+            exchange.is_forgetful = True
 
 
 def expire(service: Service) -> float | None:

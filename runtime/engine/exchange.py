@@ -101,6 +101,7 @@ class Exchange(Struct, eq=False):
         asks: The open questions of its handler, by key.
         asked: How often it has put each of its questions.
         answers: For a replay: what was answered before, by key.
+        is_forgetful: Whether there were more answers than a state can hold, so that there can be no replay.
         round: The demand for input that the open request answers.
         early: The answer of a handler that ended while nobody was there to receive it.
         progress: The last progress that was told, so that it only ever grows.
@@ -117,6 +118,7 @@ class Exchange(Struct, eq=False):
     asks: dict[str, Ask] = {}
     asked: dict[str, int] = {}
     answers: dict[str, Raw] = {}
+    is_forgetful: bool = False
     round: Round | None = None
     rounds: int = 0
     early: Body | None = None

@@ -15,7 +15,14 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from mcpgen.runtime.adapting.payloads import bindings
-from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError, RequestRefused, UnsupportedByPeer
+from mcpgen.runtime.errors import (
+    AdaptationError,
+    InvalidPayload,
+    RequestError,
+    RequestRefused,
+    TransportClosed,
+    UnsupportedByPeer,
+)
 from mcpgen.runtime.newest import methods
 from mcpgen.runtime.wire.messages import Code, Error
 
@@ -52,8 +59,8 @@ def plain(error: RequestError) -> bytes:
     return msgspec.json.encode(Error(error.code, error.message, error.data))
 
 
-def as_request_error(failure: BaseException) -> RequestError:
-    """Return the error that tells a peer of *failure*."""
+def as_request_error(failure: BaseException, what: str) -> RequestError:
+    """Return the error that tells a peer of *failure*; *what* is what the log calls the request."""
     match failure:
         case RequestRefused():  # its code is about our request, and would say something else of the client's
             return RequestError(Code.INTERNAL_ERROR, f"the client refused {failure.method}: {failure.message}")
@@ -67,8 +74,11 @@ def as_request_error(failure: BaseException) -> RequestError:
             return RequestError(Code.INVALID_PARAMS, f"this server and its client cannot say that: {failure.reason}")
         case _ if _is_unhandled(failure):
             return RequestError(Code.METHOD_NOT_FOUND, f"{failure} is not served")
+        case TransportClosed():
+            _LOG.info("%s was not finished: %s", what, failure)
+            return _INTERNAL
         case _:
-            _LOG.error("a request failed", exc_info=failure)
+            _LOG.error("%s failed", what, exc_info=failure)
             return RequestError(Code.INTERNAL_ERROR, "the server failed to handle this request")
 
 
@@ -78,9 +88,9 @@ def error_body(exchange: Exchange, failure: BaseException) -> bytes:
     if isinstance(failure, UnsupportedByPeer):
         return _unsupported(exchange, failure)
     if isinstance(failure, InvalidPayload):  # the request itself was checked before: what is wrong came afterwards
-        _LOG.error("%s failed", exchange.entry.method, exc_info=failure)
+        _LOG.error("%s failed", _name(exchange), exc_info=failure)
         return plain(_INTERNAL)
-    error = as_request_error(failure)
+    error = as_request_error(failure, _name(exchange))
     try:
         body = exchange.entry.codec.error(error.code, error.message, error.data)
     except (AdaptationError, InvalidPayload, TypeError, ValueError) as problem:
@@ -92,6 +102,13 @@ def error_body(exchange: Exchange, failure: BaseException) -> bytes:
         _LOG.error("%s failed with the code %d, which must not be sent", exchange.entry.method, code)
         return plain(_INTERNAL)
     return body
+
+
+def _name(exchange: Exchange) -> str:
+    """Return what the log calls a request: its method, and the tool, prompt or resource that it is about."""
+    about = [getattr(exchange.params, each, UNSET) for each in ("name", "uri")] if exchange.entry.long is None else []
+    named = [each for each in about if isinstance(each, str)]
+    return f"{exchange.entry.method} {named[0]!r}" if named else exchange.entry.method
 
 
 class _Coded(Struct):

@@ -17,7 +17,8 @@ from msgspec import UNSET, Struct
 
 from mcpgen.runtime.engine.fitting import misfit
 from mcpgen.runtime.errors import InvalidPayload, UsageError
-from mcpgen.runtime.functions.schemas import described, order_choices, schema_of
+from mcpgen.runtime.functions.choices import in_order
+from mcpgen.runtime.functions.schemas import described, schema_of
 from mcpgen.runtime.newest import models
 
 if TYPE_CHECKING:
@@ -100,8 +101,7 @@ def _field(schema: dict[str, Any], annotation: Any, definitions: Mapping[str, An
                     key: each for key, each in schema.items() if key != "anyOf" and (key, each) != ("default", None)
                 }
             annotation = others[0]
-        schema = {**schema, **schema_of(described(annotation), "a field of a form")}
-        order_choices(schema, annotation)
+        schema = in_order({**schema, **schema_of(described(annotation), "a field of a form")}, annotation)
     schema = {key: each for key, each in schema.items() if key != "$defs"}
     return _inlined(schema, definitions)
 

@@ -64,6 +64,11 @@ class Listening:
         self.uris: dict[str, None] = {}
         self.streams: dict[str | int, Stream] = {}
 
+    @property
+    def size(self) -> int:
+        """How many resources are watched, by the session and on all streams."""
+        return len(self.uris) + sum(len(each.filter.resource_subscriptions) for each in self.streams.values())
+
     def hears(self, method: str, uri: str | None) -> bool:
         """Whether the session, as opposed to a stream, is told of *method*."""
         return method != RESOURCE_UPDATED or uri in self.uris

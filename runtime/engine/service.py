@@ -6,6 +6,8 @@ Spec:
 
 from __future__ import annotations
 
+import difflib
+import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -151,8 +153,17 @@ class Service:
             UsageError: They override what the engine answers itself.
         """
         answered = [name for name in _ENGINES_OWN if hasattr(self.handlers, name) and self._overrides(name)]
+        kind = self._kind.__name__
         if answered:
-            raise UsageError(f"{type(self.handlers).__name__} overrides {answered[0]}, which the engine answers itself")
+            raise UsageError(f"{kind} overrides {answered[0]}, which the engine answers itself")
+        for name in (*self._requests.values(), *self._notifications.values()):
+            if self._overrides(name):
+                _check_handler(kind, name, getattr(self.handlers, name))
+        known = set(dir(bindings(self.home).server.ServerHandlers))
+        for name in set(vars(self._kind)) - known:
+            meant = difflib.get_close_matches(name, {*self._requests.values(), *self._notifications.values()}, 1, 0.85)
+            if meant and not name.startswith("_"):
+                raise UsageError(f"{kind} has a method {name}, which nothing calls; did you mean {meant[0]}?")
 
     def forget(self) -> None:
         """Look anew at what the handlers offer: something was registered or removed."""
@@ -332,6 +343,22 @@ class Service:
                 value["instructions"] = self._instructions
             found = self._bodies[method, revision] = msgspec.json.encode(value)
         return found
+
+
+def _check_handler(kind: str, name: str, handler: Any) -> None:
+    """Find a handler that could not be called.
+
+    Raises:
+        UsageError: It is not a coroutine function, or does not take params and a context.
+    """
+    if not inspect.iscoroutinefunction(handler):
+        raise UsageError(f"{kind}.{name} has to be a coroutine function: write `async def {name}`")
+    try:
+        inspect.signature(handler).bind(None, None)
+    except TypeError:
+        raise UsageError(
+            f"{kind}.{name} has to take params and context: `async def {name}(self, params, context)`"
+        ) from None
 
 
 async def _through(middleware: Middleware, call: Call, params: Any, context: Any) -> Any:

@@ -19,10 +19,10 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from mcpgen.runtime.engine import answering, demands, failures, hearing, inquiry
-from mcpgen.runtime.engine.batching import BatchAnswer
+from mcpgen.runtime.engine.batching import BatchAnswer, refuse
 from mcpgen.runtime.engine.exchange import Body, Exchange, Origin
 from mcpgen.runtime.engine.listening import Listening
-from mcpgen.runtime.errors import InvalidPayload, RequestError, UnsupportedByPeer
+from mcpgen.runtime.errors import RequestError, UnsupportedByPeer
 from mcpgen.runtime.peers.capabilities import client_peer, offers
 from mcpgen.runtime.peers.negotiation import missing_fields, read_meta, unsupported
 from mcpgen.runtime.wire import envelope
@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ServerSession"]
 
+_MOST_WARNINGS = 20
+
 _encode = msgspec.json.Encoder().encode
 
 _LOG = logging.getLogger("mcpgen.session")
@@ -73,6 +75,8 @@ class ServerSession:
         listening: What the client wants to hear of.
         exchanges: The requests that are being served, by id.
         asks: The requests of ours that are open, by id.
+        running: How many handlers run, those that do not heed their cancellation included.
+        held_bytes: How large the params are that they hold.
         is_closed: Whether the peer has gone.
     """
 
@@ -88,8 +92,11 @@ class ServerSession:
         self.listening: Listening = Listening()
         self.exchanges: dict[RequestId, Exchange | Origin] = {}
         self.asks: dict[RequestId, Ask] = {}
+        self.running: int = 0
+        self.held_bytes: int = 0
         self.last_id: int = 0
         self.is_closed: bool = False
+        self._unread = 0
 
     @property
     def revision(self) -> str | None:
@@ -149,6 +156,8 @@ class ServerSession:
             end_task(body.json)
         elif exchange.origin is None:
             exchange.early = body
+            if exchange.round is not None:
+                self.service.waiting.grow(exchange.round, len(body.json))
         else:
             self.answer(exchange, body)
 
@@ -232,7 +241,9 @@ class ServerSession:
             self._response(message)
 
     def _refuse(self, malformed: Malformed, batch: BatchAnswer | None) -> None:
-        _LOG.warning("not a message: %s", malformed.fault.reason)
+        self._unread += 1
+        # A host need not read our standard error; a pipe that is full of warnings would stop us.
+        _LOG.log(logging.WARNING if self._unread <= _MOST_WARNINGS else logging.DEBUG, "%s", malformed.fault.reason)
         if malformed.kind == "response" and malformed.id is not None and malformed.id in self.asks:
             failure = RequestError(malformed.fault.code, f"the answer cannot be read: {malformed.fault.reason}")
             self.asks.pop(malformed.id).fail(failure)
@@ -255,17 +266,17 @@ class ServerSession:
         meta = read_meta(request.params)
         try:
             origin = self._origin(request, meta, batch)
-        except (RequestError, InvalidPayload) as error:
-            body = Body(failures.plain(failures.as_request_error(error)), is_error=True)
+        except Exception as error:  # noqa: BLE001 (the boundary: whatever it is, the client gets an answer)
+            body = Body(failures.plain(failures.as_request_error(error, request.method)), is_error=True)
             # A stateless request has no batches, so it is not answered in one either.
-            refuse(self, request.id, body, batch if isinstance(meta.revision, UnsetType) else None)
+            refuse(self.sink, request.id, body, batch if isinstance(meta.revision, UnsetType) else None)
             return
         if batch is not None:
             batch.open += 1
         try:
             self._serve(request, origin, meta)
         except Exception as failure:  # noqa: BLE001 (the boundary: what an author's object says about itself may fail)
-            self.reply(origin, Body(failures.plain(failures.as_request_error(failure)), is_error=True))
+            self.reply(origin, Body(failures.plain(failures.as_request_error(failure, request.method)), is_error=True))
 
     def _origin(self, request: Request, meta: RequestMeta, batch: BatchAnswer | None) -> Origin:
         """Return who asks, and in which revision.
@@ -275,7 +286,11 @@ class ServerSession:
         """
         if request.id in self.exchanges:
             raise RequestError(Code.INVALID_REQUEST, "another request with this id is open")
-        if len(self.exchanges) >= self.service.limits.max_in_flight:
+        limits = self.service.limits
+        if (
+            max(len(self.exchanges), self.running) >= limits.max_in_flight
+            or self.held_bytes > limits.max_in_flight_bytes
+        ):
             raise RequestError(Code.INTERNAL_ERROR, "too many requests are open")
         service = self.service
         if meta.revision is not UNSET and service.stateless:
@@ -383,12 +398,3 @@ class ServerSession:
             ask.refuse(response)
         else:
             inquiry.settle(ask, response.result)
-
-
-def refuse(session: ServerSession, request_id: RequestId, body: Body, batch: BatchAnswer | None) -> None:
-    """Answer a request that never got as far as an origin."""
-    message = envelope.encode_error(request_id, body.json)
-    if batch is None:
-        session.sink.send(message, None)
-    else:
-        batch.messages.append(message)

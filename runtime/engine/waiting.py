@@ -73,7 +73,8 @@ class Waiting:
         Raises:
             NoRoom: There is no room, even without the rounds that are over.
         """
-        size_bytes = len(memoryview(exchange.raw)) if isinstance(exchange.raw, Raw) else 0
+        held = [exchange.raw, *exchange.answers.values()]
+        size_bytes = sum(len(memoryview(each)) for each in held if isinstance(each, Raw))
         self._make_room(size_bytes)
         parked = Round(token, exchange, self._clock() + self._limits.waiting_seconds, size_bytes)
         self._rounds[token] = parked
@@ -88,11 +89,15 @@ class Waiting:
     def record(self, parked: Round, body: Body) -> None:
         """Keep what the request that took *parked* was answered with, for those who bring the same state again."""
         parked.body = body
+        self.grow(parked, len(body.json))
+        if self._is_over(0, 0):
+            self.forget(parked)
+
+    def grow(self, parked: Round, size_bytes: int) -> None:
+        """Count *size_bytes* more for a round."""
         if parked.token in self._rounds:
-            self._size_bytes += len(body.json)
-            parked.size_bytes += len(body.json)
-            if self._is_over(0, 0):
-                self.forget(parked)
+            self._size_bytes += size_bytes
+            parked.size_bytes += size_bytes
 
     def forget(self, parked: Round) -> None:
         """Drop a round."""

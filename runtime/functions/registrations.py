@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
+import msgspec
+
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.functions.completions import Completion, make_completion
 from mcpgen.runtime.functions.pages import PAGE_SIZE, Listing
 from mcpgen.runtime.functions.prompts import Prompt, make_prompt
 from mcpgen.runtime.functions.resources import FixedResource, Reading, TemplateResource, make_resource
 from mcpgen.runtime.functions.tools import Tool, make_tool
+from mcpgen.runtime.newest import models
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mcpgen.runtime.newest import models
 
 __all__ = ["Offered", "Registrations"]
 
@@ -131,6 +133,7 @@ class Registrations:
                 replay=replay,
                 structured=structured,
             )
+            _checked(tool.definition, tool.label)
             taken = self.offered.tools.entries.get(tool.definition.name)
             _refuse_second("tool", tool.definition.name, tool, taken)
             self.offered.tools.add(tool.definition.name, tool)
@@ -190,6 +193,7 @@ class Registrations:
                 meta=meta,
                 replay=replay,
             )
+            _checked(made.definition, made.reading.label)
             taken = self.offered.resources.entries.get(uri) or self.offered.templates.entries.get(uri)
             _refuse_second("resource", uri, made.reading, None if taken is None else taken.reading)
             if isinstance(made, FixedResource):
@@ -241,6 +245,7 @@ class Registrations:
             prompt = make_prompt(
                 function, name=name, title=title, description=description, icons=icons, meta=meta, replay=replay
             )
+            _checked(prompt.definition, prompt.label)
             taken = self.offered.prompts.entries.get(prompt.definition.name)
             _refuse_second("prompt", prompt.definition.name, prompt, taken)
             self.offered.prompts.add(prompt.definition.name, prompt)
@@ -315,6 +320,19 @@ class Registrations:
     def _forget_completions(self, kind: str, reference: str) -> None:
         for key in [each for each in self.offered.completions if each[:2] == (kind, reference)]:
             del self.offered.completions[key]
+
+
+def _checked(definition: msgspec.Struct, label: str) -> None:
+    """Refuse what a list could not say.
+
+    Raises:
+        UsageError: An option is of the wrong type.
+    """
+    kind: Any = type(definition)
+    try:
+        models.decode(msgspec.json.encode(definition), kind)
+    except (msgspec.MsgspecError, TypeError) as error:
+        raise UsageError(f"an option of {label} is not what {kind.__name__} allows: {error}") from error
 
 
 def _refuse_second(kind: str, key: str, made: _Labelled, taken: _Labelled | None) -> None:

@@ -12,12 +12,13 @@ import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, ValidationError, defstruct, field
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.functions.choices import in_order
 from mcpgen.runtime.functions.signatures import Annotation, arms, origin_of
 
 if TYPE_CHECKING:
     from mcpgen.runtime.functions.signatures import Parameter, Signature
 
-__all__ = ["any_object", "argument_type", "described", "input_schema", "order_choices", "schema_of"]
+__all__ = ["any_object", "argument_type", "described", "input_schema", "schema_of"]
 
 ANYTHING = "x-mcpgen-anything"
 REFERENCES = "#/$defs/{name}"
@@ -61,12 +62,14 @@ def schema_of(annotation: Annotation, what: str) -> dict[str, Any]:
         msgspec.json.Decoder(annotation, dec_hook=any_object)
     except (TypeError, RecursionError) as error:
         reason = str(error).partition("\n")[0]
+        if "custom types" in reason:
+            reason = "msgspec does not know it; pydantic models, for one, are not supported"
         raise UsageError(
             f"{what} has the type {annotation!r}, which has no JSON Schema ({reason}); use a type that msgspec "
             "supports: a Struct, a dataclass, a TypedDict, an Enum, a Literal or a built-in one, and tag Structs that "
             "stand in one union (`class A(Struct, tag=True)`)"
         ) from error
-    return cast("dict[str, Any]", _unmarked(_whole(schema, definitions)))
+    return in_order(cast("dict[str, Any]", _unmarked(_whole(schema, definitions))), annotation)
 
 
 def _whole(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
@@ -111,10 +114,10 @@ def input_schema(signature: Signature, arguments: type[Struct]) -> dict[str, Any
     schema = schema_of(arguments, f"the parameters of {signature.label}")
     properties = schema.get("properties", {})
     for each in signature.parameters:
-        described = properties[each.name]
+        # From the annotation itself: typing takes Literals in another order for equal, and hands out the first it saw.
+        described = properties[each.name] = in_order(properties[each.name], each.annotation)
         if each.description:
             described.setdefault("description", each.description)
-        order_choices(described, each.annotation)
         described.pop("default", None)
         default = _default_json(each.default)
         if default is not UNSET:
@@ -122,23 +125,6 @@ def input_schema(signature: Signature, arguments: type[Struct]) -> dict[str, Any
     dropped = ("title", "description") if schema.get("required") else ("title", "description", "required")
     kept = {key: value for key, value in schema.items() if key not in dropped}
     return {"type": "object", **({"properties": {}} | kept)}
-
-
-def order_choices(schema: dict[str, Any], annotation: Annotation) -> None:
-    """Put the choices in *schema* into the order of the Literal in *annotation*, which msgspec sorts.
-
-    People see them in this order.
-    """
-    for arm in arms(annotation):
-        choices = list(typing.get_args(arm))
-        if origin_of(arm) is typing.Literal:
-            for each in (schema, *schema.get("anyOf", ())):
-                if len(each.get("enum", ())) == len(choices) and all(value in choices for value in each["enum"]):
-                    each["enum"] = choices
-        elif origin_of(arm) in CONTAINERS and choices:
-            for each in (schema, *schema.get("anyOf", ())):
-                if "items" in each:
-                    order_choices(each["items"], choices[0])
 
 
 def described(annotation: Annotation) -> Annotation:

@@ -83,11 +83,12 @@ def read_signature(function: Callable[..., Any]) -> Signature:
             continue
         _refuse_parameter(each, label)
         annotation = _resolved(each.annotation, target, f"parameter {each.name!r} of {label}")
+        said = _said_beside(annotation, f"parameter {each.name!r} of {label}")
         if _is_context(annotation):
             context.append(each.name)
             continue
         default = NODEFAULT if each.default is each.empty else each.default
-        parameters.append(Parameter(each.name, annotation, default, doc.parameters.get(each.name, "")))
+        parameters.append(Parameter(each.name, annotation, default, doc.parameters.get(each.name, said)))
     name = getattr(function, "__name__", "")
     return Signature(label, name, doc.description, tuple(parameters), tuple(context))
 
@@ -132,7 +133,8 @@ def arms(annotation: Annotation) -> tuple[Annotation, ...]:
 
 def _refuse_what_is_no_function(function: object, label: str) -> None:
     if not callable(function):
-        raise UsageError(f"{label} is not a function")
+        named = f"; to name a function, write name={function!r}" if isinstance(function, str) else ""
+        raise UsageError(f"{label} is not a function{named}")
     if inspect.isclass(function):
         raise UsageError(f"{label} is a class; register a function that makes one")
     if getattr(function, "__name__", "") == "<lambda>":
@@ -152,9 +154,26 @@ def _refuse_parameter(each: inspect.Parameter, label: str) -> None:
     if each.kind is each.POSITIONAL_ONLY:
         raise UsageError(f"{what} is positional-only, but arguments come by name; remove the / after it")
     if each.annotation is each.empty:
-        raise UsageError(f"{what} has no annotation; write its type, such as `{each.name}: str`")
+        kind = "Context" if each.name in ("ctx", "context") else "str"
+        if each.name == "self":
+            raise UsageError(f"{label} is a method of a class; register the method of an instance of it")
+        raise UsageError(f"{what} has no annotation; write its type, such as `{each.name}: {kind}`")
     if each.name.startswith("__"):
         raise UsageError(f"{what} has a name that Python keeps for itself; rename it")
+
+
+def _said_beside(annotation: Annotation, what: str) -> str:
+    """Return the description that a text in ``Annotated`` is; refuse constraints that would be lost."""
+    found = ""
+    while origin_of(annotation) is Annotated:
+        annotation, *beside = typing.get_args(annotation)
+        for each in beside:
+            if isinstance(each, str):
+                found = each
+            elif type(each).__module__.partition(".")[0] in ("annotated_types", "pydantic"):
+                kind = type(each).__name__
+                raise UsageError(f"{what} has a {kind} beside its type, which would be lost; write msgspec.Meta(ge=…)")
+    return found
 
 
 def _bound_names(function: object) -> frozenset[str]:

@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from mcpgen.runtime.engine import telling
 from mcpgen.runtime.engine.exchange import Body, Exchange
-from mcpgen.runtime.errors import UnsupportedByPeer
+from mcpgen.runtime.errors import UnsupportedByPeer, UsageError
 from mcpgen.runtime.tasks.support import runs_as_task, task_capabilities
 
 if TYPE_CHECKING:
@@ -65,7 +65,10 @@ class Tasking:
         if entry.method != "tools/call":
             return False
         is_offered = "tasks" in session.service.capabilities(origin.peer.revision)
-        return runs_as_task(self._support(params.name), is_asked=params.task is not UNSET, is_offered=is_offered)
+        support = self._support(params.name)
+        if support not in ("forbidden", "optional", "required"):
+            raise UsageError(f"task_support({params.name!r}) returned {support!r}")
+        return runs_as_task(support, is_asked=params.task is not UNSET, is_offered=is_offered)
 
     def create(self, session: ServerSession, exchange: Exchange, origin: Origin) -> None:
         """Run a request as a task, and answer it with what the client needs to come back.

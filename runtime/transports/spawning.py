@@ -157,7 +157,7 @@ class _Tasks:
             if not handle.is_cancelled:
                 _LOG.exception("a handler was cancelled, but not by us")
             raise
-        except (Exception, SystemExit):  # noqa: BLE001 (the boundary: what was started fails alone)
+        except BaseException:  # noqa: BLE001 (the boundary: what was started fails alone, whatever it raises)
             _LOG.exception("a handler failed")
         finally:
             self._running.discard(handle)
@@ -203,5 +203,10 @@ class _Group:
         with handle.scope:
             try:
                 await coroutine
-            except (Exception, SystemExit):  # noqa: BLE001 (the boundary: what was started fails alone)
+            except anyio.get_cancelled_exc_class():
+                if not handle.scope.cancel_called and not anyio.get_current_task().has_pending_cancellation():
+                    _LOG.exception("a handler was cancelled, but not by us")
+                    return
+                raise
+            except BaseException:  # noqa: BLE001 (the boundary: what was started fails alone, whatever it raises)
                 _LOG.exception("a handler failed")

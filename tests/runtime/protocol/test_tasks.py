@@ -11,6 +11,7 @@ from mcpgen.generated.v2025_11_25 import CallToolRequestParams, CallToolResult, 
 from mcpgen.runtime import Context, MemoryTaskStore, Server, UsageError
 from mcpgen.runtime.newest import ServerHandlers as NewestHandlers
 from tests.runtime.protocol.peers import client
+from tests.runtime.protocol.spec import spec
 
 if TYPE_CHECKING:
     from tests.runtime.protocol.peers import Client
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 REVISION = "2025-11-25"
-TASKS = "basic/utilities/tasks"
 RELATED = "io.modelcontextprotocol/related-task"
 
 
@@ -69,8 +69,8 @@ async def result_of(session: Client, method: str, task: str) -> Any:
     return answer.get("result", answer.get("error"))
 
 
-@pytest.mark.spec(REVISION, f"{TASKS}#creating-tasks")
-@pytest.mark.spec(REVISION, f"{TASKS}#retrieving-task-results")
+@spec("2025-11-25", "basic/utilities/tasks#creating-tasks")
+@spec("2025-11-25", "basic/utilities/tasks#retrieving-task-results")
 async def test_a_call_becomes_a_task_whose_result_is_fetched_later() -> None:
     async with client(served(), REVISION) as session:
         task, said = await created(session, "quick")
@@ -84,7 +84,7 @@ async def test_a_call_becomes_a_task_whose_result_is_fetched_later() -> None:
         assert {RELATED: {"taskId": task}} == result["_meta"]
 
 
-@pytest.mark.spec(REVISION, f"{TASKS}#server-capabilities")
+@spec("2025-11-25", "basic/utilities/tasks#server-capabilities")
 async def test_what_is_declared_is_what_is_served() -> None:
     async with client(served(), REVISION) as session:
         assert {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}} == (
@@ -92,9 +92,9 @@ async def test_what_is_declared_is_what_is_served() -> None:
         )
 
 
-@pytest.mark.spec(REVISION, f"{TASKS}#getting-tasks")
-@pytest.mark.spec(REVISION, f"{TASKS}#listing-tasks")
-@pytest.mark.spec(REVISION, f"{TASKS}#result-retrieval")
+@spec("2025-11-25", "basic/utilities/tasks#getting-tasks")
+@spec("2025-11-25", "basic/utilities/tasks#listing-tasks")
+@spec("2025-11-25", "basic/utilities/tasks#result-retrieval")
 async def test_a_running_task_can_be_looked_at_and_its_result_waits() -> None:
     worker = Worker()
     async with client(served(worker), REVISION) as session:
@@ -113,7 +113,7 @@ async def test_a_running_task_can_be_looked_at_and_its_result_waits() -> None:
         assert "done" == said[-1]["result"]["content"][0]["text"]
 
 
-@pytest.mark.spec(REVISION, f"{TASKS}#task-cancellation")
+@spec("2025-11-25", "basic/utilities/tasks#task-cancellation")
 async def test_a_cancelled_task_stops_its_handler_and_stays_cancelled() -> None:
     worker = Worker()
     async with client(served(worker), REVISION) as session:
@@ -126,8 +126,8 @@ async def test_a_cancelled_task_stops_its_handler_and_stays_cancelled() -> None:
         assert -32602 == (await result_of(session, "tasks/cancel", task))["code"]
 
 
-@pytest.mark.spec(REVISION, f"{TASKS}#task-support-and-handling")
-@pytest.mark.spec(REVISION, f"{TASKS}#tool-level-negotiation")
+@spec("2025-11-25", "basic/utilities/tasks#task-support-and-handling")
+@spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation")
 async def test_tools_say_whether_they_may_be_tasks() -> None:
     async with client(served(), REVISION) as session:
         (never,) = await session.ask("tools/call", '"name":"never","task":{}')
@@ -136,7 +136,7 @@ async def test_tools_say_whether_they_may_be_tasks() -> None:
         assert [-32601, -32601] == [never["error"]["code"], must["error"]["code"]]
 
 
-@pytest.mark.spec(REVISION, f"{TASKS}#task-execution-errors")
+@spec("2025-11-25", "basic/utilities/tasks#task-execution-errors")
 async def test_a_tool_that_fails_makes_its_task_fail_with_the_result() -> None:
     async with client(served(), REVISION) as session:
         task, said = await created(session, "broken")
@@ -145,8 +145,8 @@ async def test_a_tool_that_fails_makes_its_task_fail_with_the_result() -> None:
         assert (await result_of(session, "tasks/result", task))["isError"] is True
 
 
-@pytest.mark.spec(REVISION, f"{TASKS}#input-required-status")
-@pytest.mark.spec(REVISION, f"{TASKS}#associating-task-related-messages")
+@spec("2025-11-25", "basic/utilities/tasks#input-required-status")
+@spec("2025-11-25", "basic/utilities/tasks#associating-task-related-messages")
 async def test_a_task_that_asks_says_so_and_its_question_names_it() -> None:
     async with client(served(), REVISION, '{"elicitation":{}}') as session:
         task, (status, question) = await created(session, "ask")
@@ -161,8 +161,8 @@ async def test_a_task_that_asks_says_so_and_its_question_names_it() -> None:
         assert "decline" == (await result_of(session, "tasks/result", task))["content"][0]["text"]
 
 
-@pytest.mark.spec(REVISION, f"{TASKS}#task-progress-notifications")
-@pytest.mark.spec(REVISION, f"{TASKS}#associating-task-related-messages")
+@spec("2025-11-25", "basic/utilities/tasks#task-progress-notifications")
+@spec("2025-11-25", "basic/utilities/tasks#associating-task-related-messages")
 async def test_progress_and_log_of_a_task_name_it_under_the_token_of_its_request() -> None:
     async with client(served(), REVISION) as session:
         task, (progress, entry, _status) = await created(session, "quick", meta='"progressToken":"p"')
@@ -171,7 +171,7 @@ async def test_progress_and_log_of_a_task_name_it_under_the_token_of_its_request
         assert {RELATED: {"taskId": task}} == entry["params"]["_meta"]
 
 
-@pytest.mark.spec(REVISION, f"{TASKS}#task-isolation-and-access-control")
+@spec("2025-11-25", "basic/utilities/tasks#task-isolation-and-access-control")
 async def test_another_connection_knows_nothing_of_a_task() -> None:
     server = served()
     async with client(server, REVISION) as session, client(server, REVISION) as other:
@@ -181,14 +181,14 @@ async def test_another_connection_knows_nothing_of_a_task() -> None:
         assert [] == (await other.ask("tasks/list"))[0]["result"]["tasks"]
 
 
-@pytest.mark.spec(REVISION, f"{TASKS}#protocol-errors")
+@spec("2025-11-25", "basic/utilities/tasks#protocol-errors")
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
 async def test_a_task_that_does_not_exist_is_an_invalid_param(method: str) -> None:
     async with client(served(), REVISION) as session:
         assert -32602 == (await result_of(session, method, "nothing"))["code"]
 
 
-@pytest.mark.spec(REVISION, f"{TASKS}#task-cancellation")
+@spec("2025-11-25", "basic/utilities/tasks#task-cancellation")
 async def test_cancelling_the_request_for_a_result_leaves_the_task_alone() -> None:
     worker = Worker()
     async with client(served(worker), REVISION) as session:
@@ -201,8 +201,8 @@ async def test_cancelling_the_request_for_a_result_leaves_the_task_alone() -> No
         assert "completed" == (await result_of(session, "tasks/get", task))["status"]
 
 
-@pytest.mark.spec("2024-11-05", "server/tools#calling-tools")
-@pytest.mark.spec("2026-07-28", "server/tools#calling-tools")
+@spec("2024-11-05", "server/tools#calling-tools")
+@spec("2026-07-28", "server/tools#calling-tools")
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2026-07-28"])
 async def test_other_revisions_have_no_tasks_and_their_calls_run_as_usual(revision: str) -> None:
     async with client(served(), revision) as session:
@@ -223,7 +223,7 @@ class Undecided(ServerHandlers[Context]):
     """Handlers that do not say which tools may be tasks."""
 
 
-@pytest.mark.spec(REVISION, f"{TASKS}#capabilities")
+@spec("2025-11-25", "basic/utilities/tasks#capabilities")
 @pytest.mark.parametrize("handlers", [None, Newest(), Undecided()], ids=["functions", "newest", "undecided"])
 def test_a_server_that_cannot_have_tasks_is_refused(handlers: object) -> None:
     with pytest.raises(UsageError):
