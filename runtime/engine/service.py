@@ -159,8 +159,9 @@ class Service:
         for name in (*self._requests.values(), *self._notifications.values()):
             if self._overrides(name):
                 _check_handler(kind, name, getattr(self.handlers, name))
-        known = set(dir(bindings(self.home).server.ServerHandlers))
-        for name in set(vars(self._kind)) - known:
+        known: set[str] = set(dir(bindings(self.home).server.ServerHandlers))
+        members: dict[str, Any] = self._kind.__dict__
+        for name in sorted(set(members) - known):
             meant = difflib.get_close_matches(name, {*self._requests.values(), *self._notifications.values()}, 1, 0.85)
             if meant and not name.startswith("_"):
                 raise UsageError(f"{kind} has a method {name}, which nothing calls; did you mean {meant[0]}?")

@@ -53,7 +53,7 @@ def _choices(annotation: Annotation, seen: dict[int, Annotation]) -> Iterator[li
             yield from _choices(each, seen)
 
 
-def _field_types(kind: type) -> list[Annotation]:
+def _field_types(kind: Annotation) -> list[Annotation]:
     try:
         return list(typing.get_type_hints(kind, include_extras=True).values())
     except (NameError, TypeError):  # whatever cannot be looked up is no choice
