@@ -68,3 +68,10 @@ def test_a_door_names_in_plain_order_and_once(door: Path) -> None:
 @pytest.mark.parametrize("door", DOORS, ids=name_of)
 def test_a_door_says_what_is_behind_it(door: Path) -> None:
     assert ast.get_docstring(ast.parse(door.read_text(encoding="utf-8")))
+
+
+def test_the_door_of_the_runtime_lists_what_it_lets_through() -> None:
+    """Most of it is loaded when it is first asked for, which `dir` and completion in an editor would not see."""
+    runtime = importlib.import_module("mcpgen.runtime")
+
+    assert list(runtime.__all__) == dir(runtime)

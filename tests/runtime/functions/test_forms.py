@@ -21,6 +21,12 @@ class Size(enum.Enum):
     SMALL = "small"
 
 
+class Cup(enum.Enum):
+    MEDIUM = "medium"
+    LARGE = "large"
+    SMALL = "small"
+
+
 class Order(Struct, rename="camel"):
     count: Annotated[int, Meta(ge=1, description="How many.")]
     due_at: dt.datetime | None = None
@@ -87,6 +93,25 @@ def test_choices_are_shown_in_their_authors_order() -> None:
     properties = form(choices)["properties"]
 
     assert (["small", "large"], ["b", "a"]) == (properties["size"]["enum"], properties["all"]["items"]["enum"])
+
+
+def test_an_enum_and_a_choice_within_another_type_are_shown_in_their_authors_order() -> None:
+    wanted = msgspec.defstruct(
+        "Wanted",
+        [
+            ("cup", Cup),
+            ("cups", list[Cup]),
+            ("maybe", Cup | None, None),
+            ("some", list[Literal["z", "y"]] | None, None),
+        ],
+    )
+
+    properties = form(wanted)["properties"]
+
+    assert ["medium", "large", "small"] == properties["cup"]["enum"]
+    assert ["medium", "large", "small"] == properties["cups"]["items"]["enum"]
+    assert ["medium", "large", "small"] == properties["maybe"]["enum"]
+    assert ["z", "y"] == properties["some"]["items"]["enum"]
 
 
 def test_a_field_that_may_be_none_keeps_its_constraints() -> None:

@@ -56,6 +56,16 @@ class Options(TypedDict):
     label: NotRequired[str]
 
 
+class Cup(enum.Enum):
+    LARGE = "large"
+    MEDIUM = "medium"
+    SMALL = "small"
+
+
+class Tray(Struct):
+    extras: list[Literal["milk", "lemon"]]
+
+
 class Opaque:
     pass
 
@@ -121,6 +131,34 @@ def test_a_choice_keeps_the_order_of_its_author() -> None:
     properties = schema(order)["properties"]
 
     assert (["s", "l"], ["b", "a"]) == (properties["size"]["enum"], properties["several"]["items"]["enum"])
+
+
+def test_an_enum_and_a_nested_choice_keep_the_order_of_their_author() -> None:
+    def serve(cup: Cup, several: list[Cup], named: dict[str, Literal["tea", "coffee"]], tray: Tray) -> None: ...
+
+    found = schema(serve)
+
+    assert ["large", "medium", "small"] == found["$defs"]["Cup"]["enum"]
+    assert ["tea", "coffee"] == found["properties"]["named"]["additionalProperties"]["enum"]
+    assert ["milk", "lemon"] == found["$defs"]["Tray"]["properties"]["extras"]["items"]["enum"]
+
+
+def test_a_text_beside_a_type_describes_what_nothing_else_does() -> None:
+    def order(
+        count: Annotated[int, "How many."],
+        size: Annotated[str, Meta(description="How big."), "Not this, since Meta precedes."],
+        note: Annotated[str, "Not this, since the docstring precedes."] = "",
+    ) -> None:
+        """Order it.
+
+        Args:
+            note: What else.
+        """
+
+    properties = schema(order)["properties"]
+
+    assert {"type": "integer", "description": "How many."} == properties["count"]
+    assert ["How big.", "What else."] == [properties[each]["description"] for each in ("size", "note")]
 
 
 def test_times_and_choices_say_what_they_are_wherever_they_stand() -> None:
@@ -246,6 +284,18 @@ def test_what_no_schema_can_say_is_refused_with_function_parameter_and_way_out()
             way_out in message,
             f"{here}.{function.__name__}()" in message,
         ), message
+
+
+@pytest.mark.parametrize("module", ["pydantic.fields", "annotated_types"])
+def test_a_constraint_of_another_library_is_refused_since_it_would_be_lost(module: str) -> None:
+    constraint = type("Ge", (), {"__module__": module})()
+
+    def order(count: Annotated[int, constraint]) -> None: ...
+
+    message = refusal(order)
+
+    assert "parameter 'count' of" in message
+    assert "has a Ge beside its type, which would be lost; write msgspec.Meta(ge=…)" in message
 
 
 def test_what_is_no_plain_function_is_refused() -> None:

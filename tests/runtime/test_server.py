@@ -1,0 +1,78 @@
+"""A server whose arguments or handlers would only fail when the first client comes is refused at once, and told why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcpgen.runtime import Server, UsageError
+from mcpgen.runtime.newest import ServerHandlers
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+
+def refusal(**options: Any) -> str:
+    with pytest.raises(UsageError) as caught:
+        Server("x", **options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("option", "value"), [("version", 1.0), ("title", 3), ("website_url", 4), ("icons", ["i"])])
+def test_what_a_server_says_about_itself_is_of_its_type(option: str, value: object) -> None:
+    message = refusal(**{option: value})
+
+    assert "what the server says about itself is not valid" in message
+    assert option.partition("_")[0] in message
+
+
+def test_a_lifespan_that_is_a_plain_generator_is_refused_with_the_decorator_that_it_lacks() -> None:
+    async def database(server: Server) -> AsyncGenerator[str]:
+        yield server.name
+
+    assert "lifespan is a plain generator; write @asynccontextmanager above database" == refusal(lifespan=database)
+
+
+def test_limits_that_are_none_are_refused() -> None:
+    message = refusal(limits={})
+
+    assert "limits are a Limits" in message
+    assert "not {}" in message
+
+
+def test_middleware_that_cannot_be_called_is_refused() -> None:
+    server = Server("x", version="1")
+
+    with pytest.raises(UsageError, match="middleware is a function, not 3"):
+        server.middleware(3)  # type: ignore[arg-type] # what is tested
+
+
+def test_a_handler_that_is_no_coroutine_function_is_refused_by_name() -> None:
+    class Blocking(ServerHandlers[Any]):
+        def call_tool(self, params: Any, context: Any) -> Any:
+            del params, context
+
+    message = refusal(handlers=Blocking())
+
+    assert "Blocking.call_tool has to be a coroutine function: write `async def call_tool`" == message
+
+
+def test_a_handler_that_takes_too_little_is_refused_by_name() -> None:
+    class Short(ServerHandlers[Any]):
+        async def call_tool(self, params: Any) -> Any:  # type: ignore[override] # what is tested
+            del params
+
+    message = refusal(handlers=Short())
+
+    assert "Short.call_tool has to take params and context: `async def call_tool(self, params, context)`" == message
+
+
+def test_a_handler_whose_name_is_misspelt_is_refused_with_the_one_that_was_meant() -> None:
+    class Misspelt(ServerHandlers[Any]):
+        async def call_tol(self, params: Any, context: Any) -> Any:
+            del params, context
+
+    assert "Misspelt has a method call_tol, which nothing calls; did you mean call_tool?" == refusal(
+        handlers=Misspelt()
+    )
