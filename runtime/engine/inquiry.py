@@ -199,6 +199,7 @@ def withdraw(exchange: Exchange) -> None:
             abandon(session, exchange, question)
         question.leave()
     exchange.asks.clear()
+    exchange.answers = {}  # its rounds are remembered for a while, and nobody needs these any more
 
 
 def settle(question: Ask, raw: Raw) -> None:

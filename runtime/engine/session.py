@@ -150,7 +150,6 @@ class ServerSession:
         if exchange.has_ended:
             return
         exchange.has_ended = True
-        exchange.answers = {}  # its rounds are remembered for a while, and nobody needs these any more
         inquiry.withdraw(exchange)
         if exchange.task is not None:
             end_task = exchange.task.fail if body.is_error else exchange.task.finish

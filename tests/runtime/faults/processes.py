@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -21,12 +22,18 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS: Final = 20.0  # for what should take no time; a busy machine may be slow
 
 
+def _heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Process:
     """A server with `guests` as its handlers, and a client of some revision."""
 
     def __init__(self, revision: str, program: Sequence[str] = (str(Path(guests.__file__)),)) -> None:
         env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        # A shell that starts tests in the background has them ignore SIGINT, and servers would inherit that.
+        pipes["preexec_fn"] = _heed_interrupts
         self.popen = subprocess.Popen([sys.executable, *program], bufsize=0, env=env, **pipes)
         streams = (self.popen.stdin, self.popen.stdout, self.popen.stderr)
         self.stdin, self.stdout, self.stderr = (0 if each is None else each.fileno() for each in streams)
