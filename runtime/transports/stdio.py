@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import select
 from abc import ABC, abstractmethod
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -42,6 +43,10 @@ MAX_BUFFERED_BYTES: Final = 1024 * 1024
 Side: TypeAlias = Literal["server", "client"]
 
 _LOG = logging.getLogger("mcpgen.serving")
+
+
+# How often a pump that is full looks whether its peer has hung up: well within the second that a host waits.
+_LOOK_SECONDS: Final = 0.1
 
 
 @asynccontextmanager
@@ -191,6 +196,17 @@ class Pump(ABC):
             _LOG.debug("the input ends with an error: %s", error)
             return b""
 
+    def _has_hung_up(self) -> bool:
+        """Whether the peer has closed the input, which may still hold what was not read.
+
+        A pump that is full does not read, so the end of the input would be hidden behind what was sent before it.
+        """
+        if self._source.watching == "thread" or not hasattr(select, "poll"):
+            return False
+        poll = select.poll()
+        poll.register(self._source.fd, getattr(select, "POLLRDHUP", 0))
+        return any(events & ~select.POLLIN for _, events in poll.poll(0))
+
     def _fail(self, error: OSError) -> None:
         _LOG.debug("nobody reads the output: %s", error)
         self.lose()
@@ -223,6 +239,7 @@ class _LoopPump(Pump):
                 await self._over.wait()
             finally:
                 self._pause()
+                self._over.set()
 
     def lose(self) -> None:
         super().lose()
@@ -245,9 +262,19 @@ class _LoopPump(Pump):
                 self._loop.call_soon(self._flush_now)  # behind the handlers that were started
             if self.is_full and not self._always_reads:
                 self._pause()
+                self._loop.call_later(_LOOK_SECONDS, self._look, self._size)
         if not data:
             self._pause()
             self._over.set()
+
+    def _look(self, before: int) -> None:
+        """End, if the peer has hung up without reading what is written to it; otherwise look again later."""
+        if self._is_reading or self._over.is_set():
+            return
+        if self._size >= before and self._has_hung_up():
+            self._over.set()
+        else:
+            self._loop.call_later(_LOOK_SECONDS, self._look, self._size)
 
     def _flush_soon(self) -> None:
         if not self._is_flush_due:
@@ -292,13 +319,23 @@ class _TaskPump(Pump):
             return
         with self._over:
             while True:
-                if not self._always_reads:
-                    await self.drain()
+                if not self._always_reads and await self._is_stuck():
+                    return
                 data = await self._chunk()
                 if frames := self._framer.feed(data) if data else self._framer.finish():
                     _hand_over(endpoint, frames)
                 if not data:
                     return
+
+    async def _is_stuck(self) -> bool:
+        """Wait until the pump is no longer full, or the peer has hung up without reading what is written to it."""
+        while self.is_full:
+            before = self._size
+            with anyio.move_on_after(_LOOK_SECONDS):
+                await self.drain()
+            if self._size >= max(before, self._most) and self._has_hung_up():
+                return True
+        return False
 
     def lose(self) -> None:
         super().lose()

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcpgen.generated.registry import REVISIONS
-from tests.runtime.faults.processes import Process
+from tests.runtime.faults import guests
+from tests.runtime.faults.processes import PATIENCE_SECONDS, Process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -225,3 +226,28 @@ def test_no_more_requests_run_than_may_and_all_are_answered(process: Process) ->
         process.send(each)
     process.call(5000, "echo")
     assert 5000 == process.receive()["id"]
+
+
+@pytest.mark.spec("2025-11-25", "basic/lifecycle#shutdown")
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_the_end_of_the_input_ends_a_server_whose_output_nobody_reads(backend: str) -> None:
+    code = (
+        f"import sys\nsys.path.insert(0, {str(Path(guests.__file__).parent)!r})\n"
+        "from guests import Guest\nfrom mcpgen.runtime.transports import serving\n"
+        f"serving.run(Guest().server, backend={backend!r})"
+    )
+    process = Process("2025-11-25", ("-c", code))
+    try:
+        process.open()
+        request = process.request(7, "echo", text="x" * 3000)
+        stuck = False
+        while not stuck:
+            try:
+                os.write(process.stdin, request)
+            except BlockingIOError:
+                stuck = not select.select([], [process.stdin], [], 0.5)[1]
+        process.close_input()
+
+        assert 0 == process.popen.wait(PATIENCE_SECONDS)
+    finally:
+        process.kill()
