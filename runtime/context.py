@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["Context", "gather"]
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 
 class Context:
@@ -108,7 +107,7 @@ class Context:
         """
         if self._exchange is not None:
             telling.progress(self._exchange, progress, total, message)
-            await self._session.sink.drain()
+            await self._drain()
 
     async def log(self, level: Level, data: object, *, logger: str | None = None) -> None:
         """Tell the client of a log entry, if it wants entries of this *level*; *data* is any JSON.
@@ -118,7 +117,7 @@ class Context:
         """
         if self._exchange is not None:
             telling.log(self._exchange, level, data, logger)
-            await self._session.sink.drain()
+            await self._drain()
 
     @overload
     async def elicit(self, message: str, requested: type[T]) -> Elicited[T]: ...
@@ -231,7 +230,12 @@ class Context:
             UnsupportedByPeer: The client's revision has no such notification, or this server has not declared it.
         """
         telling.notify(self._session, self._exchange, method.name, params, terms=self.server.home)
-        await self._session.sink.drain()
+        await self._drain()
+
+    async def _drain(self) -> None:
+        """Wait until the peer has read most of what it was sent, on the connection that its open request came by."""
+        origin = None if self._exchange is None else self._exchange.origin
+        await (self._session if origin is None else origin.session).sink.drain()
 
     def _brought(self, name: str) -> Any:
         """Return what a retry brought; the short way, whose params are a function's arguments, takes none."""

@@ -187,14 +187,15 @@ class Connection:
         demands.flush(exchange)
 
     async def _expire(self) -> None:
+        seconds = demands.expire(self._server.service)
         try:
-            seconds = demands.expire(self._server.service)
             while seconds is not None:
                 await anyio.sleep(seconds)
                 seconds = demands.expire(self._server.service)
         finally:
             self._server.is_expiring = False
-            self._server.hand_on(self)
+            if seconds is not None:  # this connection ends, and what waits on the server does not
+                self._server.hand_on(self)
 
 
 def _size(exchange: Exchange) -> int:

@@ -23,6 +23,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.adapting.pointers import is_object
+from mcpgen.runtime.engine.asking import Ask
 from mcpgen.runtime.engine.exchange import Body, Exchange
 from mcpgen.runtime.engine.inquiry import flush_soon, require, withdraw
 from mcpgen.runtime.engine.sealing import MAX_CONTENT_BYTES, StateTooLarge, params_digest
@@ -32,7 +33,6 @@ from mcpgen.runtime.peers.codec import codec
 from mcpgen.runtime.wire.messages import Code
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.engine.asking import Ask
     from mcpgen.runtime.engine.exchange import Entry, Origin
     from mcpgen.runtime.engine.service import Service
     from mcpgen.runtime.engine.session import ServerSession
@@ -185,7 +185,7 @@ def demand_pages(exchange: Exchange, failure: RequestError) -> bool:
     for number, page in enumerate(data["elicitations"], 1):
         params = way.params(msgspec.to_builtins(page))
         require(origin.peer, way.method, params)  # whichever way it is told
-        requests[f"elicitation-{number}"] = {"method": way.method, "params": params and Raw(params)}
+        requests[f"elicitation-{number}"] = _input_request(Ask(way, params, page))
     if origin.peer.era == "handshake" or not entry.may_ask:
         return False
     result = msgspec.json.encode({"resultType": "input_required", "inputRequests": requests})

@@ -79,7 +79,7 @@ def as_request_error(failure: BaseException, what: str) -> RequestError:
             return _INTERNAL
         case _:
             _LOG.error("%s failed", what, exc_info=failure)
-            return RequestError(Code.INTERNAL_ERROR, "the server failed to handle this request")
+            return _INTERNAL
 
 
 def error_body(exchange: Exchange, failure: BaseException) -> bytes:

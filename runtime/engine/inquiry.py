@@ -9,7 +9,6 @@ Spec:
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     from mcpgen.runtime.tasks.running import RunningTask
 
 __all__ = ["abandon", "ask", "flush_soon", "require", "settle", "withdraw"]
-
-_LOG = logging.getLogger("mcpgen.session")
 
 # What a key of inputRequests is called; any unique text will do (2026-07-28, basic/patterns/mrtr, "InputRequests").
 _KINDS = {"elicitation/create": "elicitation", "roots/list": "roots", "sampling/createMessage": "sampling"}

@@ -44,7 +44,7 @@ SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
-# Answered by the engine, whatever home is. DESIGN, "What the engine answers itself" and its services.
+# Answered by the engine, whatever home is (`mcpgen.runtime.engine.answering`).
 _ENGINE = frozenset(
     {
         "initialize",

@@ -23,6 +23,7 @@ from mcpgen.runtime.engine.batching import BatchAnswer, refuse
 from mcpgen.runtime.engine.exchange import Body, Exchange, Origin
 from mcpgen.runtime.engine.listening import Listening
 from mcpgen.runtime.errors import RequestError, UnsupportedByPeer
+from mcpgen.runtime.functions.quoting import quoted
 from mcpgen.runtime.peers.capabilities import client_peer, offers
 from mcpgen.runtime.peers.negotiation import missing_fields, read_meta, unsupported
 from mcpgen.runtime.wire import envelope
@@ -318,7 +319,7 @@ class ServerSession:
         """
         revision = origin.peer.revision
         if origin.peer is self.peer and not self._has_declared(revision, request.method):
-            raise RequestError(Code.METHOD_NOT_FOUND, f"{request.method} was not declared to this session")
+            raise RequestError(Code.METHOD_NOT_FOUND, f"{quoted(request.method)} was not declared")
         entry = self.service.entries(revision).get(request.method)
         if entry is None:
             answering.answer_itself(self, request, origin)
@@ -331,8 +332,7 @@ class ServerSession:
             if found is not None:
                 self.start(Exchange(origin, found[0], found[1], request.params))
                 return
-        known = self.meta if origin.peer is self.peer else None
-        params = entry.codec.params(request.params, known)
+        params = entry.codec.params(request.params, self.meta if origin.peer is self.peer else None)
         exchange = Exchange(origin, entry, params, request.params)
         tasking = self.service.tasking
         if tasking is not None and tasking.becomes_task(self, origin, entry, params):

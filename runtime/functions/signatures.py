@@ -209,8 +209,7 @@ def _resolved(annotation: Annotation, target: object, what: str) -> Annotation:
     holder.__annotations__ = {"it": annotation}
     try:
         hints = typing.get_type_hints(holder, getattr(target, "__globals__", {}), include_extras=True)
-    except Exception as error:
-        # Whatever evaluating a stranger's expression raises, the author needs to know where it stands.
+    except Exception as error:  # whatever evaluating a stranger's expression raises, its author has to know the place
         raise UsageError(
             f"the annotation {annotation!r} of {what} cannot be resolved: {error}; import what it names when the "
             "program runs (not under `if TYPE_CHECKING:`), and define types at the top of their module"

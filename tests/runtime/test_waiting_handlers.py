@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from mcpgen.runtime import Context, Limits, RequestError, Server, UnsupportedByPeer
+from mcpgen.runtime.engine import demands
 from mcpgen.runtime.newest import NEWEST
 from tests.runtime.wire import connected
 
@@ -293,6 +294,33 @@ async def test_nobody_comes_back_in_time_and_the_handler_is_cancelled() -> None:
         )
 
         assert (-32602, True) == (late["error"]["code"], "expired" in late["error"]["message"])
+
+
+async def test_when_nothing_waits_any_more_no_connection_goes_on_looking(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server("asking", version="1", limits=Limits(waiting_seconds=0.02))
+    given_up = anyio.Event()
+    looks: list[int] = []
+    expire = demands.expire
+    monkeypatch.setattr(demands, "expire", lambda service: looks.append(1) or expire(service))
+
+    @server.tool
+    async def greet(ctx: Context) -> str:
+        try:
+            await ctx.elicit("Who is there?", FORM)
+        finally:
+            given_up.set()
+        return "never"
+
+    async with connected(server) as first, connected(server) as second:
+        await first.say(request(1, "greet"))
+        with anyio.fail_after(5):
+            await given_up.wait()
+        await second.rest()
+        before = len(looks)
+        for _ in range(100):
+            await anyio.lowlevel.checkpoint()
+
+        assert before == len(looks)
 
 
 async def demand_of(server: Server, tool: str) -> dict[str, Any]:
