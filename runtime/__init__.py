@@ -1,6 +1,7 @@
-"""Servers that speak every revision of the Model Context Protocol, and adapters between its revisions.
+"""Servers and clients that speak every revision of the Model Context Protocol, and adapters between its revisions.
 
-`Server` serves decorated functions, or handlers of one revision; `Context` is what they know of a request.
+`Server` serves decorated functions, or handlers of one revision; `Context` is what they know of a request. `connect`
+reaches a server, and `Client` is what can be asked of it.
 `mcpgen.runtime.adapt` adapts messages between revisions. What is imported from here is loaded when it is first asked
 for, so that adapting does not cost what serving does.
 """
@@ -13,10 +14,14 @@ from typing import TYPE_CHECKING
 from mcpgen.runtime.errors import (
     AdaptationError,
     InvalidPayload,
+    InvalidStructuredContent,
     McpgenError,
+    NoCommonRevision,
     PeerError,
     RequestError,
     RequestRefused,
+    RequestTimedOut,
+    ServerExited,
     TransportClosed,
     UnknownDefinition,
     UnknownMethod,
@@ -26,27 +31,42 @@ from mcpgen.runtime.errors import (
 )
 
 if TYPE_CHECKING:
+    from mcpgen.runtime.client import Client
+    from mcpgen.runtime.clients.bare import BareClient, ClientContext
+    from mcpgen.runtime.clients.changes import Change
+    from mcpgen.runtime.connecting import connect
     from mcpgen.runtime.context import Context
     from mcpgen.runtime.engine.forms import Elicited
     from mcpgen.runtime.functions.resources import ResourceNotFound
     from mcpgen.runtime.functions.tools import ToolError
-    from mcpgen.runtime.limits import Limits
+    from mcpgen.runtime.limits import ClientLimits, Limits
     from mcpgen.runtime.server import Server
     from mcpgen.runtime.tasks.store import MemoryTaskStore
+    from mcpgen.runtime.transports.process import Process
 
 __all__ = [
     "AdaptationError",
+    "BareClient",
+    "Change",
+    "Client",
+    "ClientContext",
+    "ClientLimits",
     "Context",
     "Elicited",
     "InvalidPayload",
+    "InvalidStructuredContent",
     "Limits",
     "McpgenError",
     "MemoryTaskStore",
+    "NoCommonRevision",
     "PeerError",
+    "Process",
     "RequestError",
     "RequestRefused",
+    "RequestTimedOut",
     "ResourceNotFound",
     "Server",
+    "ServerExited",
     "ToolError",
     "TransportClosed",
     "UnknownDefinition",
@@ -54,16 +74,24 @@ __all__ = [
     "UnknownRevision",
     "UnsupportedByPeer",
     "UsageError",
+    "connect",
 ]
 
 _LAZY = {
+    "BareClient": "clients.bare",
+    "Change": "clients.changes",
+    "Client": "client",
+    "ClientContext": "clients.bare",
+    "ClientLimits": "limits",
     "Context": "context",
     "Elicited": "engine.forms",
     "Limits": "limits",
     "MemoryTaskStore": "tasks.store",
+    "Process": "transports.process",
     "ResourceNotFound": "functions.resources",
     "Server": "server",
     "ToolError": "functions.tools",
+    "connect": "connecting",
 }
 
 

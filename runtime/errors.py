@@ -8,15 +8,20 @@ McpgenError
 ├── PeerError              the other side broke the protocol; carries .revision and .pointer
 │   ├── MalformedFrame     not JSON, not JSON-RPC, or over the size limit
 │   └── InvalidPayload     well-formed, but not what this revision's method allows
+│       └── InvalidStructuredContent   what a tool returned does not fit its own schema; carries .result
 ├── AdaptationError        a value has no meaning in the target revision; carries .step and .pointer
 ├── RequestError           a request is answered with an error; carries .code, .message and .data
 │   └── RequestRefused     it is one of ours, and the other side answered so; carries .method, too
 ├── UnsupportedByPeer      the peer cannot take part in what you ask for; nothing was sent
+├── NoCommonRevision       the two sides speak no revision in common; carries .offered and .supported
+├── RequestTimedOut        a request of ours was not answered in time; it is a TimeoutError, too
 └── TransportClosed        nothing wrong; there is just nobody there
+    └── ServerExited       the process of the server is gone; carries .status and .stderr
 """
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
@@ -31,11 +36,15 @@ if TYPE_CHECKING:
 __all__ = [
     "AdaptationError",
     "InvalidPayload",
+    "InvalidStructuredContent",
     "MalformedFrame",
     "McpgenError",
+    "NoCommonRevision",
     "PeerError",
     "RequestError",
     "RequestRefused",
+    "RequestTimedOut",
+    "ServerExited",
     "TransportClosed",
     "UnknownDefinition",
     "UnknownMethod",
@@ -134,6 +143,19 @@ class InvalidPayload(PeerError):  # noqa: N818 (as the tree above names it)
     def __str__(self) -> str:
         place = f" at {self.pointer}" if self.pointer else ""
         return f"not valid as {self.what} in {self.revision}{place}: {self.reason}"
+
+
+class InvalidStructuredContent(InvalidPayload):
+    """What a tool returned as structured content does not fit the schema that its server listed for it.
+
+    Attributes:
+        result: All that the tool returned; nothing of it is lost.
+    """
+
+    def __init__(self, *, revision: str, pointer: str, tool: str, reason: str, result: object) -> None:
+        what = f"structured content of the tool {tool[:100]!r}"
+        super().__init__(revision=revision, pointer=pointer, what=what, reason=reason)
+        self.result = result
 
 
 class MalformedFrame(PeerError):  # noqa: N818 (as the tree above names it)
@@ -240,3 +262,91 @@ class UnsupportedByPeer(McpgenError):  # noqa: N818 (as the tree above names it)
 
 class TransportClosed(McpgenError):  # noqa: N818 (as the tree above names it)
     """Nothing went wrong, but there is nobody there any more."""
+
+    def again(self) -> TransportClosed:
+        """Return the same error anew: many may wait when the other side goes, and each raises its own."""
+        made = type(self).__new__(type(self), *self.args)
+        made.__dict__.update(self.__dict__)
+        return made
+
+
+class ServerExited(TransportClosed):
+    """The process of a server has ended.
+
+    Attributes:
+        command: What was started.
+        status: Its exit status, negative for the signal that ended it; None if that cannot be known.
+        stderr: The last of what it printed as errors.
+    """
+
+    def __init__(self, *, command: str, status: int | None, stderr: str) -> None:
+        self.command = command
+        self.status = status
+        self.stderr = stderr
+        super().__init__(command, status)
+
+    def __str__(self) -> str:
+        if self.status is None:
+            how = "has closed its output"
+        elif self.status < 0:
+            how = f"was ended by {_signal_name(-self.status)}"
+        else:
+            how = f"has exited with status {self.status}"
+        printed = self.stderr.strip()
+        last = "; it printed nothing on its standard error"
+        if printed:
+            lines = printed.splitlines()[-_MOST_LINES:]
+            last = ", having printed last:\n" + "\n".join(f"    {_harmless(line)}" for line in lines)
+        return f"the server {self.command!r} {how}{last}"
+
+
+_MOST_LINES = 12
+
+
+def _harmless(line: str) -> str:
+    # What a server prints may be meant to steer the terminal that this ends up on.
+    return "".join(each if each.isprintable() or each == "\t" else f"\\x{ord(each):02x}" for each in line)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+class RequestTimedOut(McpgenError, TimeoutError):  # noqa: N818 (as the tree above names it)
+    """A request of ours was not answered in time; the other side was told that nobody waits any more.
+
+    Attributes:
+        method: What was asked.
+        seconds: How long was waited, since it was asked or since the last progress.
+    """
+
+    def __init__(self, method: str, seconds: float) -> None:
+        self.method = method
+        self.seconds = seconds
+        super().__init__(method, seconds)
+
+    def __str__(self) -> str:
+        return f"{self.method} was not answered within {self.seconds:g} seconds"
+
+
+class NoCommonRevision(McpgenError):  # noqa: N818 (as the tree above names it)
+    """The two sides speak no revision in common.
+
+    Attributes:
+        offered: What we would speak, oldest first.
+        supported: What the other side says it speaks; empty if it did not say.
+    """
+
+    def __init__(self, *, offered: Sequence[str], supported: Sequence[str], reason: str = "") -> None:
+        self.offered: tuple[str, ...] = tuple(offered)
+        self.supported: tuple[str, ...] = tuple(supported)
+        self.reason = reason
+        super().__init__(self.offered, self.supported)
+
+    def __str__(self) -> str:
+        theirs = f"the server speaks {', '.join(self.supported)}" if self.supported else "the server did not say which"
+        why = f" ({self.reason})" if self.reason else ""
+        return f"no revision in common: offered were {', '.join(self.offered)}, {theirs}{why}"

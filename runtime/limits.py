@@ -1,4 +1,4 @@
-"""How much a peer may ask of a server at once; each bound has a default and a reason."""
+"""How much a peer may ask of us at once, and how long we wait for it; each bound has a default and a reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.wire.envelope import MAX_BATCH_LENGTH
 from mcpgen.runtime.wire.framing import MAX_FRAME_BYTES
 
-__all__ = ["Limits"]
+__all__ = ["ClientLimits", "Limits"]
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -46,6 +46,50 @@ class Limits(Struct, frozen=True, kw_only=True):
     grace_seconds: float = 0.5
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if value < 0 or (value == 0 and name != "grace_seconds"):
-                raise UsageError(f"{name} is {value}; it has to be more than 0")
+        _check(self, may_be_zero="grace_seconds")
+
+
+class ClientLimits(Struct, frozen=True, kw_only=True):
+    """Bounds on what one client holds for its server, and how long it waits for it.
+
+    Attributes:
+        max_frame_bytes: The longest message that is read.
+        max_batch_length: The most messages in a batch (2025-03-26).
+        max_in_flight: The most requests and notifications of a server that are handled at once; an honest one asks a
+            user one thing at a time, and a model a few.
+        max_buffered_bytes: How much is written ahead of a server that does not read.
+        max_rounds: How often one request may be answered with a demand for input, one after the other.
+        max_pages: The most pages of one list; a server that always has another page would never end.
+        max_changes: The most changes that wait to be looked at on one stream; those that are equal count once.
+        max_stderr_bytes: How much is kept of what a server prints as errors: the last of it.
+        call_seconds: How long a request waits for its answer, or for progress, unless the call says otherwise.
+        max_call_seconds: How long it waits in all, however much progress is told.
+        probe_seconds: How long a server may take to say which era it is of, before it is taken for an old one.
+        connect_seconds: How long it may take in all until it can be used; some are downloaded first.
+        stdin_seconds: How long a process may take to exit when its input is closed.
+        term_seconds: How long it may take when it was then told to terminate; after that it is killed.
+    """
+
+    max_frame_bytes: int = MAX_FRAME_BYTES
+    max_batch_length: int = MAX_BATCH_LENGTH
+    max_in_flight: int = 100
+    max_buffered_bytes: int = 1024 * 1024
+    max_rounds: int = 32
+    max_pages: int = 1000
+    max_changes: int = 1000
+    max_stderr_bytes: int = 64 * 1024
+    call_seconds: float = 60
+    max_call_seconds: float = 600
+    probe_seconds: float = 3
+    connect_seconds: float = 60
+    stdin_seconds: float = 2
+    term_seconds: float = 2
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+def _check(limits: Struct, may_be_zero: str = "") -> None:
+    for name, value in asdict(limits).items():
+        if not value >= 0 or (value == 0 and name != may_be_zero):  # so written, nan is refused, too
+            raise UsageError(f"{name} is {value}; it has to be more than 0")

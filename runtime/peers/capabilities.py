@@ -27,7 +27,7 @@ from mcpgen.runtime.wire.messages import Code
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Peer", "client_peer", "lacking", "offers"]
+__all__ = ["Peer", "ServerPeer", "client_peer", "lacking", "offers", "server_peer"]
 
 Path: TypeAlias = tuple[str, ...]
 """Where a capability stands: ``("resources", "subscribe")``."""
@@ -56,6 +56,59 @@ class Peer(Struct, frozen=True, kw_only=True):
     declared: Mapping[str, object]
 
 
+class ServerPeer(Struct, frozen=True, kw_only=True):
+    """What a server has said about itself, in the terms of the newest revision.
+
+    Attributes:
+        revision: The revision that is spoken with it.
+        era: How that was agreed on: ``handshake`` or ``stateless``.
+        info: Its name and version, for display and logs only; None if it did not say.
+        capabilities: What it declared.
+        declared: The same as it wrote it, in the terms of its own revision.
+        instructions: Its advice on how to use it; None if there is none.
+    """
+
+    revision: str
+    era: str
+    info: models.Implementation | None
+    capabilities: models.ServerCapabilities
+    declared: Mapping[str, object]
+    instructions: str | None
+
+
+def server_peer(
+    revision: str, capabilities: Raw | UnsetType, info: Raw | UnsetType, instructions: str | None
+) -> ServerPeer:
+    """Return the server that said this about itself.
+
+    Args:
+        revision: The revision that is spoken.
+        capabilities: As it wrote them.
+        info: Likewise; one that cannot be read is taken as none, since nothing but display depends on it.
+        instructions: Its advice.
+
+    Raises:
+        InvalidPayload: Its revision does not allow its capabilities.
+
+    Spec:
+        2025-11-25, basic/lifecycle, "Initialization"; 2026-07-28, server/discover.
+    """
+    written = b"{}" if capabilities is UNSET else bytes(capabilities)
+    declared, newest = _read(revision, "ServerCapabilities", written)
+    try:
+        named = None if info is UNSET else _read(revision, "Implementation", bytes(info))[1]
+    except InvalidPayload:
+        named = None
+    return ServerPeer(
+        revision=revision,
+        era=registry.revision(revision).era,
+        info=named,
+        capabilities=newest,
+        declared=MappingProxyType(declared),
+        instructions=instructions,
+    )
+
+
 def client_peer(revision: str, capabilities: Raw | UnsetType, info: Raw | UnsetType) -> Peer:
     """Return the client that said this about itself; a client that declared nothing can do nothing.
 
@@ -78,11 +131,15 @@ def client_peer(revision: str, capabilities: Raw | UnsetType, info: Raw | UnsetT
 
 
 def _client_peer(revision: str, capabilities: bytes, info: bytes) -> Peer:
-    declared, newest = _read(revision, "ClientCapabilities", capabilities)
+    try:
+        declared, newest = _read(revision, "ClientCapabilities", capabilities)
+        named = _read(revision, "Implementation", info)[1] if info else None
+    except InvalidPayload as error:
+        raise RequestError(Code.INVALID_PARAMS, str(error)) from None
     return Peer(
         revision=revision,
         era=registry.revision(revision).era,
-        info=_read(revision, "Implementation", info)[1] if info else None,
+        info=named,
         capabilities=newest,
         declared=MappingProxyType(declared),
     )
@@ -95,19 +152,17 @@ def _read(revision: str, definition: str, data: bytes) -> tuple[dict[str, Any], 
     """Return what a peer wrote, and what it is in the newest revision.
 
     Raises:
-        RequestError: It is not what its revision allows.
+        InvalidPayload: It is not what its revision allows.
     """
+    way = definition_route(revision, NEWEST, definition)
     try:
-        way = definition_route(revision, NEWEST, definition)
         value = msgspec.json.decode(data)
         way.payload.check(value)
         adapted = way.adapt_valid(value, Losses())
         target = getattr(models, way.target_definition or definition)
         return value, models.decode(msgspec.json.encode(adapted), target)
-    except InvalidPayload as error:
-        raise RequestError(Code.INVALID_PARAMS, str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise RequestError(Code.INVALID_PARAMS, f"no {definition} that could be read") from None
+        raise way.payload.invalid("it cannot be read") from None
 
 
 def lacking(peer: Peer, method: str, params: Mapping[str, object]) -> dict[str, object] | None:

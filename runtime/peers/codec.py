@@ -103,14 +103,19 @@ class AskCodec:
         self._params = Outgoing(crossing, "params")
         self._result = Incoming(crossing, "result")
 
-    def params(self, value: Value | UnsetType) -> bytes | UnsetType:
+    def params(self, value: Value | UnsetType, meta: Mapping[str, object] | None = None) -> bytes | UnsetType:
         """Return params as the peer's JSON.
+
+        Args:
+            value: In terms of home.
+            meta: What the peer's revision wants to hear with each request: put into ``_meta``, which is left out if it
+                is empty then.
 
         Raises:
             InvalidPayload: They are not what home allows; a mistake of ours.
             AdaptationError: The peer's revision cannot express them.
         """
-        return self._params.write_params(value)
+        return self._params.write_params(value, meta)
 
     def result(self, raw: Raw) -> Value:
         """Return a result as home's type.

@@ -166,8 +166,13 @@ class Outgoing:
         self._is_required_by_peer = _requires(peer, method, part, sender)
         self._note = crossing.note
 
-    def write(self, value: Value) -> bytes:
+    def write(self, value: Value, meta: Mapping[str, object] | None = None) -> bytes:
         """Return *value* as JSON of the peer's revision.
+
+        Args:
+            value: In terms of home.
+            meta: Keys to be put into ``_meta``, in terms of the peer's revision, whatever *value* has there; if
+                nothing is in it then, it is left out.
 
         Raises:
             InvalidPayload: It is no JSON, or not what home allows; a mistake of ours.
@@ -176,12 +181,22 @@ class Outgoing:
         data = _written(self._payload, value)
         if type(value) not in self._trusted:
             self._judge(value, data)
-        if self._adapt is None:
+        if self._adapt is None and meta is None:
             return data
         try:
             plain = _decode_json(data)
         except _UNREADABLE as error:  # of JSON that somebody else had written, for msgspec to copy
             raise _explained(self._payload, data, error) from None
+        adapted = self._adapted(plain, meta)
+        if meta is not None:
+            whole = {**adapted.pop("_meta", {}), **meta}
+            if whole:
+                adapted["_meta"] = whole
+        return _written(self._payload, adapted)
+
+    def _adapted(self, plain: Any, meta: Mapping[str, object] | None) -> Any:
+        if self._adapt is None:
+            return plain
         losses = Losses()
         try:
             adapted = self._adapt(plain, losses)
@@ -189,8 +204,8 @@ class Outgoing:
             self._payload.check(plain)
             raise
         if len(losses):
-            self._note(self._payload.what, lambda: _found(losses, None))
-        return _written(self._payload, adapted)
+            self._note(self._payload.what, lambda: _found(losses, meta))
+        return adapted
 
     def _judge(self, value: Value, data: bytes) -> None:
         try:
@@ -202,7 +217,7 @@ class Outgoing:
                 raise self._payload.invalid(f"it is a {type(value).__module__}.{type(value).__qualname__}")
             self._trusted.add(type(value))
 
-    def write_params(self, value: Value | UnsetType) -> bytes | UnsetType:
+    def write_params(self, value: Value | UnsetType, meta: Mapping[str, object] | None = None) -> bytes | UnsetType:
         """Return params as `write` does; absent ones stay absent where the peer's revision lets them.
 
         Raises:
@@ -210,10 +225,10 @@ class Outgoing:
             AdaptationError: The peer's revision cannot express them.
         """
         if value is not UNSET:
-            return self.write(value)
+            return self.write(value, meta)
         if self._is_required:
             raise self._payload.invalid("there are none")
-        data = self.write({})
+        data = self.write({}, meta)
         return UNSET if data == b"{}" and not self._is_required_by_peer else data
 
 
@@ -251,7 +266,7 @@ def _decoder(decoders: Sequence[Callable[[bytes], Any]]) -> Callable[[Any], Any]
     if len(decoders) == 1:
         return decoders[0]
 
-    def decode(data: bytes) -> Any:  # noqa: ANN401 (any of the types)
+    def decode(data: bytes) -> Any:
         failure: Exception | None = None
         for each in decoders:
             try:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from mcpgen.runtime.limits import Limits
+    from mcpgen.runtime.errors import TransportClosed
+    from mcpgen.runtime.limits import ClientLimits, Limits
     from mcpgen.runtime.transports.spawning import Spawner
     from mcpgen.runtime.wire.framing import Frame, OversizedLine
 
-__all__ = ["Connectable", "Endpoint", "Servable", "Writer"]
+__all__ = ["Channel", "Connectable", "Endpoint", "Servable", "Transport", "Writer"]
 
 
 class Writer(Protocol):
@@ -69,4 +70,40 @@ class Servable(Connectable, Protocol):
 
     def running(self) -> AbstractAsyncContextManager[object]:
         """Enter the server's lifespan; connections are made within."""
+        ...
+
+
+class Channel(Writer, Protocol):
+    """A running conversation with a server, as its client sees it."""
+
+    async def run(self, endpoint: Endpoint, /) -> None:
+        """Hand what comes to *endpoint*, until there will be no more."""
+        ...
+
+    async def ended(self) -> TransportClosed:
+        """Return why there is no more, after `run` has returned; this takes a moment at most."""
+        ...
+
+    @property
+    def stderr(self) -> str:
+        """The last of what the server has printed as errors; empty where that cannot be seen."""
+        ...
+
+
+@runtime_checkable
+class Transport(Protocol):
+    """How a client reaches a server."""
+
+    @property
+    def identity(self) -> Hashable | None:
+        """Equal for what is the same server: what was learnt of it is remembered under this. None: nothing is."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What people call it: the command."""
+        ...
+
+    def open(self, limits: ClientLimits, /) -> AbstractAsyncContextManager[Channel]:
+        """Begin a conversation with a fresh server, which is ended with the block."""
         ...

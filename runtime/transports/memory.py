@@ -22,12 +22,14 @@ from mcpgen.runtime.transports.spawning import open_group, open_spawner
 from mcpgen.runtime.wire.framing import END_BYTES, MAX_FRAME_BYTES, OversizedLine
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Hashable
+    from contextlib import AbstractAsyncContextManager
 
-    from mcpgen.runtime.transports.ends import Connectable, Endpoint, Servable
+    from mcpgen.runtime.limits import ClientLimits
+    from mcpgen.runtime.transports.ends import Channel, Connectable, Endpoint, Servable
     from mcpgen.runtime.wire.framing import Frame
 
-__all__ = ["MAX_QUEUED_BYTES", "Wire", "pair", "wire"]
+__all__ = ["MAX_QUEUED_BYTES", "Memory", "Wire", "pair", "wire"]
 
 # As for the buffer in front of a pipe.
 MAX_QUEUED_BYTES: Final = 1024 * 1024
@@ -154,6 +156,70 @@ async def _settle(end: Endpoint) -> None:
         end.close()
         with anyio.move_on_after(_SETTLE_SECONDS, shield=True):
             await end.finished()
+
+
+class Memory:
+    """How a client reaches a server of its own process.
+
+    Args:
+        server: The server; its lifespan is entered for each conversation, and shared by those that overlap.
+    """
+
+    def __init__(self, server: Servable) -> None:
+        self._server = server
+
+    @property
+    def identity(self) -> Hashable | None:
+        """None: to ask such a server costs nothing."""
+        return None
+
+    @property
+    def description(self) -> str:
+        """Its name."""
+        return str(getattr(self._server, "name", "a server"))
+
+    def open(self, limits: ClientLimits) -> AbstractAsyncContextManager[Channel]:
+        """Begin a conversation."""
+        return _conversation(self._server, limits)
+
+
+@asynccontextmanager
+async def _conversation(server: Servable, limits: ClientLimits) -> AsyncGenerator[Channel]:
+    ahead = _Queue(server.limits.max_frame_bytes, limits.max_buffered_bytes)
+    back = _Queue(limits.max_frame_bytes, server.limits.max_buffered_bytes)
+    async with server.running(), open_spawner() as spawner, open_group() as group:
+        end = server.connect(back, spawner)
+        group.start_soon(_deliver, ahead, end)
+        try:
+            yield _Line(ahead, back)
+        finally:
+            ahead.close()
+            await _settle(end)
+            back.close()
+
+
+class _Line:
+    """The client's end of a conversation in one process."""
+
+    def __init__(self, ahead: _Queue, back: _Queue) -> None:
+        self._ahead = ahead
+        self._back = back
+        self.write = ahead.write
+        self.drain = ahead.drain
+
+    @property
+    def is_full(self) -> bool:
+        return self._ahead.is_full
+
+    @property
+    def stderr(self) -> str:
+        return ""
+
+    async def run(self, endpoint: Endpoint) -> None:
+        await _deliver(self._back, endpoint)
+
+    async def ended(self) -> TransportClosed:
+        return TransportClosed("the server has ended the conversation")
 
 
 class Wire:

@@ -19,6 +19,7 @@ import asyncio
 import logging
 import sys
 from contextlib import asynccontextmanager
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVarTuple
 
 import anyio
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-__all__ = ["Handle", "Spawner", "is_asyncio", "open_group", "open_spawner"]
+__all__ = ["Handle", "Spawner", "is_asyncio", "open_group", "open_spawner", "start_alone"]
 
 _Arguments = TypeVarTuple("_Arguments")
 
@@ -210,3 +211,42 @@ class _Group:
                 raise
             except BaseException:  # noqa: BLE001 (the boundary: what was started fails alone, whatever it raises)
                 _LOG.exception("a handler failed")
+
+
+def start_alone(function: Callable[[], Coroutine[Any, Any, object]]) -> Handle:
+    """Start *function* in a task that belongs to nobody, and so may outlive the one that runs now.
+
+    It has to see to its own end, and must not raise. When the event loop ends, it is cancelled.
+    """
+    if is_asyncio():
+        return _start_alone(function)
+    import trio  # noqa: PLC0415 (only where it runs already)
+
+    handle = _Scope()
+
+    async def run() -> None:
+        with handle.scope:
+            await function()
+
+    trio.lowlevel.spawn_system_task(run, context=copy_context())
+    return handle
+
+
+_ALONE: Final[set[asyncio.Task[object]]] = set()  # asyncio itself keeps weak references only
+
+
+def _start_alone(function: Callable[[], Coroutine[Any, Any, object]]) -> Handle:
+    task: asyncio.Task[object] = asyncio.get_running_loop().create_task(function())
+    _ALONE.add(task)
+    task.add_done_callback(_ALONE.discard)
+    return _Alone(task)
+
+
+class _Alone:
+    __slots__ = ("_task",)
+
+    def __init__(self, task: asyncio.Task[object]) -> None:
+        self._task = task
+
+    def cancel(self) -> None:
+        self._task.cancel()

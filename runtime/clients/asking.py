@@ -1,0 +1,137 @@
+"""Asking a server, from params to a result: with progress, a time limit, and answers to what it wants to know first.
+
+Theory of operation. Whoever asks waits here, in a task of their own. Their callback for progress is called here, too,
+so that it is over before the result is returned, and what it raises is theirs. When the task is cancelled while it
+waits, the request is cancelled.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+from msgspec import Raw, Struct, UnsetType
+
+from mcpgen.runtime.clients import demands
+from mcpgen.runtime.errors import InvalidPayload, RequestError, RequestRefused, TransportClosed
+from mcpgen.runtime.wire.messages import ErrorResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mcpgen.runtime.clients.calls import Call
+    from mcpgen.runtime.clients.owner import Conversation
+    from mcpgen.runtime.wire.messages import RequestId
+
+__all__ = ["Asking", "Question"]
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """A request to be put.
+
+    Attributes:
+        method: As the server calls it.
+        params: In its terms.
+        error: Makes our error of the server's.
+        token: What its params say that progress is told under.
+        on_progress: Told of progress.
+        seconds: How long it may take; None for the limit of the client.
+    """
+
+    method: str
+    params: bytes | UnsetType
+    error: Callable[[ErrorResponse], RequestError]
+    token: RequestId | None = None
+    on_progress: Callable[[float, float | None, str | None], Awaitable[object] | object] | None = None
+    seconds: float | None = None
+
+
+class Asking:
+    """Puts the requests of one client."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._session = conversation.session
+        self._deadlines = conversation.deadlines
+        self._writer = conversation.writer
+        self._context = conversation.context
+
+    async def final(self, question: Question) -> Raw:
+        """Return the final result; what the server wants to know first is answered.
+
+        Raises:
+            RequestRefused: The server answered with an error.
+            RequestTimedOut: It did not answer in time.
+            TransportClosed: It is gone.
+            InvalidPayload: It demands what it may not.
+        """
+        session, params = self._session, question.params
+        stateless = session.server is not None and session.server.era == "stateless"
+        for _ in range(session.limits.max_rounds):
+            try:
+                raw = await self.once(question, params)
+                demand = demands.demanded(session, question.method, raw) if stateless else None
+                if demand is None:
+                    return raw
+            except RequestRefused as refusal:
+                demand = demands.pages(refusal)
+                if demand is None or stateless or question.method not in demands.MAY_DEMAND:
+                    raise
+                if not await self._visited(question.method, demand):
+                    raise
+                continue
+            answers = await demands.met(session, question.method, demand, self._context)
+            params = demands.retried(b"{}" if isinstance(params, UnsetType) else params, demand, answers)
+        raise InvalidPayload(
+            revision=session.revision or "",
+            pointer="",
+            what=f"the result of {question.method}",
+            reason=f"the server demands input for the {session.limits.max_rounds}th time",
+        )
+
+    async def _visited(self, method: str, demand: demands.Demand) -> bool:
+        """Whether the user has agreed to visit all the pages that an error names; they are asked here."""
+        try:
+            answers = await demands.met(self._session, method, demand, self._context)
+        except InvalidPayload:
+            return False  # we have not declared that we can: whoever asked gets the error
+        return all(b'"accept"' in bytes(each) for each in answers.values())
+
+    async def once(self, question: Question, params: bytes | UnsetType) -> Raw:
+        """Return what comes back, a demand for input included.
+
+        Raises:
+            RequestRefused: The server answered with an error.
+            RequestTimedOut: It did not answer in time.
+            TransportClosed: It is gone.
+        """
+        if self._writer.is_full:
+            await self._writer.drain()
+        limits = self._session.limits
+        call = self._session.send(question.method, params, token=question.token)
+        seconds = limits.call_seconds if question.seconds is None else question.seconds
+        self._deadlines.start(call, seconds, limits.max_call_seconds)
+        try:
+            while True:
+                await call.waker.wait()
+                if call.progress:
+                    await self._tell(call, question)
+                if call.is_settled:
+                    break
+        finally:
+            if not call.is_settled:
+                self._session.cancel(call, "nobody waits for the answer any more")
+        try:
+            answer = call.outcome()
+        except TransportClosed as failure:
+            raise failure.again() from None
+        if isinstance(answer, ErrorResponse):
+            raise RequestRefused(question.method, question.error(answer))
+        return answer
+
+    async def _tell(self, call: Call, question: Question) -> None:
+        while call.progress:
+            each = call.progress.popleft()
+            if question.on_progress is not None:
+                told = question.on_progress(each.progress, each.total, each.message)
+                if inspect.isawaitable(told):
+                    await told

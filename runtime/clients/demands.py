@@ -1,0 +1,168 @@
+"""What a server without sessions asks: it answers a request with a demand for input, and the request is put again.
+
+Spec:
+    2026-07-28, basic/patterns/mrtr; 2025-11-25, client/elicitation, "URL Elicitation Required Error".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from mcpgen.runtime.clients.answering import permitted
+from mcpgen.runtime.errors import InvalidPayload, RequestError, RequestRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mcpgen.runtime.clients.offering import Handling
+    from mcpgen.runtime.clients.session import ClientSession
+
+__all__ = ["Demand", "MAY_DEMAND", "demanded", "met", "pages", "retried"]
+
+# 2026-07-28, basic/patterns/mrtr, "Supported Requests".
+MAY_DEMAND: Final = frozenset({"prompts/get", "resources/read", "tools/call"})
+
+_decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+class _Wish(Struct):
+    method: str
+    params: Raw | UnsetType = UNSET
+
+
+class Demand(Struct, rename="camel"):
+    """What a server wants to know before it goes on.
+
+    Attributes:
+        result_type: Says that it is one.
+        input_requests: Its questions, by the names that it gave them.
+        request_state: What it wants to have back; it is nobody else's business.
+    """
+
+    result_type: str = field(name="resultType")
+    input_requests: dict[str, _Wish] = {}
+    request_state: str | UnsetType = UNSET
+
+
+class _Kind(Struct, rename="camel"):
+    result_type: str | UnsetType = UNSET
+
+
+_decode_demand: Final = msgspec.json.Decoder(Demand).decode
+_decode_kind: Final = msgspec.json.Decoder(_Kind).decode
+
+
+def demanded(session: ClientSession, method: str, raw: Raw) -> Demand | None:
+    """Return the demand that *raw* is; None if it is a final result.
+
+    Raises:
+        InvalidPayload: It is a demand, but not one that its revision allows.
+    """
+    try:
+        kind = _decode_kind(raw).result_type
+    except msgspec.DecodeError:
+        return None  # what is wrong is found when it is read as the result
+    if kind != "input_required":
+        return None
+    revision = session.revision or ""
+    if method not in MAY_DEMAND:
+        raise _invalid(revision, method, "", "this request may not be answered with a demand for input")
+    try:
+        demand = _decode_demand(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _invalid(revision, method, "", str(error)[:500]) from None
+    if not demand.input_requests and isinstance(demand.request_state, UnsetType):
+        raise _invalid(revision, method, "", "it demands nothing: there are neither inputRequests nor a requestState")
+    return demand
+
+
+async def met(session: ClientSession, method: str, demand: Demand, context: Callable[[str], Any]) -> dict[str, Raw]:
+    """Return the answers to *demand*, by name; its questions are answered at the same time.
+
+    Args:
+        session: Of the server.
+        method: What was asked when it came back.
+        demand: What it wants.
+        context: Makes what a handler is told beside the params.
+
+    Raises:
+        InvalidPayload: It asks what we have not declared, or what its revision does not allow.
+        Exception: A handler has raised it; there is no way to tell a server without sessions of a failure.
+    """
+    wanted: dict[str, tuple[Handling, Any, str]] = {}
+    for key, wish in demand.input_requests.items():
+        try:
+            handling, params = permitted(session, wish.method, wish.params)
+        except RequestError as error:
+            raise _invalid(session.revision or "", method, f"/inputRequests/{key}", error.message) from None
+        wanted[key] = handling, params, wish.method
+    answers: dict[str, Raw] = {}
+    failures: list[Exception] = []
+
+    async def answer(key: str) -> None:
+        handling, params, asked = wanted[key]
+        try:
+            answers[key] = Raw(handling.codec.result(await handling.call(params, context(asked))))
+        except Exception as failure:  # noqa: BLE001 (raised below, alone: a task group would wrap it in a group of errors)
+            failures.append(failure)
+            group.cancel_scope.cancel()
+
+    session.running += 1
+    try:
+        async with anyio.create_task_group() as group:
+            for key in wanted:
+                group.start_soon(answer, key)
+    finally:
+        session.running -= 1
+    if failures:
+        raise failures[0]
+    return {key: answers[key] for key in wanted}
+
+
+def retried(params: bytes, demand: Demand, answers: Mapping[str, Raw]) -> bytes:
+    """Return the params of a request that is put again.
+
+    Spec:
+        2026-07-28, basic/patterns/mrtr, "Client Requirements": the state comes back exactly, or not at all.
+    """
+    members = _decode_members(params)
+    members.pop("inputResponses", None)
+    members.pop("requestState", None)
+    if answers:
+        members["inputResponses"] = Raw(msgspec.json.encode(answers))
+    if not isinstance(demand.request_state, UnsetType):
+        members["requestState"] = Raw(msgspec.json.encode(demand.request_state))
+    return msgspec.json.encode(members)
+
+
+def pages(failure: RequestRefused) -> Demand | None:
+    """Return the demand that an error of 2025-11-25 is, which wants the user to visit a page first; None if it is not.
+
+    Spec:
+        2025-11-25, client/elicitation, "URL Elicitation Required Error".
+    """
+    if failure.code != _PAGES_FIRST or not isinstance(failure.data, dict):
+        return None
+    try:
+        found = msgspec.convert(failure.data, _Pages).elicitations
+    except msgspec.ValidationError:
+        return None
+    return Demand(
+        "input_required",
+        {str(number): _Wish("elicitation/create", Raw(msgspec.json.encode(each))) for number, each in enumerate(found)},
+    )
+
+
+_PAGES_FIRST: Final = -32042
+
+
+class _Pages(Struct):
+    elicitations: list[dict[str, Any]]
+
+
+def _invalid(revision: str, method: str, pointer: str, reason: str) -> InvalidPayload:
+    return InvalidPayload(revision=revision, pointer=pointer, what=f"the result of {method}", reason=reason)

@@ -1,0 +1,263 @@
+"""The task that a client's conversation lives in, from the start of its server to its end.
+
+Theory of operation. What a conversation needs (a process, a task that reads, handlers that run) has to be opened and
+closed by one task. That is not the caller's: whoever opened a client may close it from another task, in any order with
+others, or be cancelled in between. So a task of its own, the owner, runs all of it, and the others wait for what it
+says or tell it to end. Where the event loop ends without anybody having closed the client, it cancels the owner, which
+then ends its server all the same.
+
+What goes wrong is kept and raised, plain, from whatever is called next.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from mcpgen.runtime.clients import answering
+from mcpgen.runtime.clients.deadlines import Deadlines
+from mcpgen.runtime.clients.establishing import StartAnew, agree, plan_for
+from mcpgen.runtime.clients.session import ClientSession
+from mcpgen.runtime.clients.waking import Waker, waker
+from mcpgen.runtime.errors import RequestTimedOut, TransportClosed
+from mcpgen.runtime.transports.spawning import open_spawner, start_alone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from mcpgen.runtime.clients.answering import Asked
+    from mcpgen.runtime.clients.calls import Call
+    from mcpgen.runtime.clients.establishing import Plan
+    from mcpgen.runtime.clients.offering import Hearing, Offering
+    from mcpgen.runtime.clients.verdicts import Era, Verdicts
+    from mcpgen.runtime.limits import ClientLimits
+    from mcpgen.runtime.peers.capabilities import ServerPeer
+    from mcpgen.runtime.transports.ends import Channel, Transport
+    from mcpgen.runtime.transports.spawning import Handle, Spawner
+    from mcpgen.runtime.wire.framing import Frame, OversizedLine
+
+__all__ = ["Conversation", "Owner"]
+
+_LOG = logging.getLogger("mcpgen.session")
+
+
+class Conversation:
+    """One conversation with one server: the endpoint of its transport, and the sink of its session.
+
+    Attributes:
+        session: What was said, and what may be.
+        deadlines: Fails what takes too long.
+        writer: Where messages go.
+    """
+
+    def __init__(
+        self,
+        offering: Offering,
+        limits: ClientLimits,
+        channel: Channel,
+        spawner: Spawner,
+        context: Callable[[ServerPeer, str], Any],
+    ) -> None:
+        self.writer: Channel = channel
+        self.session: ClientSession = ClientSession(offering, limits, self)
+        self.deadlines: Deadlines = Deadlines(self.session)
+        self._spawner = spawner
+        self._make_context = context
+        self._telling = 0
+
+    def context(self, method: str) -> Any:
+        """Return what a handler of *method* is told beside the params."""
+        return None if self.session.server is None else self._make_context(self.session.server, method)
+
+    def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
+        """Take what came; handlers are started, and whoever waits for it is woken."""
+        receive = self.session.receive
+        for each in frames:
+            try:
+                receive(each)
+            except Exception:  # noqa: BLE001 (the boundary: one frame must not cost us the others)
+                _LOG.exception("a message could not be handled")
+
+    def end_of_input(self) -> None:
+        """Take it that nothing more will come."""
+
+    async def finished(self) -> None:
+        """Return: there is no handler whose answer anybody would still read."""
+
+    def close(self) -> None:
+        """Take it that the conversation is over."""
+        self.session.close(TransportClosed("the client was closed"))
+
+    def send(self, message: bytes) -> None:
+        """Write *message*."""
+        self.writer.write(message)
+
+    def start(self, asked: Asked) -> None:
+        """Run the handler of *asked*."""
+        asked.handle = self._spawner.start(self._answer, asked)
+
+    def moved(self, call: Call) -> None:
+        """Give *call* its time anew."""
+        self.deadlines.extend(call)
+
+    def tell(self, hearing: Hearing, params: Any) -> None:
+        """Run the handler of a notification."""
+        if self._telling >= self.session.limits.max_in_flight:
+            self.session.complain("a notification is dropped: too many are being handled")
+            return
+        self._telling += 1
+        self._spawner.start(self._tell, hearing, params)
+
+    def waker(self) -> Waker:
+        """Return what a caller waits with."""
+        return waker()
+
+    async def _answer(self, asked: Asked) -> None:
+        try:
+            result = await asked.handling.call(asked.params, self.context(asked.method))
+            answering.complete(self.session, asked, result)
+        except Exception as failure:  # noqa: BLE001 (the boundary: a handler's failure becomes an error response)
+            answering.fail(self.session, asked, failure)
+        finally:
+            self.session.running -= 1
+
+    async def _tell(self, hearing: Hearing, params: Any) -> None:
+        try:
+            await hearing.call(params, self.context(hearing.codec.method))
+        except Exception:  # noqa: BLE001 (the boundary: nobody waits for an answer)
+            _LOG.exception("the handler of %s failed", hearing.codec.method)
+        finally:
+            self._telling -= 1
+
+
+class Owner:
+    """Runs the conversation of one client.
+
+    Args:
+        transport: How its server is reached.
+        offering: What the client offers.
+        offered: The revisions that it would speak, oldest first.
+        limits: Its bounds.
+        verdicts: What is known of servers.
+        context: Makes what a handler is told beside the params.
+
+    Attributes:
+        client: The client, once there is one.
+        conversation: Once it is agreed what is spoken.
+    """
+
+    def __init__(  # noqa: PLR0913 (the parts that a client is put together from)
+        self,
+        transport: Transport,
+        offering: Offering,
+        *,
+        offered: Sequence[str],
+        limits: ClientLimits,
+        verdicts: Verdicts,
+        context: Callable[[Owner, ServerPeer, str], Any],
+    ) -> None:
+        self.client: Any = None
+        self.conversation: Conversation | None = None
+        self._transport = transport
+        self._offering = offering
+        self._offered = offered
+        self._limits = limits
+        self._verdicts = verdicts
+        self._context = partial(context, self)
+        self._failure: Exception | None = None
+        self._handle: Handle | None = None
+        self._closing = anyio.Event()
+        self._ready = anyio.Event()
+        self._over = anyio.Event()
+
+    async def start(self) -> Conversation:
+        """Start the owner, and return when it is agreed with the server what is spoken.
+
+        Raises:
+            McpgenError: That could not be done; nothing is left behind.
+        """
+        self._handle = start_alone(self._run)
+        try:
+            await self._ready.wait()
+        except BaseException:
+            await self.close()
+            raise
+        if self.conversation is None:
+            await self.close()
+            raise self._failure or TransportClosed("the client was closed before it was connected")
+        return self.conversation
+
+    async def close(self) -> None:
+        """End the conversation, and return when nothing is left of it."""
+        self._closing.set()
+        if self._handle is not None:
+            with anyio.CancelScope(shield=True):  # whoever is cancelled wants it to end all the more; it is bounded
+                await self._over.wait()
+
+    async def _run(self) -> None:
+        try:
+            await self._converse()
+        except Exception as failure:  # noqa: BLE001 (raised from whatever waits for it, in the task that waits)
+            self._failure = failure
+        finally:
+            self._ready.set()
+            self._over.set()
+
+    async def _converse(self) -> None:
+        identity = self._transport.identity
+        plan = plan_for(self._offered, self._verdicts.of(identity))
+        tried: set[Plan] = set()
+        until = anyio.current_time() + self._limits.connect_seconds
+        while True:
+            tried.add(plan)
+            try:
+                await self._try(plan, until)
+            except StartAnew as next_step:
+                self._verdicts.forget(identity)
+                if next_step.plan in tried or self._closing.is_set():
+                    raise next_step.reason from None
+                plan = next_step.plan
+            else:
+                return
+
+    async def _try(self, plan: Plan, until: float) -> None:
+        """Hold one conversation, to its end."""
+        async with AsyncExitStack() as stack:
+            channel = await stack.enter_async_context(self._transport.open(self._limits))
+            spawner = await stack.enter_async_context(open_spawner())
+            made = Conversation(self._offering, self._limits, channel, spawner, self._context)
+            stack.callback(made.close)
+            over = anyio.Event()
+            spawner.start(self._read, channel, made, over)
+            with anyio.CancelScope() as scope:
+                spawner.start(_when, self._closing, scope)
+                with anyio.move_on_at(until) as limit:
+                    await agree(made.session, self._offered, plan)
+                if limit.cancelled_caught:
+                    raise RequestTimedOut(f"the start of {self._transport.description}", self._limits.connect_seconds)
+            if scope.cancelled_caught or made.session.server is None:
+                return
+            era: Era = "handshake" if made.session.server.era == "handshake" else "stateless"
+            self._verdicts.remember(self._transport.identity, era)
+            spawner.start(made.deadlines.run)
+            self.conversation = made
+            self._ready.set()
+            with anyio.CancelScope() as scope:
+                spawner.start(_when, over, scope)
+                await self._closing.wait()
+
+    async def _read(self, channel: Channel, made: Conversation, over: anyio.Event) -> None:
+        try:
+            await channel.run(made)
+            made.session.close(await channel.ended())
+        finally:
+            over.set()
+
+
+async def _when(event: anyio.Event, scope: anyio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()

@@ -1,0 +1,120 @@
+"""What a client does itself, because its server's revision has another way for it, or none.
+
+Theory of operation. The types that a caller writes in may know requests that the server's revision does not: to ping,
+to watch one resource, to set a log level for a session, to discover. Where there is another way to the same end, it is
+taken here; the caller does not notice.
+
+Spec:
+    2026-07-28, changelog: the handshake, sessions, ping, log levels and subscriptions by request are gone;
+    server/discover and subscriptions/listen are new.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mcpgen.generated.registry import REVISIONS
+from mcpgen.runtime.clients.listening import LISTEN, SUBSCRIBE, UNSUBSCRIBE, Changes
+from mcpgen.runtime.engine.listening import Filter
+from mcpgen.runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mcpgen.runtime.clients.session import ClientSession
+
+__all__ = ["Services"]
+
+DISCOVER = "server/discover"
+PING = "ping"
+SET_LEVEL = "logging/setLevel"
+
+
+class Services:
+    """Stands in for the requests that the server's revision does not have.
+
+    Args:
+        session: Of the server.
+        ask: Sends a request in the server's own terms, and returns its result.
+        subscribe: Sends `resources/subscribe` to a server with sessions.
+    """
+
+    def __init__(
+        self,
+        session: ClientSession,
+        ask: Callable[[str, dict[str, Any]], Awaitable[Any]],
+        subscribe: Callable[[str], Awaitable[object]],
+    ) -> None:
+        self._session = session
+        self._ask = ask
+        self._subscribe = subscribe
+        self._watching: dict[str, Changes] = {}
+        self._lists: Changes | None = None
+
+    async def serve(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the result of *method*, in terms of home; None if it is to be sent as it is.
+
+        Raises:
+            UsageError: It is not for callers to send.
+        """
+        if method == "initialize":
+            raise UsageError("connect() has shaken hands already; client.server says with whom")
+        if method == LISTEN:
+            raise UsageError("subscriptions/listen is opened by: async with client.listen(…) as changes")
+        stateless = self._session.server is not None and self._session.server.era == "stateless"
+        if stateless:
+            return await self._for_stateless(method, params)
+        return self._discovered() if method == DISCOVER else None
+
+    async def _for_stateless(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+        if method == PING:
+            await self._ask(DISCOVER, {})
+        elif method == SET_LEVEL:
+            self._session.level = params["level"]
+        elif method == SUBSCRIBE:
+            await self._watch(params["uri"])
+        elif method == UNSUBSCRIBE:
+            watching = self._watching.pop(params["uri"], None)
+            if watching is not None:
+                await watching.__aexit__(None, None, None)
+        else:
+            return None
+        return {}
+
+    async def _watch(self, uri: str) -> None:
+        if uri not in self._watching:
+            changes = Changes(self._session, Filter(resource_subscriptions=[uri]), self._subscribe)
+            await changes.__aenter__()
+            self._watching[uri] = changes
+
+    async def hear_lists(self) -> None:
+        """Have the handlers told of changed lists that want to be, by a server which tells only who asks."""
+        hears = self._session.offering.hears
+        wanted = Filter(
+            tools_list_changed=hears("notifications/tools/list_changed"),
+            prompts_list_changed=hears("notifications/prompts/list_changed"),
+            resources_list_changed=hears("notifications/resources/list_changed"),
+        )
+        stateless = self._session.server is not None and self._session.server.era == "stateless"
+        if stateless and wanted != Filter():
+            self._lists = Changes(self._session, wanted, self._subscribe)
+            await self._lists.__aenter__()
+
+    def _discovered(self) -> dict[str, Any]:
+        """Return what a server that shakes hands would have said, had it been asked."""
+        server = self._session.server
+        if server is None:
+            raise UsageError("the client is not connected")
+        labels = [each.label for each in REVISIONS]
+        result: dict[str, Any] = {
+            "resultType": "complete",
+            "supportedVersions": [label for label in labels if label == server.revision],
+            "capabilities": server.capabilities,
+            "ttlMs": 0,
+            "cacheScope": "private",
+        }
+        if server.instructions is not None:
+            result["instructions"] = server.instructions
+        if server.info is not None:
+            result["_meta"] = {"io.modelcontextprotocol/serverInfo": server.info}
+        return result
