@@ -56,7 +56,6 @@ class Client(BareClient):
         if arguments is not None:
             params["arguments"] = dict(arguments)
         result: models.CallToolResult = await self._ask("tools/call", params, **options)
-        self._checker.check(self.revision, name, result)
         return result
 
     async def read_resource(
@@ -108,7 +107,6 @@ class Client(BareClient):
     async def list_tools(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> models.ListToolsResult:
         """Return one page of the tools: the first, or the one at the ``next_cursor`` of another."""
         result: models.ListToolsResult = await self._page("tools/list", cursor, options)
-        self._checker.learn(result.tools, is_first_page=cursor is None)
         return result
 
     async def list_prompts(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> models.ListPromptsResult:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING
 
+import anyio
 from msgspec import Raw, Struct, UnsetType
 
 from mcpgen.runtime.clients import demands
-from mcpgen.runtime.errors import InvalidPayload, RequestError, RequestRefused, TransportClosed
+from mcpgen.runtime.errors import InvalidPayload, RequestError, RequestRefused, RequestTimedOut, TransportClosed
 from mcpgen.runtime.wire.messages import ErrorResponse
 
 if TYPE_CHECKING:
@@ -68,15 +69,15 @@ class Asking:
         stateless = session.server is not None and session.server.era == "stateless"
         for _ in range(session.limits.max_rounds):
             try:
-                raw = await self.once(question, params)
-                demand = demands.demanded(session, question.method, raw) if stateless else None
-                if demand is None:
-                    return raw
+                found = await self.once(question, params)
+                demand = demands.demanded(session, question.method, found) if stateless else found
+                if isinstance(demand, Raw):
+                    return demand
             except RequestRefused as refusal:
-                demand = demands.pages(refusal)
-                if demand is None or stateless or question.method not in demands.MAY_DEMAND:
+                pages = demands.pages(refusal)
+                if pages is None or stateless or question.method not in demands.MAY_DEMAND:
                     raise
-                if not await self._visited(question.method, demand):
+                if not await self._visited(question.method, pages):
                     raise
                 continue
             answers = await demands.met(session, question.method, demand, self._context)
@@ -104,11 +105,11 @@ class Asking:
             RequestTimedOut: It did not answer in time.
             TransportClosed: It is gone.
         """
-        if self._writer.is_full:
-            await self._writer.drain()
         limits = self._session.limits
-        call = self._session.send(question.method, params, token=question.token)
         seconds = limits.call_seconds if question.seconds is None else question.seconds
+        if self._writer.is_full:
+            await self._drain(question.method, seconds)
+        call = self._session.send(question.method, params, token=question.token)
         self._deadlines.start(call, seconds, limits.max_call_seconds)
         try:
             while True:
@@ -127,6 +128,17 @@ class Asking:
         if isinstance(answer, ErrorResponse):
             raise RequestRefused(question.method, question.error(answer))
         return answer
+
+    async def _drain(self, method: str, seconds: float) -> None:
+        """Wait until the server has read most of what was written.
+
+        Raises:
+            RequestTimedOut: It does not read.
+        """
+        with anyio.move_on_after(seconds) as scope:
+            await self._writer.drain()
+        if scope.cancelled_caught:
+            raise RequestTimedOut(method, seconds)
 
     async def _tell(self, call: Call, question: Question) -> None:
         while call.progress:

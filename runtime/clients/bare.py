@@ -96,6 +96,7 @@ class BareClient:
         self._peer = server
         self._asking = Asking(conversation)
         self._services = Services(self._session, self.request_json, self._subscribe)
+        self._session.on_tools_changed = checker.forget
         self._codec = codec(home, server.revision, "client")
         offering = self._session.offering
         self._home_meta: dict[str, object] = offering.meta(home)
@@ -291,7 +292,12 @@ class BareClient:
             on_progress=on_progress,
             seconds=timeout_seconds,
         )
-        return ask.result(await self._asking.final(question))
+        result = ask.result(await self._asking.final(question))
+        if method == "tools/call":
+            self._checker.check(self.revision, str(value.get("name")), result)
+        elif method == "tools/list":
+            self._checker.learn(result.tools, is_first_page="cursor" not in value)
+        return result
 
     def _asker(self, method: str) -> AskCodec:
         """Return what writes requests of *method*, if the server takes any.

@@ -47,8 +47,9 @@ class Call:
         token: What its progress is told under; None if nobody wants to hear of it.
         waker: Woken by progress, and when it is settled.
         progress: What was told and not yet looked at, oldest first.
+        since: When it was sent, on the clock of its `Deadlines`.
         seconds: How long it may take from now, or from when there was progress last.
-        deadline: When it fails, on the clock of its `Deadlines`; None while nobody counts.
+        deadline: When it fails, on that clock; None while nobody counts.
         last_deadline: When it fails, whatever progress there is.
     """
 
@@ -61,6 +62,7 @@ class Call:
         "method",
         "progress",
         "seconds",
+        "since",
         "token",
         "waker",
     )
@@ -71,6 +73,7 @@ class Call:
         self.token: RequestId | None = token
         self.waker: Waker = waker
         self.progress: deque[Progress] = deque(maxlen=_MOST_PROGRESS)
+        self.since: float = 0
         self.seconds: float = 0
         self.deadline: float | None = None
         self.last_deadline: float = 0

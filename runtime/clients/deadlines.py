@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from mcpgen.runtime.errors import RequestTimedOut
+from mcpgen.runtime.errors import RequestTimedOut, UsageError
 
 if TYPE_CHECKING:
     from mcpgen.runtime.clients.calls import Call
@@ -32,12 +32,21 @@ class Deadlines:
 
     def __init__(self, session: ClientSession) -> None:
         self._session = session
+        self._pauses = 0
+        self._paused_at = 0.0
         self._next = float("inf")  # when the task looks next
         self._woken = anyio.Event()
 
     def start(self, call: Call, seconds: float, most_seconds: float) -> None:
-        """Give *call* so many seconds, and with progress at most as many as the second says."""
+        """Give *call* so many seconds, and with progress at most as many as the second says.
+
+        Raises:
+            UsageError: That is no time.
+        """
+        if not seconds > 0:  # so written, nan is refused, too
+            raise UsageError(f"timeout_seconds is {seconds}; it has to be more than 0")
         now = _clock()
+        call.since = now
         call.seconds = seconds
         call.last_deadline = now + max(seconds, most_seconds)
         call.deadline = now + seconds
@@ -50,25 +59,42 @@ class Deadlines:
         if call.deadline is not None:
             call.deadline = min(_clock() + call.seconds, call.last_deadline)
 
+    def pause(self) -> None:
+        """Stop the clock: a handler of ours runs, and the server waits for it."""
+        if not self._pauses:
+            self._paused_at = _clock()
+        self._pauses += 1
+
+    def resume(self) -> None:
+        """Let the clock go on, once this was called as often as `pause`."""
+        self._pauses -= 1
+        if self._pauses:
+            return
+        now = _clock()
+        for call in self._session.calls.values():
+            if call.deadline is not None:
+                waited = now - max(self._paused_at, call.since)
+                call.deadline += waited
+                call.last_deadline += waited
+        self._next = now
+        self._woken.set()
+
     async def run(self) -> None:
         """Look after the requests, until cancelled."""
         while True:
-            now = _clock()
-            with anyio.move_on_after(self._next - now):
+            with anyio.move_on_after(self._next - _clock()):
                 await self._woken.wait()
             self._woken = anyio.Event()
-            self._expire(now)
+            self._expire()
 
-    def _expire(self, before: float) -> None:
+    def _expire(self) -> None:
         now = _clock()
-        is_waiting_for_us = bool(self._session.running)
         self._next = float("inf")
+        if self._pauses:
+            return
         for call in list(self._session.calls.values()):
             if call.deadline is None:
                 continue
-            if is_waiting_for_us:
-                call.deadline += now - before
-                call.last_deadline += now - before
             if call.deadline <= now:
                 self._session.cancel(call, f"it was not answered within {call.seconds:g} seconds")
                 call.fail(RequestTimedOut(call.method, call.seconds))

@@ -56,19 +56,26 @@ _decode_demand: Final = msgspec.json.Decoder(Demand).decode
 _decode_kind: Final = msgspec.json.Decoder(_Kind).decode
 
 
-def demanded(session: ClientSession, method: str, raw: Raw) -> Demand | None:
-    """Return the demand that *raw* is; None if it is a final result.
+def demanded(session: ClientSession, method: str, raw: Raw) -> Raw | Demand:
+    """Return the demand that a stateless server's result *raw* is, or else the final result.
 
     Raises:
-        InvalidPayload: It is a demand, but not one that its revision allows.
+        InvalidPayload: It is a demand, but not one that its revision allows; or nobody knows what it is.
+
+    Spec:
+        2026-07-28, basic/index, "ResultType": an unknown one is invalid, and an absent one means complete.
     """
     try:
         kind = _decode_kind(raw).result_type
     except msgspec.DecodeError:
-        return None  # what is wrong is found when it is read as the result
-    if kind != "input_required":
-        return None
+        return raw  # what is wrong is found when it is read as the result
+    if kind == "complete":
+        return raw
+    if isinstance(kind, UnsetType):
+        return _completed(raw)
     revision = session.revision or ""
+    if kind != "input_required":
+        raise _invalid(revision, method, "/resultType", f"{kind[:100]!r} is no type of result that we know")
     if method not in MAY_DEMAND:
         raise _invalid(revision, method, "", "this request may not be answered with a demand for input")
     try:
@@ -111,13 +118,9 @@ async def met(session: ClientSession, method: str, demand: Demand, context: Call
             failures.append(failure)
             group.cancel_scope.cancel()
 
-    session.running += 1
-    try:
-        async with anyio.create_task_group() as group:
-            for key in wanted:
-                group.start_soon(answer, key)
-    finally:
-        session.running -= 1
+    async with anyio.create_task_group() as group:
+        for key in wanted:
+            group.start_soon(answer, key)
     if failures:
         raise failures[0]
     return {key: answers[key] for key in wanted}
@@ -158,6 +161,11 @@ def pages(failure: RequestRefused) -> Demand | None:
 
 
 _PAGES_FIRST: Final = -32042
+
+
+def _completed(raw: Raw) -> Raw:
+    members = _decode_members(raw)
+    return Raw(msgspec.json.encode({**members, "resultType": "complete"}))
 
 
 class _Pages(Struct):

@@ -93,6 +93,8 @@ def _stream(session: ClientSession, revision: str, notification: Notification) -
             session.listening.acknowledge(stream, msgspec.to_builtins(params.notifications))
         return True
     kind = KINDS[notification.method]
+    if kind == "tools" and session.on_tools_changed is not None:
+        session.on_tools_changed()
     session.listening.tell(Change(kind, params.uri if kind == "resource" else None), notification.method, stream)
     return True
 

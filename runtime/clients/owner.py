@@ -98,6 +98,7 @@ class Conversation:
 
     def start(self, asked: Asked) -> None:
         """Run the handler of *asked*."""
+        self.deadlines.pause()
         asked.handle = self._spawner.start(self._answer, asked)
 
     def moved(self, call: Call) -> None:
@@ -124,6 +125,7 @@ class Conversation:
             answering.fail(self.session, asked, failure)
         finally:
             self.session.running -= 1
+            self.deadlines.resume()
 
     async def _tell(self, hearing: Hearing, params: Any) -> None:
         try:

@@ -36,6 +36,8 @@ from mcpgen.runtime.wire.messages import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcpgen.runtime.clients.answering import Asked
     from mcpgen.runtime.clients.changes import Stream
     from mcpgen.runtime.clients.offering import Hearing, Offering
@@ -96,6 +98,7 @@ class ClientSession:
         level: The least severe log entries that we want with each request of a stateless server.
         failure: Why nothing can be asked any more; None while it can.
         running: How many of our handlers run that the server waits for.
+        on_tools_changed: Called when the server tells that it has other tools now.
         early: What the server told before it was agreed what is spoken.
     """
 
@@ -112,6 +115,7 @@ class ClientSession:
         self.failure: Exception | None = None
         self.running: int = 0
         self.early: list[Notification] = []
+        self.on_tools_changed: Callable[[], None] | None = None
         self._by_token: dict[RequestId, Call] = {}
         self._last_id = 0
         self._unread = 0
