@@ -15,12 +15,13 @@ from msgspec import UNSET
 from mcpgen.runtime.engine.connection import Connection
 from mcpgen.runtime.engine.listening import RESOURCE_UPDATED
 from mcpgen.runtime.engine.sealing import Sealer
-from mcpgen.runtime.engine.service import Middleware, Service, home_of
+from mcpgen.runtime.engine.service import Middleware, Service
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.functions.catalogue import Catalogue
 from mcpgen.runtime.functions.registrations import Registrations
 from mcpgen.runtime.limits import Limits
 from mcpgen.runtime.newest import models
+from mcpgen.runtime.peers.handlers import home_of
 from mcpgen.runtime.peers.negotiation import served
 
 if TYPE_CHECKING:
@@ -243,7 +244,7 @@ def _tasking(store: TaskStore, handlers: object) -> Tasking:
     from mcpgen.runtime.tasks.lifecycle import REVISION, Tasks  # noqa: PLC0415
     from mcpgen.runtime.tasks.tasking import Tasking  # noqa: PLC0415
 
-    if handlers is None or home_of(handlers) != REVISION:
+    if handlers is None or home_of(handlers, "server") != REVISION:
         raise UsageError(f"tasks are offered by handlers of {REVISION} only; no other revision has them")
     support = getattr(handlers, "task_support", None)
     if support is None or inspect.iscoroutinefunction(support):

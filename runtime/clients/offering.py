@@ -13,19 +13,17 @@ import msgspec
 from msgspec import Struct
 
 from mcpgen.generated import registry
-from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.adapting.payloads import bindings
-from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UsageError
+from mcpgen.runtime.errors import AdaptationError, UnknownMethod
 from mcpgen.runtime.newest import NEWEST
 from mcpgen.runtime.peers.capabilities import client_peer
 from mcpgen.runtime.peers.codec import NoticeInCodec, RequestCodec, codec
+from mcpgen.runtime.peers.handlers import check, home_of, names, overrides
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from mcpgen.runtime.peers.capabilities import Peer
 
-__all__ = ["Handling", "Hearing", "Offering", "home_of"]
+__all__ = ["Handling", "Hearing", "Offering"]
 
 # 2026-07-28, basic/index, "Per-request protocol fields".
 _REVISION = "io.modelcontextprotocol/protocolVersion"
@@ -49,22 +47,6 @@ class Hearing(Struct, frozen=True, eq=False):
     call: Handler
 
 
-def home_of(handlers: object) -> str:
-    """Return the revision whose generated handlers the class of *handlers* overrides.
-
-    Raises:
-        UsageError: It overrides none.
-    """
-    if isinstance(handlers, type):
-        raise UsageError(f"handlers are an instance: write {handlers.__name__}()")
-    modules = {base.__module__ for base in type(handlers).__mro__ if base.__name__ == "ClientHandlers"}
-    for each in reversed(REVISIONS):
-        if each.bindings().client.ClientHandlers.__module__ in modules:
-            return each.label
-    known = ", ".join(f"mcpgen.generated.{each.package}" for each in REVISIONS)
-    raise UsageError(f"{type(handlers).__name__} is no client: it has to subclass the ClientHandlers of one of {known}")
-
-
 class Offering:
     """What a client offers.
 
@@ -78,17 +60,17 @@ class Offering:
     """
 
     def __init__(self, handlers: Any, *, capabilities: Mapping[str, object], info: Any) -> None:
-        self.home: str = home_of(handlers)
+        self.home: str = home_of(handlers, "client")
         self._handlers = handlers
         self._info = info
         self._extra = capabilities
         methods = bindings(self.home).methods
-        self._requests = _names(methods, methods.SERVER_REQUESTS, methods.INPUT_REQUESTS)
-        self._notifications = _names(methods, methods.SERVER_NOTIFICATIONS)
+        self._requests = names(methods, methods.SERVER_REQUESTS, methods.INPUT_REQUESTS)
+        self._notifications = names(methods, methods.SERVER_NOTIFICATIONS)
         self._tables: dict[str, Mapping[str, Handling]] = {}
         self._hearings: dict[tuple[str, str], Hearing | None] = {}
-        if "ping" in self._requests and self._overrides("ping"):
-            raise UsageError(f"{type(handlers).__name__} overrides ping, which the engine answers itself")
+        called = (*self._requests.values(), *self._notifications.values())
+        check(handlers, self.home, "client", called=called, answered=["ping"])
 
     def capabilities(self, revision: str) -> Mapping[str, object]:
         """Return what this client declares to servers of *revision*, in its terms."""
@@ -158,8 +140,7 @@ class Offering:
             return None
 
     def _overrides(self, name: str) -> bool:
-        base = bindings(self.home).client.ClientHandlers
-        return getattr(type(self._handlers), name) is not getattr(base, name)
+        return overrides(self._handlers, self.home, "client", name)
 
 
 def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,14 +149,3 @@ def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(one[key], dict) and isinstance(other[key], dict):
             both[key] = _merged(one[key], other[key])
     return both
-
-
-def _names(methods: ModuleType, *tables: Mapping[str, Any]) -> dict[str, str]:
-    """Return the name that the generated handlers have for each method of *tables*: that of its constant, in small."""
-    constants: dict[str, Any] = vars(methods)
-    wanted = [each for table in tables for each in table.values()]
-    return {
-        each.name: name.lower()
-        for name, each in constants.items()
-        if name.isupper() and any(each is known for known in wanted)
-    }

@@ -6,8 +6,6 @@ Spec:
 
 from __future__ import annotations
 
-import difflib
-import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,15 +14,15 @@ import msgspec
 from msgspec import Raw, Struct
 
 from mcpgen.generated import registry
-from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.adapting.payloads import bindings
 from mcpgen.runtime.engine.exchange import Entry
 from mcpgen.runtime.engine.shortcut import ShortWay
 from mcpgen.runtime.engine.waiting import Waiting
-from mcpgen.runtime.errors import AdaptationError, UsageError
+from mcpgen.runtime.errors import AdaptationError
 from mcpgen.runtime.newest import NEWEST
 from mcpgen.runtime.peers.capabilities import offers
 from mcpgen.runtime.peers.codec import NoticeInCodec, codec
+from mcpgen.runtime.peers.handlers import check, home_of, names, overrides
 from mcpgen.runtime.peers.negotiation import of_era
 
 if TYPE_CHECKING:
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.peers.capabilities import Peer
     from mcpgen.runtime.tasks.tasking import Tasking
 
-__all__ = ["Call", "Listener", "Middleware", "SERVER_INFO", "Service", "home_of"]
+__all__ = ["Call", "Listener", "Middleware", "SERVER_INFO", "Service"]
 
 # 2026-07-28, basic/index, "Per-response protocol fields".
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
@@ -72,22 +70,6 @@ class Listener(Struct, frozen=True, eq=False):
     call: Call
 
 
-def home_of(handlers: object) -> str:
-    """Return the revision whose generated handlers the class of *handlers* overrides.
-
-    Raises:
-        UsageError: It overrides none.
-    """
-    if isinstance(handlers, type):
-        raise UsageError(f"handlers are an instance: write {handlers.__name__}()")
-    modules = {base.__module__ for base in type(handlers).__mro__ if base.__name__ == "ServerHandlers"}
-    for each in reversed(REVISIONS):
-        if each.bindings().server.ServerHandlers.__module__ in modules:
-            return each.label
-    known = ", ".join(f"mcpgen.generated.{each.package}" for each in REVISIONS)
-    raise UsageError(f"{type(handlers).__name__} is no server: it has to subclass the ServerHandlers of one of {known}")
-
-
 class Service:
     """What one server offers.
 
@@ -121,8 +103,7 @@ class Service:
         tasking: Tasking | None = None,
     ) -> None:
         self.handlers = handlers
-        self.home: str = home_of(handlers)
-        self._kind: Any = handlers.__class__
+        self.home: str = home_of(handlers, "server")
         self.served: tuple[str, ...] = tuple(served)
         self.handshakes: tuple[str, ...] = of_era(self.served, "handshake")
         self.stateless: tuple[str, ...] = of_era(self.served, "stateless")
@@ -134,10 +115,11 @@ class Service:
         self.wall_clock = wall_clock
         self.waiting: Waiting = Waiting(limits, clock)
         home = self.methods(self.home)
-        self._requests = _names(home, home.CLIENT_REQUESTS)
-        self._notifications = _names(home, home.CLIENT_NOTIFICATIONS)
+        self._requests = names(home, home.CLIENT_REQUESTS)
+        self._notifications = names(home, home.CLIENT_NOTIFICATIONS)
         self._listeners: dict[tuple[str, str], Listener | None] = {}
-        self._check()
+        called = (*self._requests.values(), *self._notifications.values())
+        check(handlers, self.home, "server", called=called, answered=_ENGINES_OWN)
         self._info = info
         self._instructions = instructions
         self._middleware = middleware
@@ -145,26 +127,6 @@ class Service:
         self._capabilities: dict[str, Mapping[str, object]] = {}
         self._bodies: dict[tuple[str, str], bytes] = {}
         self._signatures: dict[str, bytes] = {}
-
-    def _check(self) -> None:
-        """Find what the handlers say in vain.
-
-        Raises:
-            UsageError: They override what the engine answers itself.
-        """
-        answered = [name for name in _ENGINES_OWN if hasattr(self.handlers, name) and self._overrides(name)]
-        kind = self._kind.__name__
-        if answered:
-            raise UsageError(f"{kind} overrides {answered[0]}, which the engine answers itself")
-        for name in (*self._requests.values(), *self._notifications.values()):
-            if self._overrides(name):
-                _check_handler(kind, name, getattr(self.handlers, name))
-        known: set[str] = set(dir(bindings(self.home).server.ServerHandlers))
-        members: dict[str, Any] = self._kind.__dict__
-        for name in sorted(set(members) - known):
-            meant = difflib.get_close_matches(name, {*self._requests.values(), *self._notifications.values()}, 1, 0.85)
-            if meant and not name.startswith("_"):
-                raise UsageError(f"{kind} has a method {name}, which nothing calls; did you mean {meant[0]}?")
 
     def forget(self) -> None:
         """Look anew at what the handlers offer: something was registered or removed."""
@@ -333,8 +295,7 @@ class Service:
         return call
 
     def _overrides(self, name: str) -> bool:
-        base = bindings(self.home).server.ServerHandlers
-        return getattr(self._kind, name) is not getattr(base, name)
+        return overrides(self.handlers, self.home, "server", name)
 
     def _body(self, method: str, revision: str, make: Callable[[], dict[str, object]]) -> bytes:
         found = self._bodies.get((method, revision))
@@ -346,31 +307,5 @@ class Service:
         return found
 
 
-def _check_handler(kind: str, name: str, handler: Any) -> None:
-    """Find a handler that could not be called.
-
-    Raises:
-        UsageError: It is not a coroutine function, or does not take params and a context.
-    """
-    if not inspect.iscoroutinefunction(handler):
-        raise UsageError(f"{kind}.{name} has to be a coroutine function: write `async def {name}`")
-    try:
-        inspect.signature(handler).bind(None, None)
-    except TypeError:
-        raise UsageError(
-            f"{kind}.{name} has to take params and context: `async def {name}(self, params, context)`"
-        ) from None
-
-
 async def _through(middleware: Middleware, call: Call, params: Any, context: Any) -> Any:
     return await middleware(params, context, call)
-
-
-def _names(methods: ModuleType, table: Mapping[str, Any]) -> dict[str, str]:
-    """Return the name that the generated handlers have for each method of *table*: that of its constant, in small."""
-    constants: dict[str, Any] = vars(methods)
-    return {
-        each.name: name.lower()
-        for name, each in constants.items()
-        if name.isupper() and any(each is known for known in table.values())
-    }
