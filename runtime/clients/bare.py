@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from mcpgen.generated import registry
 from mcpgen.runtime.clients.asking import Asking, Question
@@ -292,12 +292,23 @@ class BareClient:
             on_progress=on_progress,
             seconds=timeout_seconds,
         )
-        result = ask.result(await self._asking.final(question))
-        if method == "tools/call":
-            self._checker.check(self.revision, str(value.get("name")), result)
-        elif method == "tools/list":
-            self._checker.learn(result.tools, is_first_page="cursor" not in value)
+        raw = await self._asking.final(question)
+        result = ask.result(raw)
+        if self._checker.is_on and method in ("tools/call", "tools/list"):
+            self._check(method, value, raw, result)
         return result
+
+    def _check(self, method: str, value: dict[str, Any], raw: Raw, result: Any) -> None:
+        """Check a structured result, or learn what such results are to be checked against; as the server wrote both.
+
+        Raises:
+            InvalidStructuredContent: It does not fit, and the policy is strict.
+        """
+        own = codec(self.revision, self.revision, "client").ask(method).result(raw)
+        if method == "tools/call":
+            self._checker.check(self.revision, str(value.get("name")), own, result)
+        else:
+            self._checker.learn(own.tools, is_first_page="cursor" not in value)
 
     def _asker(self, method: str) -> AskCodec:
         """Return what writes requests of *method*, if the server takes any.

@@ -148,14 +148,14 @@ def test_the_sdist_holds_files_and_no_links(sdist: Path) -> None:
     }
 
 
-def test_the_wheel_needs_three_packages_and_offers_two_extras(wheel: Path) -> None:
+def test_the_wheel_needs_three_packages_and_offers_three_extras(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         metadata = HeaderParser().parsestr(archive.read(name).decode("utf-8"))
     required = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
 
     assert ["anyio", "click", "msgspec"] == sorted(line.partition(">")[0] for line in required)
-    assert ["codegen", "http"] == sorted(metadata.get_all("Provides-Extra", []))
+    assert ["codegen", "http", "validate"] == sorted(metadata.get_all("Provides-Extra", []))
     assert "MIT" == metadata["License-Expression"]
 
 
