@@ -36,10 +36,24 @@ _OF_A_SERVER: Mapping[str, tuple[str, ...]] = {
 _WITHOUT = {("2024-11-05", "completion/complete")}
 
 
-def server_lacks(capabilities: Mapping[str, Any], revision: str, method: str) -> str | None:
+def server_lacks(
+    capabilities: Mapping[str, Any], revision: str, method: str, params: Mapping[str, Any] | None = None
+) -> str | None:
     """Return the capability that a server of *revision* would have to declare for *method*, unless it did."""
     path = () if (revision, method) in _WITHOUT else _OF_A_SERVER.get(method, ())
+    if _has(capabilities, path) and "task" in (params or {}):
+        path = ("tasks", "requests", *method.split("/"))  # 2025-11-25, basic/utilities/tasks, "Server Capabilities"
     return None if _has(capabilities, path) else ".".join(path)
+
+
+def may_tell_roots(capabilities: Mapping[str, Any]) -> bool:
+    """Return whether a client has declared that it tells of changed roots (client/roots, "Capabilities")."""
+    return _has(capabilities, ("roots", "listChanged"))
+
+
+def takes_tasks(capabilities: Mapping[str, Any], method: str) -> bool:
+    """Return whether a peer has declared that *method* may become a task (2025-11-25, basic/utilities/tasks)."""
+    return _has(capabilities, ("tasks", "requests", *method.split("/")))
 
 
 def client_lacks(capabilities: Mapping[str, Any], revision: str, method: str, params: Mapping[str, Any]) -> str | None:

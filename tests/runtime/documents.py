@@ -1,4 +1,4 @@
-"""What the document of one revision, closed against foreign keys, says about the messages of a server.
+"""What the document of one revision, closed against foreign keys, says about messages.
 
 Read from the document alone, and not from the bindings: it judges what is built on them.
 """
@@ -22,6 +22,12 @@ _EMPTY = frozenset({"logging/setLevel", "ping", "resources/subscribe", "resource
 # 2026-07-28, basic/patterns/mrtr, "Supported Requests".
 MAY_DEMAND = frozenset({"prompts/get", "resources/read", "tools/call"})
 DEMAND = "InputRequiredResult"
+# 2026-07-28, basic/patterns/mrtr, "InputResponses".
+_INPUTS = {
+    "elicitation/create": "ElicitResult",
+    "roots/list": "ListRootsResult",
+    "sampling/createMessage": "CreateMessageResult",
+}
 
 
 class Problem(NamedTuple):
@@ -43,6 +49,7 @@ class Document:
         self.server_requests = self._methods("ServerRequest")
         self.server_notifications = self._methods("ServerNotification")
         self.client_requests = self._methods("ClientRequest")
+        self.client_notifications = self._methods("ClientNotification")
 
     @property
     def has_batches(self) -> bool:
@@ -85,17 +92,20 @@ class Document:
         yield from self._of_call(message, name)
 
     def of_result(self, message: Mapping[str, Json], asked: Mapping[str, Json]) -> Iterator[Problem]:
-        """Yield what is wrong with the response to *asked*."""
-        method = asked["method"]
-        envelope = "JSONRPCResultResponse" if self.has("JSONRPCResultResponse") else "JSONRPCResponse"
-        yield from self.problems(envelope, message)
-        if method not in self.client_requests:
-            yield Problem("", f"{method} is no request of clients of {self.revision}")
+        """Yield what is wrong with the response of a server to *asked*."""
+        yield from self._of_response(message, asked, self.client_requests, "clients")
+
+    def of_answer(self, message: Mapping[str, Json], asked: Mapping[str, Json]) -> Iterator[Problem]:
+        """Yield what is wrong with the response of a client to *asked*."""
+        yield from self._of_response(message, asked, self.server_requests, "servers")
+
+    def of_input(self, value: Json, asked: Mapping[str, Json], prefix: str) -> Iterator[Problem]:
+        """Yield what is wrong with the input *value*, which stands at *prefix* and which *asked* has demanded."""
+        name = _INPUTS.get(asked.get("method", ""))
+        if name is None:
+            yield Problem(prefix, f"{asked.get('method')} is no demand for input")
             return
-        yield from self.problems(self._result_of(method, message["result"], asked), message["result"], "/result")
-        whole = self.client_requests[method].removesuffix("Request") + "ResultResponse"
-        if self.has(whole):
-            yield from self.problems(whole, message)
+        yield from self.problems(name, value, prefix)
 
     def of_error(self, message: Mapping[str, Json]) -> Iterator[Problem]:
         """Yield what is wrong with an error response."""
@@ -114,21 +124,36 @@ class Document:
         value = {key: each for key, each in message.items() if not bare or key not in ("id", "jsonrpc")}
         yield from self.problems(name, value)
 
-    def _result_of(self, method: str, result: Json, asked: Mapping[str, Json]) -> str:
-        if method in _EMPTY:
+    def _of_response(
+        self, message: Mapping[str, Json], asked: Mapping[str, Json], requests: Mapping[str, str], side: str
+    ) -> Iterator[Problem]:
+        method, result = asked["method"], message["result"]
+        envelope = "JSONRPCResultResponse" if self.has("JSONRPCResultResponse") else "JSONRPCResponse"
+        yield from self.problems(envelope, message)
+        if method not in requests:
+            yield Problem("", f"{method} is no request of {side} of {self.revision}")
+            return
+        stem = requests[method].removesuffix("Request")
+        yield from self.problems(self._result_of(stem, result, asked), result, "/result")
+        if self.has(stem + "ResultResponse"):
+            yield from self.problems(stem + "ResultResponse", message)
+
+    def _result_of(self, stem: str, result: Json, asked: Mapping[str, Json]) -> str:
+        if asked["method"] in _EMPTY:
             return "EmptyResult"
         if self.is_stateless and isinstance(result, dict) and result.get("resultType") == "input_required":
             return DEMAND
         if "task" in asked.get("params", {}) and "task" in result and self.has("CreateTaskResult"):
             return "CreateTaskResult"
-        return self.client_requests[method].removesuffix("Request") + "Result"
+        return stem + "Result"
 
     def _methods(self, union: str) -> dict[str, str]:
         if union not in self._definitions:
             return {}
         found = self._definitions[union]
         arms = found.get("anyOf", [found])
-        names = [each["$ref"].rpartition("/")[2] for each in arms]
+        # Where a union has one member, the document may hold the member itself.
+        names = [each["$ref"].rpartition("/")[2] if "$ref" in each else union for each in arms]
         return {self._definitions[name]["properties"]["method"]["const"]: name for name in names}
 
     def _rooted(self, name: str) -> dict[str, Any]:

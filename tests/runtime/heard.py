@@ -19,12 +19,12 @@ _IDS = re.compile(rb'"id"\s*:\s*(-?\d+|"(?:[^"\\]|\\.)*")')
 
 
 class Asked:
-    """A request of the client that has no answer yet.
+    """A request that has no answer yet.
 
     Attributes:
         revision: What it is written in; None if nobody can tell.
         is_batched: Whether it came in a batch, and so has to be answered in one.
-        is_cancelled: Whether its client has cancelled it. What is answered already may wait for the rest of its batch.
+        is_cancelled: Whether its sender has cancelled it. What is answered already may wait for the rest of its batch.
         progress: The last progress that was told of it.
         wanted: Of a stream: what was acknowledged.
     """
@@ -102,11 +102,9 @@ class Heard:
             return
         is_valid = message.get("jsonrpc") == "2.0" and isinstance(message.get("params", {}), dict)
         identity = message.get("id")
-        is_identity = isinstance(identity, str | int | float) and not isinstance(identity, bool)
-        is_identity = is_identity and not (isinstance(identity, float) and not identity.is_integer())
         if "method" not in message and ("result" in message or "error" in message):
             self._ours_open.discard(keyed(identity))
-        elif is_identity:
+        elif is_identity(identity):
             asked = Asked(message, self._revision_of(message), is_batched=is_batched)
             self._open.append(asked)
             if is_valid and asked.method == "subscriptions/listen" and asked.is_stateless:
@@ -135,6 +133,13 @@ class Heard:
                 self._streams.pop(keyed(identity), None)
             if not found.is_batched:
                 self._open.remove(found)
+
+
+def is_identity(value: Any) -> bool:
+    """Return whether *value* may be the id of a request."""
+    if isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def keyed(identity: Any) -> tuple[str, Json]:

@@ -10,12 +10,12 @@ Spec:
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from tests.runtime.declared import client_lacks, server_lacks
 from tests.runtime.documents import DEMAND, MAY_DEMAND, Json, Problem, document
 from tests.runtime.heard import ERAS, META, keyed
+from tests.runtime.judge import Judge
 from tests.runtime.told import Told
 
 if TYPE_CHECKING:
@@ -28,18 +28,7 @@ _NOT_JSON = -32700
 _REFUSED = -32600
 
 
-class Violation(NamedTuple):
-    """A rule that a message breaks."""
-
-    message: bytes
-    pointer: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.pointer or '/'}: {self.reason}\n    {self.message.decode(errors='replace')}"
-
-
-class Recorder(Told):
+class Recorder(Told, Judge):
     """Hears one connection of a server, and judges it.
 
     `heard` takes what the client writes, `said` what the server does.
@@ -50,68 +39,12 @@ class Recorder(Told):
     """
 
     def __init__(self, served: Iterable[str], declared: Callable[[str], Mapping[str, Json]]) -> None:
-        super().__init__(served, declared)
-        self.violations: list[Violation] = []
-        self._message = b""
-        self._is_batch = False
+        Told.__init__(self, served, declared)
+        Judge.__init__(self, "server")
 
-    def verify(self) -> None:
-        """Fail if the server has broken a rule."""
-        if self.violations:
-            raise AssertionError("the server broke the protocol\n" + "\n".join(map(str, self.violations)))
-
-    def said(self, message: bytes) -> None:
-        """Take what the server wrote."""
-        self._message = message
-        if b"\n" in message or b"\r" in message:
-            self._blame("", "a message holds no newlines (basic/transports, stdio)")
-        try:
-            value = json.loads(message.decode(), object_pairs_hook=self._object, parse_constant=self._constant)
-        except ValueError as error:
-            self._blame("", f"this is not JSON: {error}")
-            return
-        if isinstance(value, list):
-            self._batch(value)
-        else:
-            self._said(value, "")
-
-    def _object(self, pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            self._blame("", f"one name twice in one object: {[name for name, _ in pairs]}")
-        return found
-
-    def _constant(self, name: str) -> Json:
-        self._blame("", f"{name} is not JSON")
-
-    def _batch(self, items: list[Json]) -> None:
-        if self._session is None or not document(self._session).has_batches:
-            self._blame("", "there are no batches in this revision (2025-03-26, basic/index, Batching)")
-        if not items:
-            self._blame("", "an empty batch is no message (JSON-RPC 2.0, Batch)")
-        self._is_batch = True
-        for index, each in enumerate(items):
-            self._said(each, f"/{index}")
-        self._is_batch = False
-
-    def _said(self, message: Json, prefix: str) -> None:
-        if not isinstance(message, dict):
-            self._blame(prefix, "a message is an object")
-            return
-        found: Iterator[Problem]
-        if "method" in message:
-            allowed = {"jsonrpc", "id", "method", "params"}
-            found = self._request(message) if "id" in message else self._notification(message)
-        else:
-            allowed = {"jsonrpc", "id", "result", "error"}
-            found = self._response(message)
-        if set(message) - allowed or {"result", "error"} <= set(message):
-            self._blame(prefix, f"an envelope does not hold all of {sorted(message)}")
-        for pointer, reason in found:
-            self._blame(prefix + pointer, reason)
-
-    def _blame(self, pointer: str, reason: str) -> None:
-        self.violations.append(Violation(self._message, pointer, reason))
+    @property
+    def _has_batches(self) -> bool:
+        return self._session is not None and document(self._session).has_batches
 
     # --- responses
 
