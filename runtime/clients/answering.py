@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from mcpgen.runtime.engine.failures import alone, plain
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError
-from mcpgen.runtime.functions.quoting import quoted
 from mcpgen.runtime.peers.capabilities import lacking
 from mcpgen.runtime.wire import envelope
 from mcpgen.runtime.wire.messages import Code
+from mcpgen.runtime.wire.quoting import quoted
 
 if TYPE_CHECKING:
     from mcpgen.runtime.clients.offering import Handling
@@ -159,11 +159,18 @@ def fail(session: ClientSession, asked: Asked, failure: BaseException) -> None:
     else:
         session.complain("the handler of %s failed: %r", asked.method, failure)
     try:
-        body = asked.handling.codec.error(error.code, error.message, error.data)
-    except (InvalidPayload, AdaptationError) as problem:
+        body = _error(asked, error)
+    except (InvalidPayload, TypeError, ValueError, RecursionError) as problem:
         session.complain("the error of %s cannot be sent: %s", asked.method, problem)
         body = plain(RequestError(Code.INTERNAL_ERROR, "the client failed to handle this request"))
     _answer(session, asked, envelope.encode_error(asked.id, body))
+
+
+def _error(asked: Asked, error: RequestError) -> bytes:
+    try:
+        return asked.handling.codec.error(error.code, error.message, error.data)
+    except AdaptationError:  # a home without sessions has no such errors; where there are any, they are all alike
+        return plain(error)
 
 
 def stop(session: ClientSession, asked: Asked) -> None:

@@ -8,7 +8,7 @@ waits, the request is cancelled.
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from msgspec import Raw, Struct, UnsetType
@@ -18,9 +18,10 @@ from mcpgen.runtime.errors import InvalidPayload, RequestError, RequestRefused, 
 from mcpgen.runtime.wire.messages import ErrorResponse
 
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Awaitable, Callable
 
-    from mcpgen.runtime.clients.calls import Call
+    from mcpgen.runtime.clients.calls import Progress
     from mcpgen.runtime.clients.owner import Conversation
     from mcpgen.runtime.wire.messages import RequestId
 
@@ -37,6 +38,7 @@ class Question(Struct, frozen=True, kw_only=True):
         token: What its params say that progress is told under.
         on_progress: Told of progress.
         seconds: How long it may take; None for the limit of the client.
+        short: Reads a result that needs no more than that; None of one that does.
     """
 
     method: str
@@ -45,6 +47,7 @@ class Question(Struct, frozen=True, kw_only=True):
     token: RequestId | None = None
     on_progress: Callable[[float, float | None, str | None], Awaitable[object] | object] | None = None
     seconds: float | None = None
+    short: Callable[[Raw], Any] | None = None
 
 
 class Asking:
@@ -56,8 +59,8 @@ class Asking:
         self._writer = conversation.writer
         self._context = conversation.context
 
-    async def final(self, question: Question) -> Raw:
-        """Return the final result; what the server wants to know first is answered.
+    async def final(self, question: Question) -> Any:
+        """Return the final result, undecoded unless the short way has read it; what the server asks first is answered.
 
         Raises:
             RequestRefused: The server answered with an error.
@@ -70,6 +73,10 @@ class Asking:
         for _ in range(session.limits.max_rounds):
             try:
                 found = await self.once(question, params)
+                if question.short is not None:
+                    value = question.short(found)
+                    if value is not None:
+                        return value
                 demand = demands.demanded(session, question.method, found) if stateless else found
                 if isinstance(demand, Raw):
                     return demand
@@ -115,7 +122,7 @@ class Asking:
             while True:
                 await call.waker.wait()
                 if call.progress:
-                    await self._tell(call, question)
+                    await _tell(call.progress, question)
                 if call.is_settled:
                     break
         finally:
@@ -140,10 +147,11 @@ class Asking:
         if scope.cancelled_caught:
             raise RequestTimedOut(method, seconds)
 
-    async def _tell(self, call: Call, question: Question) -> None:
-        while call.progress:
-            each = call.progress.popleft()
-            if question.on_progress is not None:
-                told = question.on_progress(each.progress, each.total, each.message)
-                if inspect.isawaitable(told):
-                    await told
+
+async def _tell(progress: deque[Progress], question: Question) -> None:
+    while progress:
+        each = progress.popleft()
+        if question.on_progress is not None:
+            told = question.on_progress(each.progress, each.total, each.message)
+            if inspect.isawaitable(told):
+                await told

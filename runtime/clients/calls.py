@@ -46,7 +46,7 @@ class Call:
         method: What is asked.
         token: What its progress is told under; None if nobody wants to hear of it.
         waker: Woken by progress, and when it is settled.
-        progress: What was told and not yet looked at, oldest first.
+        progress: What was told and not yet looked at, oldest first; None if nobody wants to hear of it.
         since: When it was sent, on the clock of its `Deadlines`.
         seconds: How long it may take from now, or from when there was progress last.
         deadline: When it fails, on that clock; None while nobody counts.
@@ -72,7 +72,7 @@ class Call:
         self.method: str = method
         self.token: RequestId | None = token
         self.waker: Waker = waker
-        self.progress: deque[Progress] = deque(maxlen=_MOST_PROGRESS)
+        self.progress: deque[Progress] | None = None if token is None else deque(maxlen=_MOST_PROGRESS)
         self.since: float = 0
         self.seconds: float = 0
         self.deadline: float | None = None
@@ -97,8 +97,9 @@ class Call:
 
     def tell(self, progress: Progress) -> None:
         """Note that it has come so far."""
-        self.progress.append(progress)
-        self.waker.wake()
+        if self.progress is not None:
+            self.progress.append(progress)
+            self.waker.wake()
 
     def outcome(self) -> Answer:
         """Return the answer.

@@ -136,12 +136,18 @@ class _Establishing:
         self._handshakes = of_era(offered, "handshake")
         self._stateless = of_era(offered, "stateless")
         self._probe: Call | None = None  # unanswered
+        self._refused_in: set[str] = set()  # what the server does not speak, whatever it lists
 
     async def run(self, plan: Plan) -> None:
         if plan == "initialize":
             await self._initialize(is_first=True)
         elif plan == "discover" or not self._handshakes:
-            await self._discover(self._stateless[-1])
+            try:
+                await self._discover(self._stateless[-1])
+            except TransportClosed as error:
+                if not self._handshakes:
+                    raise
+                raise StartAnew("initialize", error) from None
         else:
             await self._ask_first()
 
@@ -168,7 +174,7 @@ class _Establishing:
             except InvalidPayload:  # no server of today says this
                 await self._initialize(is_first=False)
         elif answer.code in _MODERN:
-            await self._refused(answer)
+            await self._refused(answer, self._stateless[-1])
         else:
             await self._initialize(is_first=False)
 
@@ -185,7 +191,7 @@ class _Establishing:
         if isinstance(answer, Raw):
             await self._discovered(answer, revision)
         elif answer.code in _MODERN:
-            await self._refused(answer)
+            await self._refused(answer, revision)
         else:
             # It is of before. Where that was not expected, it is now known, and a fresh one can be greeted.
             refusal = RequestRefused("server/discover", as_it_is(answer))
@@ -197,29 +203,32 @@ class _Establishing:
         meta = self._session.offering.meta(revision)
         return self._session.send("server/discover", msgspec.json.encode({"_meta": meta}))
 
-    async def _refused(self, answer: ErrorResponse) -> None:
+    async def _refused(self, answer: ErrorResponse, asked_in: str) -> None:
         """Go on with a server of today that has refused the question.
 
         Spec:
             2026-07-28, basic/transports/stdio, "Backward Compatibility": "Do not fall back to initialize" but use what
             it lists; a revision with a handshake may be among that.
         """
+        refusal = RequestRefused("server/discover", as_it_is(answer))
         if answer.code != _UNSUPPORTED_REVISION:
-            raise RequestRefused("server/discover", as_it_is(answer))
-        await self._choose(_supported(answer), is_settled=False)
+            raise refusal
+        self._refused_in.add(asked_in)
+        await self._choose(_supported(answer), is_settled=False, reason=str(refusal))
 
-    async def _choose(self, supported: Sequence[str], *, is_settled: bool) -> str:
+    async def _choose(self, supported: Sequence[str], *, is_settled: bool, reason: str = "") -> str:
         """Return the newest revision in common, or greet a server that shakes hands for what is in common."""
-        common = [each for each in self._stateless if each in supported]
+        common = [each for each in self._stateless if each in supported and each not in self._refused_in]
         if common and is_settled:
             return common[-1]
         if common:
             await self._discover(common[-1])
             return common[-1]
-        if any(each in supported for each in self._handshakes):
-            await self._initialize(is_first=False)
+        greetings = [each for each in self._handshakes if each in supported]
+        if greetings:
+            await self._initialize(is_first=False, offer=greetings[-1])
             return ""
-        raise NoCommonRevision(offered=self._offered, supported=supported)
+        raise NoCommonRevision(offered=self._offered, supported=supported, reason=reason)
 
     async def _discovered(self, raw: Raw, asked_in: str) -> None:
         _check(raw, asked_in, "server/discover", "DiscoverResult")
@@ -233,14 +242,18 @@ class _Establishing:
         instructions = None if isinstance(found.instructions, UnsetType) else found.instructions
         self._session.agree(server_peer(revision, found.capabilities, meta.info, instructions))
 
-    async def _initialize(self, *, is_first: bool) -> None:
+    async def _initialize(self, *, is_first: bool, offer: str | None = None) -> None:
         """Shake hands.
+
+        Args:
+            is_first: Whether nothing was asked before.
+            offer: The revision to offer; by default the newest.
 
         Spec:
             2025-11-25, basic/lifecycle, "Initialization" and "Version Negotiation".
         """
         session = self._session
-        offer = self._handshakes[-1]
+        offer = offer or self._handshakes[-1]
         params = {
             "protocolVersion": offer,
             "capabilities": session.offering.capabilities(offer),
@@ -277,7 +290,7 @@ class _Establishing:
                 return
         supported = _supported(answer)
         if answer.code == _UNSUPPORTED_REVISION and self._stateless and any(e in supported for e in self._stateless):
-            await self._choose(supported, is_settled=False)
+            await self._choose(supported, is_settled=False, reason=str(refusal))
             return
         if not is_first:
             raise StartAnew("initialize", refusal)

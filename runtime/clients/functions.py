@@ -99,18 +99,24 @@ def _listing(roots: Sequence[models.Root] | Function) -> Function:
 
         async def call(self: object, params: object, context: Any) -> models.ListRootsResult:
             del self, params
-            return models.ListRootsResult(roots=list(await _result(roots(context))))
+            found = list(await _result(roots(context)))
+            _check_roots(found, found)
+            return models.ListRootsResult(roots=found)
 
         return call
     fixed = list(roots)
-    if not all(isinstance(each, models.Root) for each in fixed):
-        raise UsageError(f"roots are a list of Root, such as Root(uri='file:///home'), or a function, not {roots!r}")
+    _check_roots(fixed, roots)
 
     async def list_roots(self: object, params: object, context: object) -> models.ListRootsResult:
         del self, params, context
         return models.ListRootsResult(roots=fixed)
 
     return list_roots
+
+
+def _check_roots(found: Sequence[object], given: object) -> None:
+    if not all(isinstance(each, models.Root) for each in found):
+        raise UsageError(f"roots are a list of Root, such as Root(uri='file:///home'), or a function, not {given!r}")
 
 
 async def _result(outcome: Any) -> Any:

@@ -15,9 +15,9 @@ from mcpgen.runtime.clients.answering import stop
 from mcpgen.runtime.clients.calls import Progress
 from mcpgen.runtime.clients.changes import KINDS, Change
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UnknownMethod
-from mcpgen.runtime.functions.quoting import quoted
 from mcpgen.runtime.newest import NEWEST
 from mcpgen.runtime.peers.codec import codec
+from mcpgen.runtime.wire.quoting import quoted
 
 if TYPE_CHECKING:
     from mcpgen.runtime.clients.session import ClientSession

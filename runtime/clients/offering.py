@@ -63,7 +63,7 @@ class Offering:
         self.home: str = home_of(handlers, "client")
         self._handlers = handlers
         self._info = info
-        self._extra = capabilities
+        self._extra, self._tells_roots = _without_session(self.home, capabilities)
         methods = bindings(self.home).methods
         self._requests = names(methods, methods.SERVER_REQUESTS, methods.INPUT_REQUESTS)
         self._notifications = names(methods, methods.SERVER_NOTIFICATIONS)
@@ -75,7 +75,9 @@ class Offering:
     def capabilities(self, revision: str) -> Mapping[str, object]:
         """Return what this client declares to servers of *revision*, in its terms."""
         declared: dict[str, Any] = msgspec.to_builtins(self._handlers.capabilities())
-        return codec(self.home, revision, "client").definition("ClientCapabilities", _merged(declared, self._extra))
+        found = codec(self.home, revision, "client").definition("ClientCapabilities", _merged(declared, self._extra))
+        tells = self._tells_roots and registry.revision(revision).era == "handshake"
+        return _merged(found, {"roots": {"listChanged": True}}) if tells else found
 
     def info(self, revision: str) -> Mapping[str, object]:
         """Return name and version, in the terms of *revision*."""
@@ -141,6 +143,18 @@ class Offering:
 
     def _overrides(self, name: str) -> bool:
         return overrides(self._handlers, self.home, "client", name)
+
+
+def _without_session(home: str, declared: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+    """Return what of *declared* its revision has a word for, and whether changes of the roots are told, too.
+
+    Only a session is told of those, so that a home without sessions cannot say it.
+    """
+    roots = declared.get("roots")
+    if registry.revision(home).era == "handshake" or not isinstance(roots, Mapping) or "listChanged" not in roots:
+        return declared, False
+    rest = {key: each for key, each in roots.items() if key != "listChanged"}
+    return {**declared, "roots": rest}, bool(roots["listChanged"])
 
 
 def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from mcpgen.runtime.clients import answering
 from mcpgen.runtime.clients.deadlines import Deadlines
 from mcpgen.runtime.clients.establishing import StartAnew, agree, plan_for
 from mcpgen.runtime.clients.session import ClientSession
-from mcpgen.runtime.clients.waking import Waker, waker
+from mcpgen.runtime.clients.waking import Waker, wakers
 from mcpgen.runtime.errors import RequestTimedOut, TransportClosed
 from mcpgen.runtime.transports.spawning import open_spawner, start_alone
 
@@ -66,6 +66,7 @@ class Conversation:
         self.session: ClientSession = ClientSession(offering, limits, self)
         self.deadlines: Deadlines = Deadlines(self.session)
         self._spawner = spawner
+        self.waker: Callable[[], Waker] = wakers()
         self._make_context = context
         self._telling = 0
 
@@ -112,10 +113,6 @@ class Conversation:
             return
         self._telling += 1
         self._spawner.start(self._tell, hearing, params)
-
-    def waker(self) -> Waker:
-        """Return what a caller waits with."""
-        return waker()
 
     async def _answer(self, asked: Asked) -> None:
         try:
@@ -223,6 +220,10 @@ class Owner:
                 if next_step.plan in tried or self._closing.is_set():
                     raise next_step.reason from None
                 plan = next_step.plan
+            except Exception:
+                if self.conversation is None:  # what was known of it may be why
+                    self._verdicts.forget(identity)
+                raise
             else:
                 return
 

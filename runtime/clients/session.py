@@ -73,8 +73,9 @@ class Sink(Protocol):
         """Run the handler of a notification."""
         ...
 
-    def waker(self) -> Waker:
-        """Return what a caller waits with."""
+    @property
+    def waker(self) -> Callable[[], Waker]:
+        """Make what a caller waits with."""
         ...
 
 

@@ -6,13 +6,17 @@ A future of asyncio costs a tenth of an `anyio.Event`, and every call waits once
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 
 from mcpgen.runtime.transports.spawning import is_asyncio
 
-__all__ = ["Waker", "waker"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Waker", "waker", "wakers"]
 
 
 class Waker(Protocol):
@@ -29,7 +33,12 @@ class Waker(Protocol):
 
 def waker() -> Waker:
     """Return a new one for the event loop that runs."""
-    return _Future(asyncio.get_running_loop()) if is_asyncio() else _Event()
+    return wakers()()
+
+
+def wakers() -> Callable[[], Waker]:
+    """Return what makes new ones for the event loop that runs."""
+    return partial(_Future, asyncio.get_running_loop()) if is_asyncio() else _Event
 
 
 class _Future:

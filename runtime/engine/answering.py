@@ -16,12 +16,12 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from mcpgen.runtime.engine.exchange import Body, Entry, Exchange, Origin
 from mcpgen.runtime.engine.listening import Filter, Stream, honoured
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.functions.quoting import quoted
 from mcpgen.runtime.peers.capabilities import client_peer, offers
 from mcpgen.runtime.peers.codec import codec
 from mcpgen.runtime.peers.negotiation import choose, unsupported
 from mcpgen.runtime.wire import envelope
 from mcpgen.runtime.wire.messages import Code
+from mcpgen.runtime.wire.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,7 +23,6 @@ from mcpgen.runtime.engine.batching import BatchAnswer, refuse
 from mcpgen.runtime.engine.exchange import Body, Exchange, Origin
 from mcpgen.runtime.engine.listening import Listening
 from mcpgen.runtime.errors import RequestError, UnsupportedByPeer
-from mcpgen.runtime.functions.quoting import quoted
 from mcpgen.runtime.peers.capabilities import client_peer, offers
 from mcpgen.runtime.peers.negotiation import missing_fields, read_meta, unsupported
 from mcpgen.runtime.wire import envelope
@@ -40,6 +39,7 @@ from mcpgen.runtime.wire.messages import (
     RequestId,
     Response,
 )
+from mcpgen.runtime.wire.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,11 +9,11 @@ from msgspec import UNSET
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.functions.completions import empty
 from mcpgen.runtime.functions.pages import PAGE_SIZE
-from mcpgen.runtime.functions.quoting import quoted
 from mcpgen.runtime.functions.registrations import Offered, Registrations
 from mcpgen.runtime.functions.resources import Reading, ResourceNotFound
 from mcpgen.runtime.newest import ServerHandlers, models
 from mcpgen.runtime.wire.messages import Code
+from mcpgen.runtime.wire.quoting import quoted
 
 if TYPE_CHECKING:
     from mcpgen.runtime.context import Context

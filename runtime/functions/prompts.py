@@ -11,13 +11,13 @@ from msgspec.structs import asdict
 
 from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.functions import calling
-from mcpgen.runtime.functions.quoting import quoted
 from mcpgen.runtime.functions.results import BLOCKS, items_of
 from mcpgen.runtime.functions.schemas import any_object, argument_type, input_schema
 from mcpgen.runtime.functions.signatures import read_signature
 from mcpgen.runtime.functions.textual import check_textual
 from mcpgen.runtime.newest import models
 from mcpgen.runtime.wire.messages import Code
+from mcpgen.runtime.wire.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

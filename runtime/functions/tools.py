@@ -23,12 +23,12 @@ from mcpgen.runtime.errors import (
 )
 from mcpgen.runtime.functions import calling
 from mcpgen.runtime.functions.headers import check_headers
-from mcpgen.runtime.functions.quoting import quoted
 from mcpgen.runtime.functions.results import NonconformingResult, Returned, error_result, returned
 from mcpgen.runtime.functions.schemas import any_object, argument_type, input_schema
 from mcpgen.runtime.functions.signatures import read_result, read_signature
 from mcpgen.runtime.newest import models
 from mcpgen.runtime.wire.messages import Code
+from mcpgen.runtime.wire.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

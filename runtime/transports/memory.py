@@ -10,6 +10,7 @@ pipe: too long a message arrives as an `OversizedLine`, and a writer whose messa
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -18,11 +19,11 @@ import anyio
 import msgspec
 
 from mcpgen.runtime.errors import TransportClosed
-from mcpgen.runtime.transports.spawning import open_group, open_spawner
+from mcpgen.runtime.transports.spawning import is_asyncio, open_group, open_spawner
 from mcpgen.runtime.wire.framing import END_BYTES, MAX_FRAME_BYTES, OversizedLine
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Hashable
+    from collections.abc import AsyncGenerator, Callable, Hashable
     from contextlib import AbstractAsyncContextManager
 
     from mcpgen.runtime.limits import ClientLimits
@@ -52,16 +53,32 @@ class _Queue:
         self._size = 0
         self._is_closed = False
         self._changed: anyio.Event | None = None  # if somebody waits
+        self._watcher: Callable[[], None] | None = None
 
     @property
     def is_full(self) -> bool:
         return self._size >= self._most
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._messages
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Call *watcher* whenever there is something to take, or will never be; and now."""
+        self._watcher = watcher
+        watcher()
 
     def write(self, message: bytes) -> None:
         if not self._is_closed:
             self._messages.append(message)
             self._size += len(message)
             self._tell()
+            if self._watcher is not None:
+                self._watcher()
 
     async def drain(self) -> None:
         while self.is_full:
@@ -71,6 +88,8 @@ class _Queue:
         """Take no more; what is queued can still be taken."""
         self._is_closed = True
         self._tell()
+        if self._watcher is not None:
+            self._watcher()
 
     async def some(self) -> bool:
         """Return when there is something to take, or (False) never will be."""
@@ -143,8 +162,41 @@ async def pair(
 
 
 async def _deliver(queue: _Queue, end: Endpoint) -> None:
+    if is_asyncio():
+        delivery = _Delivery(queue, end)
+        try:
+            await delivery.over.wait()
+        finally:
+            delivery.over.set()
+        return
     while await queue.some():
         end.receive(queue.take_all())
+
+
+class _Delivery:
+    """What delivers on asyncio: a callback in a later turn of the loop, where an event would wake a task."""
+
+    def __init__(self, queue: _Queue, end: Endpoint) -> None:
+        self.over = anyio.Event()
+        self._queue = queue
+        self._end = end
+        self._loop = asyncio.get_running_loop()
+        self._is_due = False
+        queue.watch(self._soon)
+
+    def _soon(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            self._loop.call_soon(self._now)
+
+    def _now(self) -> None:
+        self._is_due = False
+        if self.over.is_set():
+            return
+        if not self._queue.is_empty:
+            self._end.receive(self._queue.take_all())
+        if self._queue.is_closed and self._queue.is_empty:
+            self.over.set()
 
 
 async def _settle(end: Endpoint) -> None:

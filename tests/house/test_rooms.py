@@ -176,6 +176,7 @@ SHELLS = {
     "engine/connection.py",
     "functions/calling.py",
     "serve_commands.py",
+    "trace_commands.py",
     "server.py",
 }
 WORLD = {"anyio", "asyncio", "trio", "select", "socket", "subprocess", "threading", "time"}

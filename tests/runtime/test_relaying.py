@@ -1,0 +1,174 @@
+"""What stands between a host and a server: how its server ends in any case, and that nothing is lost or held."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator  # noqa: TC003 (pytest looks at it)
+from typing import Final
+
+import anyio
+import pytest
+
+from mcpgen.runtime.limits import ClientLimits
+from mcpgen.runtime.transports.descriptors import Sink, Source, open_sink, open_source
+from mcpgen.runtime.transports.printing import Printer
+from mcpgen.runtime.transports.relaying import Relay
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's")
+
+PATIENCE: Final = 20.0  # for what should take no time; a busy machine may be slow
+DEAF: Final = "import signal, sys, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+
+
+class Host:
+    """The near ends of our standard streams, and the far ones."""
+
+    source: Source
+    sink: Sink
+
+    def __init__(self) -> None:
+        self._in, self.stdin = os.pipe()
+        self.stdout, self._out = os.pipe()
+        self.source, self.sink = open_source(self._in), open_sink(self._out)
+
+    def close(self) -> None:
+        self.source.close()
+        self.sink.close()
+        for each in (self._in, self.stdin, self.stdout, self._out):
+            os.close(each)
+
+
+class Eyes:
+    """Sees what goes through."""
+
+    def __init__(self) -> None:
+        self.said = b""
+        self.has_said = anyio.Event()
+
+    def to_server(self, data: bytes) -> None:
+        pass
+
+    def to_client(self, data: bytes) -> None:
+        self.said += data
+        self.has_said.set()
+
+    async def printed(self, data: bytes) -> None:
+        pass
+
+
+@pytest.fixture
+def host() -> Generator[Host]:
+    made = Host()
+    yield made
+    made.close()
+
+
+def relay_of(host: Host, eyes: Eyes, program: str) -> Relay:
+    return Relay([sys.executable, "-c", program], host, eyes, ClientLimits())
+
+
+def test_the_server_does_not_outlive_a_relay_that_is_cancelled(host: Host) -> None:
+    async def run() -> Relay:
+        eyes = Eyes()
+        relay = relay_of(host, eyes, DEAF)
+        with anyio.fail_after(PATIENCE):
+            async with anyio.create_task_group() as group:
+                group.start_soon(relay.run)
+                await eyes.has_said.wait()
+                group.cancel_scope.cancel()
+        return relay
+
+    assert -9 == anyio.run(run).status
+
+
+def test_who_asks_to_hurry_twice_is_not_kept_waiting(host: Host) -> None:
+    async def run() -> tuple[int | None, float]:
+        eyes = Eyes()
+        relay = relay_of(host, eyes, DEAF)
+        with anyio.fail_after(PATIENCE):
+            async with anyio.create_task_group() as group:
+                group.start_soon(relay.run)
+                await eyes.has_said.wait()
+                begin = anyio.current_time()
+                relay.hurry()
+                relay.hurry()
+        return relay.status, anyio.current_time() - begin
+
+    status, took = anyio.run(run)
+    assert -9 == status
+    assert took < 0.45  # of the half second that it would get otherwise
+
+
+def test_what_was_said_last_waits_for_a_host_that_reads_slowly(host: Host) -> None:
+    size = 200_000  # more than both pipes and we ourselves hold
+
+    async def run() -> int:
+        eyes = Eyes()
+        relay = relay_of(host, eyes, f"import sys; sys.stdout.write('x' * {size}); sys.stdout.flush()")
+        read = 0
+        with anyio.fail_after(PATIENCE):
+            async with anyio.create_task_group() as group:
+                group.start_soon(relay.run)
+                await eyes.has_said.wait()
+                while read < size:
+                    await anyio.sleep(0.3)  # what is tested is that we are slow
+                    read += len(os.read(host.stdout, 65536))
+        return read
+
+    assert size == anyio.run(run)
+
+
+def test_what_holds_the_output_open_does_not_keep_us(host: Host) -> None:
+    program = "import subprocess; subprocess.Popen(['sleep', '5'], start_new_session=True)"
+
+    async def run() -> float:
+        begin = anyio.current_time()
+        with anyio.fail_after(PATIENCE):
+            await relay_of(host, Eyes(), program).run()
+        return anyio.current_time() - begin
+
+    assert anyio.run(run) < 4
+
+
+def test_what_nobody_reads_is_skipped_when_it_gets_too_much() -> None:
+    far, near = os.pipe()
+    piece = b"x" * 1_000_000 + b"\n"
+
+    async def run() -> bytes:
+        printer = Printer(near, lambda count: b"(%d skipped)\n" % count)
+        for _ in range(30):
+            printer.write(piece)
+        read = b""
+        with anyio.fail_after(PATIENCE):
+            async with anyio.create_task_group() as group:
+                group.start_soon(printer.run)
+                while len(read) < 17 * len(piece):
+                    await anyio.wait_readable(far)
+                    read += os.read(far, 1 << 20)
+                await printer.flushed()
+                printer.write(b"again\n")
+                await printer.flushed()
+                group.cancel_scope.cancel()
+        read += os.read(far, 1 << 20)
+        printer.close()
+        return read
+
+    assert 17 * piece + b"(13 skipped)\nagain\n" == anyio.run(run)
+    os.close(far)
+    os.close(near)
+
+
+def test_a_printer_that_nobody_reads_any_more_holds_nothing() -> None:
+    far, near = os.pipe()
+
+    async def run() -> None:
+        printer = Printer(near, lambda _: b"")
+        os.close(far)
+        printer.write(b"x")
+        with anyio.fail_after(PATIENCE):
+            await printer.flushed()
+        printer.close()
+
+    anyio.run(run)
+    os.close(near)
