@@ -6,14 +6,33 @@ call; ``normal`` takes both away. Everything that is left must be equal.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcpgen.generated.registry import REVISIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["FEATURES", "LABELS", "Verdict", "expected", "judge"]
+__all__ = [
+    "FEATURES",
+    "LABELS",
+    "STATELESS",
+    "TOOLS",
+    "Absent",
+    "Expectation",
+    "Verdict",
+    "always",
+    "difference",
+    "expected",
+    "judge",
+    "normal",
+    "since",
+    "text",
+    "verdict",
+]
+
+Expectation = Callable[[str], Any]  # what must come back in a revision, or Absent
 
 LABELS = [each.label for each in REVISIONS]
 STATELESS = {each.label for each in REVISIONS if each.era == "stateless"}
@@ -222,12 +241,12 @@ def input_required(_: str) -> Any:
     }
 
 
-def always(value: Any) -> Callable[[str], Any]:
+def always(value: Any) -> Expectation:
     """What does not depend on the revision."""
     return lambda _: value
 
 
-FEATURES: Mapping[str, Callable[[str], Any]] = {
+FEATURES: Mapping[str, Expectation] = {
     "connect": connect,
     "peer": peer,
     "list tools": list_tools,
@@ -286,9 +305,13 @@ def expected(feature: str, revision: str) -> Any:
 
 def judge(feature: str, revision: str, outcome: str, detail: Any) -> Verdict:
     """Say what became of a feature, given what a driver observed."""
+    return verdict(expected(feature, revision), outcome, detail)
+
+
+def verdict(wanted: Any, outcome: str, detail: Any) -> Verdict:
+    """Say what became of a feature that gives *wanted*, given what a driver observed."""
     if outcome != "observed":
         return Verdict(outcome if outcome == "unsupported" else "failed", str(detail))
-    wanted = expected(feature, revision)
     seen = wanted.seen if isinstance(wanted, Absent) else wanted
     wrong = difference(normal(seen), normal(detail))
     if wrong:

@@ -1,4 +1,4 @@
-"""``docs/interop.md``: which client has got what it has to get from our server."""
+"""``docs/interop.md``: who has got what they have to get, clients from our server, and our client from servers."""
 
 from __future__ import annotations
 
@@ -6,25 +6,54 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tests.interop.expectations import FEATURES, LABELS, Verdict
+from tests.interop.theirs import ALL, asked_of
 
 if TYPE_CHECKING:
-    from tests.interop.installing import Peer
+    from tests.interop.installing import Peer, Server
 
-__all__ = ["Results", "text"]
+__all__ = ["Agreements", "Results", "agreed", "text"]
 
-# The verdicts on each feature, by client and revision.
+# The verdicts on each feature, by client or server, and revision.
 Results = Mapping[tuple[str, str], Mapping[str, Verdict]]
+
+# What our client and our server agree on, by what the one offers and the other serves: a revision, or all.
+Agreements = Mapping[tuple[str, str], str]
 
 HEAD = """\
 # Interoperability
 
 Written by `nox -s interop`; do not edit.
 
-Real clients, from PyPI and npm, start `mcpgen serve tests/interop/server.py` and talk to it over stdio. Each of them is
-made to offer each revision that it has, in a session of its own. `tests/interop/expectations.py` says what must come
-back, value by value; any other value fails the session.
+Others from PyPI and npm, and we, talk to each other over stdio: [their clients with our server](#their-clients), and
+[our client with their servers](#their-servers). Each pair speaks each revision that both have, in a session of its
+own. What must come back is written down, value by value; any other value fails the session.
 
-**yes**: exactly that came back. A number points to a reason below: the client, or the revision, has no such feature.
+**yes**: exactly that came back. A number points to a reason below: the client, the server, or the revision has no such
+feature.
+
+## Their clients
+
+They start `mcpgen serve tests/interop/server.py`, and are made to offer one revision. `tests/interop/expectations.py`
+says what must come back.
+"""
+
+SERVERS = """\
+
+## Their servers
+
+Our client starts them, and offers one revision; under **all** it offers what it has, and must end up with the newest
+that the server speaks. Those of the SDKs are in `tests/interop/servers`, and do what our server does; two come as they
+are. Our client hands out the types of the newest revision, whatever is spoken. `tests/interop/theirs.py` and
+`tests/interop/strangers.py` say what must come back.
+"""
+
+AGREEMENTS = """\
+
+## Every offer
+
+Our client and our server, each with one revision only, or all: what is spoken then, or `NoCommonRevision`, which is
+raised.
+
 """
 
 MEANING = {
@@ -66,28 +95,72 @@ MEANING = {
 }
 
 
-def text(peers: list[Peer], results: Results) -> str:
+# What is looked at differently where our client is the one who looks.
+MEANING_FOR_US = {
+    "peer": "the server's handler is told our client's revision, era, name and version",
+    "crash": "a result with `isError`",
+    "unknown tool": "an error, -32602, or a result with `isError`",
+    "wrong arguments": "a result with `isError`, or an error, -32602",
+    "stray output": "what a server prints among its messages is passed over, and the call is answered",
+    "log": "entries from the level on that our client set",
+    "cancel": "the server's handler is cancelled, and our client goes on",
+    "elicit": "a form, accepted and declined, by a function of ours; by `input_required` in 2026-07-28",
+    "elicit url": "a page to go to, by a function of ours; by `input_required` in 2026-07-28",
+    "sample": "a function of ours answers; by `input_required` in 2026-07-28",
+    "roots": "our roots; by `input_required` in 2026-07-28",
+    "unknown resource": "an error: -32602, as the newest revision has it",
+    "input required": "two rounds answered by hand",
+    "end of input": "the server, one process, ends by itself, with status 0, when our client closes its input",
+    "wire": "recorded: each message of our client's is valid in its revision, and keeps its rules",
+}
+
+
+def agreed(offered: str, served: str) -> str:
+    """Return what must be spoken when one side has *offered*, the other *served*: a revision, or all."""
+    if ALL in (offered, served):
+        newest = offered if served == ALL else served
+        return LABELS[-1] if newest == ALL else newest
+    return offered if offered == served else "NoCommonRevision"
+
+
+def text(peers: list[Peer], servers: list[Server], results: Results, agreements: Agreements) -> str:
     """Return the page."""
-    return "".join(_lines(peers, results))
+    return "".join(_lines(peers, servers, results, agreements))
 
 
-def _lines(peers: list[Peer], results: Results) -> Iterator[str]:
+def _lines(peers: list[Peer], servers: list[Server], results: Results, agreements: Agreements) -> Iterator[str]:
     reasons = sorted(
         {each.detail for found in results.values() for each in found.values() if each.outcome == "unsupported"}
     )
     yield HEAD
     for peer in peers:
-        revisions = [label for label in LABELS if (peer.name, label) in results]
-        yield f"\n## {peer.name}\n\n`{peer.package}` offers {peer.offers}.\n\n"
+        yield f"\n### {peer.name}\n\n`{peer.package}` offers {peer.offers}.\n\n"
         yield f"{peer.quirks}\n\n" if peer.quirks else ""
-        yield f"| feature | {' | '.join(revisions)} |\n|---|{'---|' * len(revisions)}\n"
-        for feature in FEATURES:
-            cells = [_cell(results[peer.name, revision][feature], reasons) for revision in revisions]
-            yield f"| {feature} | {' | '.join(cells)} |\n"
+        columns = {label: results[peer.name, label] for label in LABELS if (peer.name, label) in results}
+        yield from _table(list(FEATURES), columns, reasons)
+    yield SERVERS
+    for server in servers:
+        package = f"`{server.package}`" if server.package else "This"
+        yield f"\n### {server.name}\n\n{package} {server.serves}.\n\n"
+        yield f"{server.quirks}\n\n" if server.quirks else ""
+        columns = {label: results[server.name, label] for label in [*LABELS, ALL] if (server.name, label) in results}
+        yield from _table(asked_of(server), columns, reasons)
+    yield AGREEMENTS
+    choices = [*LABELS, ALL]
+    yield f"| offered | {' | '.join(f'serves {each}' for each in choices)} |\n|---|{'---|' * len(choices)}\n"
+    for offered in choices:
+        yield f"| {offered} | {' | '.join(agreements[offered, served] for served in choices)} |\n"
     yield "\n## Reasons\n\n"
     yield from (f"{number}. {reason[0].upper()}{reason[1:]}.\n" for number, reason in enumerate(reasons, 1))
-    yield "\n## Features\n\n| feature | what is looked at |\n|---|---|\n"
-    yield from (f"| {feature} | {MEANING[feature]} |\n" for feature in FEATURES)
+    yield "\n## Features\n\n| feature | what is looked at | with their servers, if something else |\n|---|---|---|\n"
+    yield from (f"| {feature} | {MEANING[feature]} | {MEANING_FOR_US.get(feature, '')} |\n" for feature in FEATURES)
+
+
+def _table(features: list[str], columns: Mapping[str, Mapping[str, Verdict]], reasons: list[str]) -> Iterator[str]:
+    yield f"| feature | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}\n"
+    for feature in features:
+        cells = [_cell(found[feature], reasons) for found in columns.values()]
+        yield f"| {feature} | {' | '.join(cells)} |\n"
 
 
 def _cell(verdict: Verdict, reasons: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Letting one client, in one revision, talk to the server; and judging what it says."""
+"""Letting one client and one server talk in one revision; and judging what the client says that it got."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tests.interop.expectations import FEATURES, Verdict, judge
-from tests.interop.recording import violations
+from tests.interop import theirs
+from tests.interop.expectations import FEATURES, LABELS, Verdict, judge
+from tests.interop.recording import breaches, violations
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from tests.interop.installing import Peer
+    from tests.interop.installing import Peer, Server
 
-__all__ = ["converse", "server_command"]
+__all__ = ["agreements", "ask", "converse", "server_command"]
 
 HERE = Path(__file__).parent
 
@@ -34,15 +35,44 @@ def server_command() -> list[str]:
 
 def converse(peer: Peer, driver: Sequence[str], revision: str, server: Sequence[str]) -> dict[str, Verdict]:
     """Let them talk twice, the second time with a recorder between them; return what became of each feature."""
-    talk = _talk([*driver, revision], [], server)
+    talk = _talk([*driver, revision], server)
     said = dict(talk.said)
     # A client that probes in a process of its own stops that one before it ends by itself.
     said["end of input"] = ("observed", [int(status) for status in talk.ends if status != "stopped"])
-    said["wire"] = ("observed", _talk([*driver, revision], ["--record"], server).violations)
+    said["wire"] = ("observed", _talk([*driver, revision], server, violations).violations)
     verdicts = {feature: judge(feature, revision, *said.get(feature, ("failed", "not said"))) for feature in FEATURES}
     if any(said.get(feature, ("failed",))[0] == "failed" for feature in FEATURES):
         sys.stderr.write(f"--- what {peer.name} and its servers said beside that, {revision}\n{talk.noise}\n")
     return verdicts
+
+
+def ask(server: Server, command: Sequence[str], revision: str) -> dict[str, Verdict]:
+    """Let our client talk to a server, with a recorder between them; return what became of each feature."""
+    driver = [sys.executable, str(HERE / "peers" / "ours.py"), server.repertoire, revision]
+    offered = LABELS if revision == theirs.ALL else [revision]
+    talk = _talk(driver, command, lambda folder: breaches(folder, offered))
+    said = dict(talk.said)
+    said["end of input"] = ("observed", talk.ends)
+    said["wire"] = ("observed", talk.violations)
+    verdicts = {
+        feature: theirs.judge(server, feature, revision, *said.get(feature, ("failed", "not said")))
+        for feature in theirs.asked_of(server)
+    }
+    if any(verdict.outcome == "failed" for verdict in verdicts.values()):
+        sys.stderr.write(f"--- what our client and {server.name} said beside that, {revision}\n{talk.noise}\n")
+    return verdicts
+
+
+def agreements(server: Sequence[str]) -> dict[tuple[str, str], str]:
+    """Return what our client and our server agree on, by what is offered and what is served: one revision, or all."""
+    output, noise = _run([sys.executable, str(HERE / "peers" / "offers.py"), ",".join(LABELS), *server], str(HERE))
+    sys.stderr.write(noise)
+    found = [json.loads(line) for line in output.splitlines()]
+    return {(_choice(each["offered"]), _choice(each["served"])): each["outcome"] for each in found}
+
+
+def _choice(revisions: list[str]) -> str:
+    return theirs.ALL if len(revisions) > 1 else revisions[0]
 
 
 class Talk(NamedTuple):
@@ -54,16 +84,17 @@ class Talk(NamedTuple):
     noise: str
 
 
-def _talk(driver: Sequence[str], options: Sequence[str], server: Sequence[str]) -> Talk:
+def _talk(driver: Sequence[str], server: Sequence[str], judged: Callable[[Path], Iterable[str]] | None = None) -> Talk:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        options = ["--record"] if judged else []
         watched = [sys.executable, str(HERE / "watch.py"), *options, name, *server]
         output, noise = _run([*driver, *watched], name)
         ends = folder / "ends.txt"
         return Talk(
             said={line["feature"]: (line["outcome"], line["detail"]) for line in map(json.loads, output.splitlines())},
             ends=ends.read_text(encoding="utf-8").split() if ends.exists() else [],
-            violations=list(violations(folder)) if options else [],
+            violations=list(judged(folder)) if judged else [],
             noise=noise,
         )
 

@@ -1,4 +1,4 @@
-"""The judge of the real clients is judged here, without any of them: what it must let pass, and what it must not."""
+"""The judge of the real peers is judged here, without any of them: what it must let pass, and what it must not."""
 
 from __future__ import annotations
 
@@ -12,24 +12,40 @@ from typing import Any
 
 import pytest
 
-from tests.interop import page
-from tests.interop.__main__ import PAGE, differences, failures
-from tests.interop.expectations import FEATURES, LABELS, Absent, Verdict, difference, expected, judge, normal
-from tests.interop.installing import peers
-from tests.interop.recording import violations
+from tests.interop import page, theirs
+from tests.interop.__main__ import PAGE, differences, disagreements, failures
+from tests.interop.expectations import FEATURES, LABELS, TOOLS, Absent, Verdict, difference, expected, judge, normal
+from tests.interop.installing import Server, peers, servers
+from tests.interop.recording import breaches, violations
+from tests.interop.strangers import EVERYTHING, TIME
+from tests.interop.theirs import ALL, asked_of, spoken
 
 HERE = Path(__file__).parent
 TABLE = tomllib.loads((HERE / "expected.toml").read_text(encoding="utf-8"))["unsupported"]
-PAIRS = [(peer, revision) for peer in peers() for revision in peer.revisions]
 OUTSIDE = ["counter-offer", "end of input", "wire"]  # not among what a driver goes through
+PASSED = Verdict("passed", "")
+SERVERS = [
+    pytest.param(server, feature, revision, id=f"{server.name}-{feature}-{revision}")
+    for server in servers()
+    for feature in asked_of(server)
+    for revision in [*server.revisions, ALL]
+]
+CHOICES = [*LABELS, ALL]
+AGREED = {(offered, served): page.agreed(offered, served) for offered in CHOICES for served in CHOICES}
 
 
 def promised() -> dict[tuple[str, str], dict[str, Verdict]]:
     """Return the results of a run in which everything is as expected.toml says, and passes otherwise."""
-    results = {(peer.name, revision): dict.fromkeys(FEATURES, Verdict("passed", "")) for peer, revision in PAIRS}
+    results = {(peer.name, label): dict.fromkeys(FEATURES, PASSED) for peer in peers() for label in peer.revisions}
+    speak = {pair: pair[1] for pair in results}
+    for server in servers():
+        for label in [*server.revisions, ALL]:
+            results[server.name, label] = dict.fromkeys(asked_of(server), PASSED)
+            speak[server.name, label] = spoken(server, label)
     for each in TABLE:
-        for (name, revision), found in results.items():
-            if name in each.get("peers", [name]) and revision in each.get("revisions", [revision]):
+        for (name, label), found in results.items():
+            is_meant = name in each.get("peers", [name]) and speak[name, label] in each.get("revisions", LABELS)
+            if is_meant and each["feature"] in found:
                 found[each["feature"]] = Verdict("unsupported", each["reason"])
     return results
 
@@ -48,8 +64,23 @@ def test_clients_of_every_language_go_through_the_same_features(file: str, begin
     assert list(FEATURES) == [*re.findall(r"""^    ['"]?([a-z][a-z ]*)['"]?: """, table, re.MULTILINE), *OUTSIDE]
 
 
+@pytest.mark.parametrize(("name", "wanted"), [("EVERYTHING", EVERYTHING), ("TIME", TIME)])
+def test_what_servers_are_asked_that_come_as_they_are_is_expected(name: str, wanted: dict[str, Any]) -> None:
+    source = (HERE / "peers" / "strangers.py").read_text(encoding="utf-8")
+    table = source.partition(f"{name}: dict[str, Feature] = {{")[2].partition("\n}")[0]
+
+    assert list(wanted) == re.findall(r'^    "([a-z ]+)": ', table, re.MULTILINE)
+
+
+def test_servers_of_every_language_offer_what_ours_does() -> None:
+    offered = json.loads((HERE / "servers" / "offered.json").read_text(encoding="utf-8"))
+
+    assert TOOLS == [tool["name"] for tool in offered["tools"]]
+
+
 def test_the_page_explains_every_feature() -> None:
     assert list(FEATURES) == list(page.MEANING)
+    assert set(page.MEANING_FOR_US) <= set(FEATURES)
 
 
 def seen(feature: str, revision: str) -> Any:
@@ -72,6 +103,59 @@ def test_what_must_come_back_passes(feature: str, revision: str) -> None:
 @pytest.mark.parametrize("nothing", [None, {}, [], "", True, 0, {"content": []}], ids=str)
 def test_a_stub_passes_nothing(feature: str, revision: str, nothing: Any) -> None:
     assert "failed" == judge(feature, revision, "observed", nothing).outcome
+
+
+def theirs_seen(server: Server, feature: str, revision: str) -> tuple[Any, Verdict]:
+    wanted = theirs.expected(server, feature, spoken(server, revision))
+    if isinstance(wanted, Absent):
+        return wanted.seen, Verdict("unsupported", wanted.reason)
+    return wanted, PASSED
+
+
+@pytest.mark.parametrize(("server", "feature", "revision"), SERVERS)
+def test_what_must_come_from_a_server_passes(server: Server, feature: str, revision: str) -> None:
+    seen, verdict = theirs_seen(server, feature, revision)
+
+    assert verdict == theirs.judge(server, feature, revision, "observed", seen)
+
+
+@pytest.mark.parametrize(("server", "feature", "revision"), SERVERS)
+def test_what_comes_from_a_server_and_is_something_else_fails(server: Server, feature: str, revision: str) -> None:
+    seen, _ = theirs_seen(server, feature, revision)
+
+    assert "failed" == theirs.judge(server, feature, revision, "observed", [seen, "more"]).outcome
+    for stub in (None, {}, [], "", True, 0):
+        if normal(stub) != normal(seen):
+            assert "failed" == theirs.judge(server, feature, revision, "observed", stub).outcome
+
+
+def test_what_can_be_spoken_is_the_newest_that_a_server_has() -> None:
+    assert {"2025-11-25", "2026-07-28"} == {spoken(server, ALL) for server in servers()}
+
+
+@pytest.mark.parametrize(
+    ("offered", "served", "outcome"),
+    [
+        ("2024-11-05", "2024-11-05", "2024-11-05"),
+        ("2024-11-05", "2026-07-28", "NoCommonRevision"),
+        ("2024-11-05", ALL, "2024-11-05"),
+        (ALL, "2025-11-25", "2025-11-25"),
+        (ALL, ALL, "2026-07-28"),
+    ],
+)
+def test_an_offer_comes_to_the_newest_that_both_have(offered: str, served: str, outcome: str) -> None:
+    assert outcome == page.agreed(offered, served)
+
+
+def test_another_agreement_than_the_one_that_must_come_is_complained_of() -> None:
+    wrong = {**AGREED, (ALL, ALL): "2025-11-25"}
+    del wrong["2024-11-05", "2025-03-26"]
+
+    assert [] == list(disagreements(AGREED))
+    assert [
+        "2024-11-05 offered, 2025-03-26 served: NoCommonRevision must come of it, and nothing does",
+        "all offered, all served: 2026-07-28 must come of it, and 2025-11-25 does",
+    ] == list(disagreements(wrong))
 
 
 def leaves(value: Any) -> list[str]:
@@ -133,19 +217,27 @@ def test_only_what_is_unsupported_for_a_reason_may_be_expected(entry: dict[str, 
     assert entry["feature"] in FEATURES
     assert entry["reason"]
     assert set(entry.get("revisions", [])) <= set(LABELS)
-    assert set(entry.get("peers", [])) <= {peer.name for peer in peers()}
+    assert set(entry.get("peers", [])) <= {each.name for each in [*peers(), *servers()]}
 
 
-def test_clients_are_pinned_exactly() -> None:
-    assert [] == [each.package for each in peers() if not re.search(r"(==|.@)\d+\.\d+\.\d+$", each.package)]
+def test_peers_are_pinned_exactly() -> None:
+    packages = [each.package for each in [*peers(), *servers()] if each.package]
+
+    assert [] == [each for each in packages if not re.search(r"(==|.@)\d+\.\d+\.\d+$", each)]
+
+
+def test_no_two_peers_have_one_name() -> None:
+    names = [each.name for each in [*peers(), *servers()]]
+
+    assert len(names) == len(set(names))
 
 
 def test_the_page_is_what_a_run_writes_that_is_as_it_must_be() -> None:
-    assert page.text(peers(), promised()) == PAGE.read_text(encoding="utf-8")
+    assert page.text(peers(), servers(), promised(), AGREED) == PAGE.read_text(encoding="utf-8")
 
 
 def test_a_run_that_is_as_it_must_be_is_not_complained_of() -> None:
-    assert [] == [*failures(promised()), *differences(promised(), PAIRS)]
+    assert [] == [*failures(promised()), *differences(promised())]
 
 
 def test_a_failure_is_complained_of() -> None:
@@ -160,7 +252,7 @@ def test_what_nobody_expected_to_be_unsupported_is_complained_of() -> None:
     results["FastMCP 4.1", "2025-06-18"]["ping"] = Verdict("unsupported", "why")
 
     said = ["FastMCP 4.1 / 2025-06-18 / ping / why: unsupported, and not listed in expected.toml"]
-    assert said == list(differences(results, PAIRS))
+    assert said == list(differences(results))
 
 
 def test_what_was_expected_to_be_unsupported_and_is_not_is_complained_of() -> None:
@@ -168,7 +260,7 @@ def test_what_was_expected_to_be_unsupported_and_is_not_is_complained_of() -> No
     results["FastMCP 4.1", "2026-07-28"]["ping"] = Verdict("passed", "")
 
     said = ["FastMCP 4.1 / 2026-07-28 / ping / the revision has no ping: listed in expected.toml, but not so"]
-    assert said == list(differences(results, PAIRS))
+    assert said == list(differences(results))
 
 
 def test_a_server_that_is_watched_is_recorded_and_its_end_reported(tmp_path: Path) -> None:
@@ -201,3 +293,42 @@ def test_a_server_that_breaks_its_revision_is_found_in_the_record(tmp_path: Path
 
 def test_a_conversation_that_was_not_recorded_is_not_taken_for_a_good_one(tmp_path: Path) -> None:
     assert ["nothing was recorded"] == list(violations(tmp_path))
+
+
+GREETING = (
+    b'< {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+    b'"capabilities":{},"clientInfo":{"name":"c","version":"1"}}}\n'
+    b'> {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{},'
+    b'"serverInfo":{"name":"s","version":"1"}}}\n'
+    b'< {"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+)
+
+
+def test_a_client_that_keeps_its_revision_is_not_blamed(tmp_path: Path) -> None:
+    (tmp_path / "1.record").write_bytes(b"\n" + GREETING)
+
+    assert [] == list(breaches(tmp_path, ["2025-06-18"]))
+
+
+def test_a_client_that_breaks_its_revision_is_found_in_the_record(tmp_path: Path) -> None:
+    later = b'< {"jsonrpc":"2.0","id":2,"method":"server/discover","params":{}}\n'
+    (tmp_path / "1.record").write_bytes(b"\n" + GREETING + later)
+
+    assert any("server/discover" in said for said in breaches(tmp_path, ["2025-06-18"]))
+
+
+def test_a_client_that_offers_what_it_must_not_is_found_in_the_record(tmp_path: Path) -> None:
+    (tmp_path / "1.record").write_bytes(b"\n" + GREETING)
+
+    assert [] != list(breaches(tmp_path, ["2025-11-25"]))
+
+
+@pytest.mark.parametrize(
+    ("record", "said"), [(None, "nothing was recorded"), (b"\n", "a server was started and asked")]
+)
+def test_a_client_that_said_nothing_is_not_taken_for_a_good_one(tmp_path: Path, record: Any, said: str) -> None:
+    if record is not None:
+        (tmp_path / "1.record").write_bytes(record)
+
+    [found] = breaches(tmp_path, LABELS)
+    assert said in found

@@ -11,12 +11,15 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
-from hands import ACCEPTED, STATELESS, Connection, Hands, Missing, Refused, Wire
+from hands import ACCEPTED, STATELESS, Connection, Hands, Invalid, Missing, Refused, Wire
 
-__all__ = ["FEATURES", "converse"]
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+__all__ = ["FEATURES", "Feature", "converse", "go_through", "names", "outcome", "pages", "talk"]
 
 # Long beside the tenths of a second that a feature takes; a client may wait in vain for minutes.
 FEATURE_SECONDS = 15
@@ -26,19 +29,19 @@ LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 Feature = Callable[[Hands], Awaitable[Any]]
 
 
-async def _pages(hands: Hands, kind: str) -> list[list[Wire]]:
-    pages: list[list[Wire]] = []
+async def pages(hands: Hands, kind: str) -> list[list[Wire]]:
+    found: list[list[Wire]] = []
     cursor = None
-    while cursor or not pages:
+    while cursor or not found:
         page = await hands.page(kind, cursor)
-        pages.append(page[kind])
+        found.append(page[kind])
         cursor = page.get("nextCursor")
-    return pages
+    return found
 
 
-async def _names(hands: Hands, kind: str, key: str) -> Wire:
-    pages = await _pages(hands, kind)
-    return {"pages": [len(page) for page in pages], key: [item[key] for page in pages for item in page]}
+async def names(hands: Hands, kind: str, key: str) -> Wire:
+    found = await pages(hands, kind)
+    return {"pages": [len(page) for page in found], key: [item[key] for page in found for item in page]}
 
 
 async def _settle(hands: Hands) -> None:
@@ -47,7 +50,7 @@ async def _settle(hands: Hands) -> None:
     await anyio.wait_all_tasks_blocked()
 
 
-async def _outcome(made: Awaitable[Wire]) -> Wire:
+async def outcome(made: Awaitable[Wire]) -> Wire:
     """Return the code of the error, or what the tool said, and whether it called that an error."""
     try:
         result = await made
@@ -66,21 +69,21 @@ async def peer(hands: Hands) -> Any:
 
 
 async def list_tools(hands: Hands) -> Any:
-    tools = {tool["name"]: tool for page in await _pages(hands, "tools") for tool in page}
-    return {**await _names(hands, "tools", "name"), "add": tools["add"], "forecast": tools["forecast"]}
+    tools = {tool["name"]: tool for page in await pages(hands, "tools") for tool in page}
+    return {**await names(hands, "tools", "name"), "add": tools["add"], "forecast": tools["forecast"]}
 
 
 async def list_resources(hands: Hands) -> Any:
-    return await _names(hands, "resources", "uri")
+    return await names(hands, "resources", "uri")
 
 
 async def list_templates(hands: Hands) -> Any:
-    return await _names(hands, "resourceTemplates", "uriTemplate")
+    return await names(hands, "resourceTemplates", "uriTemplate")
 
 
 async def list_prompts(hands: Hands) -> Any:
-    prompts = {prompt["name"]: prompt for page in await _pages(hands, "prompts") for prompt in page}
-    return {**await _names(hands, "prompts", "name"), "review": prompts["review"]}
+    prompts = {prompt["name"]: prompt for page in await pages(hands, "prompts") for prompt in page}
+    return {**await names(hands, "prompts", "name"), "review": prompts["review"]}
 
 
 async def call(hands: Hands) -> Any:
@@ -110,12 +113,12 @@ async def crash(hands: Hands) -> Any:
 
 
 async def unknown_tool(hands: Hands) -> Any:
-    return await _outcome(hands.call("no_such_tool", {}))
+    return await outcome(hands.call("no_such_tool", {}))
 
 
 async def wrong_arguments(hands: Hands) -> Any:
-    outcome = await _outcome(hands.call("add", {"a": "one", "b": 2}))
-    return {"code": outcome["code"]} if "code" in outcome else {"isError": outcome["isError"]}
+    came = await outcome(hands.call("add", {"a": "one", "b": 2}))
+    return {"code": came["code"]} if "code" in came else {"isError": came["isError"]}
 
 
 async def stray_output(hands: Hands) -> Any:
@@ -180,28 +183,28 @@ async def cancel(hands: Hands) -> Any:
     return (await hands.call("was_cancelled", {"label": "first"}))["content"]
 
 
-async def _talk(hands: Hands, tool: str) -> Wire:
+async def talk(hands: Hands, tool: str) -> Wire:
     hands.seen.asked.clear()
-    outcome = await _outcome(hands.call(tool, {}))
-    if not outcome.get("isError"):
-        return {"asked": list(hands.seen.asked), **outcome}
+    came = await outcome(hands.call(tool, {}))
+    if not came.get("isError"):
+        return {"asked": list(hands.seen.asked), **came}
     return {"asked": list(hands.seen.asked), "isError": True}
 
 
 async def elicit(hands: Hands) -> Any:
-    return await _talk(hands, "ask")
+    return await talk(hands, "ask")
 
 
 async def elicit_url(hands: Hands) -> Any:
-    return await _talk(hands, "ask_url")
+    return await talk(hands, "ask_url")
 
 
 async def sample(hands: Hands) -> Any:
-    return await _talk(hands, "sample")
+    return await talk(hands, "sample")
 
 
 async def roots(hands: Hands) -> Any:
-    return await _talk(hands, "roots")
+    return await talk(hands, "roots")
 
 
 async def read(hands: Hands) -> Any:
@@ -210,7 +213,7 @@ async def read(hands: Hands) -> Any:
 
 
 async def unknown_resource(hands: Hands) -> Any:
-    return await _outcome(hands.read("interop://nowhere"))
+    return await outcome(hands.read("interop://nowhere"))
 
 
 async def prompt(hands: Hands) -> Any:
@@ -264,9 +267,9 @@ async def list_changed(hands: Hands) -> Any:
         await hands.seen.until(lambda: len(hands.seen.notices) >= 3)
     await _settle(hands)
     heard = sorted(notice["method"] for notice in hands.seen.notices)
-    tools = (await _names(hands, "tools", "name"))["name"]
-    prompts = (await _names(hands, "prompts", "name"))["name"]
-    resources = (await _names(hands, "resources", "uri"))["uri"]
+    tools = (await names(hands, "tools", "name"))["name"]
+    prompts = (await names(hands, "prompts", "name"))["name"]
+    resources = (await names(hands, "resources", "uri"))["uri"]
     text = (await hands.call("sprout", {}))["content"][0]["text"]
     return {"heard": heard, "last": [tools[-1], prompts[-1], resources[-1]], "text": text}
 
@@ -276,8 +279,8 @@ async def input_required(hands: Hands) -> Any:
     first = await hands.demand("ask", {}, None, None)
     [(key, question)] = first["inputRequests"].items()
     answers = {key: {"action": "accept", "content": ACCEPTED}}
-    forged = await _outcome(hands.demand("ask", {}, answers, "A" * len(first["requestState"])))
-    other = await _outcome(hands.demand("ask_url", {}, answers, first["requestState"]))
+    forged = await outcome(hands.demand("ask", {}, answers, "A" * len(first["requestState"])))
+    other = await outcome(hands.demand("ask_url", {}, answers, first["requestState"]))
     second = await hands.demand("ask", {}, answers, first["requestState"])
     again = await hands.demand("ask", {}, answers, first["requestState"])
     [(last, _)] = second["inputRequests"].items()
@@ -328,7 +331,7 @@ FEATURES: dict[str, Feature] = {
 }
 
 
-def _say(feature: str, outcome: str, detail: Any) -> None:
+def say(feature: str, outcome: str, detail: Any) -> None:
     sys.stdout.write(json.dumps({"feature": feature, "outcome": outcome, "detail": detail}) + "\n")
     sys.stdout.flush()
 
@@ -340,27 +343,34 @@ def _sentence(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-async def _attempt(feature: str, act: Callable[[], Awaitable[Any]]) -> None:
+async def attempt(feature: str, act: Callable[[], Awaitable[Any]]) -> None:
     try:
         with anyio.fail_after(FEATURE_SECONDS):
-            _say(feature, "observed", await act())
+            say(feature, "observed", await act())
     except Missing as missing:
-        _say(feature, "unsupported", str(missing))
+        say(feature, "unsupported", str(missing))
+    except Invalid as invalid:
+        say(feature, "observed", {"invalid": str(invalid)})
     except Exception as error:  # noqa: BLE001 - whatever a client raises is the finding
-        _say(feature, "failed", _sentence(error))
+        say(feature, "failed", _sentence(error))
+
+
+async def go_through(features: dict[str, Feature], connected: AbstractAsyncContextManager[Hands]) -> None:
+    """Connect, and go through *features*."""
+    try:
+        async with connected as hands:
+            for feature, act in features.items():
+                await attempt(feature, lambda act=act: act(hands))  # type: ignore[misc]  # called before it changes
+    except Exception as error:  # noqa: BLE001 - whatever a client raises is the finding
+        say("connect", "failed", _sentence(error))
 
 
 async def converse(revision: str, connection: Connection) -> None:
     """Go through all features with a client that is made to offer *revision*; let another one choose."""
-    try:
-        async with connection(revision, insists=True) as hands:
-            for feature, act in FEATURES.items():
-                await _attempt(feature, lambda act=act: act(hands))  # type: ignore[misc]  # called before it changes
-    except Exception as error:  # noqa: BLE001 - whatever a client raises is the finding
-        _say("connect", "failed", _sentence(error))
+    await go_through(FEATURES, connection(revision, insists=True))
 
     async def counter_offer() -> Any:
         async with connection(revision, insists=False) as hands:
             return {"revision": hands.greeting()["revision"], "content": (await call(hands))["content"]}
 
-    await _attempt("counter-offer", counter_offer)
+    await attempt("counter-offer", counter_offer)

@@ -11,7 +11,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
-__all__ = ["ACCEPTED", "CLIENT", "ROOT", "STATELESS", "Connection", "Hands", "Missing", "Refused", "Seen", "Wire"]
+__all__ = [
+    "ACCEPTED",
+    "CLIENT",
+    "ROOT",
+    "STATELESS",
+    "Connection",
+    "Hands",
+    "Invalid",
+    "Missing",
+    "Refused",
+    "Seen",
+    "Wire",
+]
 
 CLIENT = {"name": "interop-client", "version": "7.1"}
 ROOT = {"uri": "file:///srv/project", "name": "project"}
@@ -31,6 +43,10 @@ class Refused(Exception):  # noqa: N818 - what came back, which may be what must
     def __init__(self, code: int) -> None:
         self.code = code
         super().__init__(f"error {code}")
+
+
+class Invalid(Exception):  # noqa: N818 - what came back, which may be what must
+    """What the server sent is not valid in its revision, and the client says where."""
 
 
 class Seen:
