@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
 from mcpgen.runtime.clients.bare import BareClient, CallOptions, ClientContext
 from mcpgen.runtime.errors import InvalidPayload
@@ -167,7 +167,7 @@ class Client(BareClient):
             page = await get(cursor, **options)
             yield page
             following: str | UnsetType = page.next_cursor
-            if following is UNSET or isinstance(following, UnsetType):
+            if isinstance(following, UnsetType):
                 return
             if following in seen:
                 raise self._endless(f"the cursor {following[:100]!r} comes back")

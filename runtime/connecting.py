@@ -175,11 +175,12 @@ def connect(target: Target, *, home: str | None = None, **options: Unpack[Option
     return Connection(start)
 
 
-def _transport(target: object) -> Transport:
+def _transport(target: Any) -> Transport:
     if isinstance(target, str) or (isinstance(target, Sequence) and not isinstance(target, bytes | bytearray)):
         if isinstance(target, str) and target.startswith(("http://", "https://")):
             raise UsageError(f"{target!r} is an address, but servers are reached by a command or in this process")
-        return Process(target)
+        command: str | Sequence[str] = target  # Process says what is wrong with any other sequence
+        return Process(command)
     if isinstance(target, Servable):
         return Memory(target)
     if isinstance(target, Transport):

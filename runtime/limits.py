@@ -55,12 +55,14 @@ class ClientLimits(Struct, frozen=True, kw_only=True):
     Attributes:
         max_frame_bytes: The longest message that is read.
         max_batch_length: The most messages in a batch (2025-03-26).
-        max_in_flight: The most requests and notifications of a server that are handled at once; an honest one asks a
-            user one thing at a time, and a model a few.
+        max_in_flight: The most requests of a server that are answered at once; an honest one asks a user one thing at a
+            time, and a model a few.
         max_buffered_bytes: How much is written ahead of a server that does not read.
         max_rounds: How often one request may be answered with a demand for input, one after the other.
         max_pages: The most pages of one list; a server that always has another page would never end.
         max_changes: The most changes that wait to be looked at on one stream; those that are equal count once.
+        max_notices: The most other notifications that wait for their handlers, such as log entries.
+        max_notices_bytes: How much they may hold.
         max_stderr_bytes: How much is kept of what a server prints as errors: the last of it.
         call_seconds: How long a request waits for its answer, or for progress, unless the call says otherwise.
         max_call_seconds: How long it waits in all, however much progress is told.
@@ -77,6 +79,8 @@ class ClientLimits(Struct, frozen=True, kw_only=True):
     max_rounds: int = 32
     max_pages: int = 1000
     max_changes: int = 1000
+    max_notices: int = 10_000
+    max_notices_bytes: int = 16 * 1024 * 1024
     max_stderr_bytes: int = 64 * 1024
     call_seconds: float = 60
     max_call_seconds: float = 600

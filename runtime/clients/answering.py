@@ -41,7 +41,7 @@ class Answers:
         """Send them, once everything in the batch is answered."""
         if self.is_complete and not self.open and self.messages:
             messages, self.messages = self.messages, []
-            session.sink.send(envelope.encode_batch(messages))
+            session.answer(envelope.encode_batch(messages))
 
 
 class Asked(Struct, eq=False):
@@ -192,7 +192,7 @@ def _answer(session: ClientSession, asked: Asked, message: bytes) -> None:
 
 def _send(session: ClientSession, message: bytes, batch: Answers | None) -> None:
     if batch is None:
-        session.sink.send(message)
+        session.answer(message)
         return
     batch.messages.append(message)
     batch.send_if_finished(session)

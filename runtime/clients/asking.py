@@ -14,7 +14,14 @@ import anyio
 from msgspec import Raw, Struct, UnsetType
 
 from mcpgen.runtime.clients import demands
-from mcpgen.runtime.errors import InvalidPayload, RequestError, RequestRefused, RequestTimedOut, TransportClosed
+from mcpgen.runtime.errors import (
+    InvalidPayload,
+    RequestError,
+    RequestRefused,
+    RequestTimedOut,
+    TransportClosed,
+    UsageError,
+)
 from mcpgen.runtime.wire.messages import ErrorResponse
 
 if TYPE_CHECKING:
@@ -111,9 +118,12 @@ class Asking:
             RequestRefused: The server answered with an error.
             RequestTimedOut: It did not answer in time.
             TransportClosed: It is gone.
+            UsageError: It has no time to do so.
         """
         limits = self._session.limits
         seconds = limits.call_seconds if question.seconds is None else question.seconds
+        if not seconds > 0:  # so written, nan is refused, too
+            raise UsageError(f"timeout_seconds is {seconds}; it has to be more than 0")
         if self._writer.is_full:
             await self._drain(question.method, seconds)
         call = self._session.send(question.method, params, token=question.token)

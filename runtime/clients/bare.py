@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+import logging
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -16,13 +16,21 @@ from mcpgen.runtime.clients.services import SET_LEVEL, Services
 from mcpgen.runtime.clients.shortcut import CALL, ShortCall
 from mcpgen.runtime.engine.listening import Filter
 from mcpgen.runtime.engine.telling import LEVELS
-from mcpgen.runtime.errors import AdaptationError, TransportClosed, UnknownMethod, UnsupportedByPeer, UsageError
+from mcpgen.runtime.errors import (
+    AdaptationError,
+    InvalidPayload,
+    TransportClosed,
+    UnknownMethod,
+    UnsupportedByPeer,
+    UsageError,
+)
 from mcpgen.runtime.newest import NEWEST
-from mcpgen.runtime.peers.capabilities import offers
+from mcpgen.runtime.peers.capabilities import has, offers
 from mcpgen.runtime.peers.codec import AskCodec, codec
+from mcpgen.runtime.peers.negotiation import of_era
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from mcpgen.runtime.clients.checking import Checker
     from mcpgen.runtime.clients.owner import Conversation, Owner
@@ -34,6 +42,8 @@ __all__ = ["BareClient", "CallOptions", "ClientContext", "OnProgress"]
 
 OnProgress: TypeAlias = "Callable[[float, float | None, str | None], Awaitable[object] | object]"
 """Told how far a request has come: so much, of so much if that is known, and what is being done; plain or async."""
+
+_LOG = logging.getLogger("mcpgen.session")
 
 _LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
@@ -105,6 +115,7 @@ class BareClient:
         self._peer_meta: dict[str, object] | None = None if server.revision == home else offering.meta(server.revision)
         self._asks: dict[str, AskCodec] = {}  # of what may be asked
         self._short: ShortCall | None = None
+        self._ahead: set[tuple[str, str]] = set()  # what the server speaks in a later revision than was agreed
 
     @property
     def revision(self) -> str:
@@ -112,7 +123,7 @@ class BareClient:
         return self._peer.revision
 
     @property
-    def era(self) -> str:
+    def era(self) -> Literal["handshake", "stateless"]:
         """How that was agreed on: ``handshake`` or ``stateless``."""
         return self._peer.era
 
@@ -258,8 +269,7 @@ class BareClient:
         """
         if self.era == "stateless":
             return
-        roots: Any = self._session.offering.capabilities(self.revision).get("roots")
-        if not (isinstance(roots, Mapping) and roots.get("listChanged")):
+        if not has(self._session.offering.capabilities(self.revision), ("roots", "listChanged")):
             raise UsageError("roots that may change are given as a function: connect(…, roots=function)")
         self._check_open()
         self._session.notify("notifications/roots/list_changed")
@@ -281,7 +291,7 @@ class BareClient:
                 short = self._short.result
                 question = Question(method=CALL, params=written, error=ask.error, seconds=timeout_seconds, short=short)
                 found = await self._asking.final(question)
-                return ask.result(found) if type(found) is Raw else found
+                return self._read(ask, found) if type(found) is Raw else found
         if "task" in value:
             self._require_task(method)
         token = None if on_progress is None else self._session.next_token()
@@ -304,10 +314,34 @@ class BareClient:
             seconds=timeout_seconds,
         )
         raw = await self._asking.final(question)
-        result = ask.result(raw)
+        result = self._read(ask, raw)
         if self._checker.is_on and method in ("tools/call", "tools/list"):
             self._check(method, value, raw, result)
         return result
+
+    def _read(self, ask: AskCodec, raw: Raw) -> Any:
+        """Return a result as home has it.
+
+        Many servers send old clients what only later revisions have, such as audio: they adapt nothing. So a result
+        that the revision does not allow is read as one of the revisions after it, and the log says so.
+
+        Raises:
+            InvalidPayload: No revision of this era allows it.
+        """
+        try:
+            return ask.result(raw)
+        except InvalidPayload as invalid:
+            labels = of_era([each.label for each in registry.REVISIONS], self._peer.era)
+            for label in labels[labels.index(self.revision) + 1 :]:
+                try:
+                    result = codec(self.home, label, "client").ask(ask.method).result(raw)
+                except (InvalidPayload, AdaptationError, UnknownMethod):
+                    continue
+                if (ask.method, label) not in self._ahead:
+                    self._ahead.add((ask.method, label))
+                    _LOG.warning("the server speaks %s as %s has it: %s", ask.method, label, invalid)
+                return result
+            raise
 
     def _check(self, method: str, value: dict[str, Any], raw: Raw, result: Any) -> None:
         """Check a structured result, or learn what such results are to be checked against; as the server wrote both.
@@ -343,10 +377,7 @@ class BareClient:
             raise self._unsupported(method, "it has not declared it")
 
     def _require_task(self, method: str) -> None:
-        found: Any = self._peer.declared
-        for key in ("tasks", "requests", *method.split("/")):
-            found = found.get(key) if isinstance(found, Mapping) else None
-        if found is None:
+        if not has(self._peer.declared, ("tasks", "requests", *method.split("/"))):
             raise self._unsupported(method, "it has not declared that it runs this as a task")
 
     def _unsupported(self, what: str, reason: str) -> UnsupportedByPeer:

@@ -66,12 +66,15 @@ class Stream:
         self.is_over: bool = False
         self.failure: Exception | None = None
         self._most = most
+        self._has_dropped = False
         self._waiting: dict[Change, None] = {}
 
     def put(self, change: Change) -> None:
         """Add *change* to what waits, unless it waits already, or too much does."""
         if len(self._waiting) >= self._most and change not in self._waiting:
-            _LOG.warning("a change is dropped: nobody looks at those that were told before")
+            if not self._has_dropped:  # once: a server may tell of many
+                self._has_dropped = True
+                _LOG.warning("changes are dropped: nobody looks at those that were told before")
             return
         self._waiting[change] = None
         self.waker.wake()

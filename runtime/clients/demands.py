@@ -12,6 +12,7 @@ import anyio
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
+from mcpgen.runtime.adapting.pointers import is_object
 from mcpgen.runtime.clients.answering import permitted
 from mcpgen.runtime.errors import InvalidPayload, RequestError, RequestRefused
 
@@ -148,12 +149,14 @@ def pages(failure: RequestRefused) -> Demand | None:
     Spec:
         2025-11-25, client/elicitation, "URL Elicitation Required Error".
     """
-    if failure.code != _PAGES_FIRST or not isinstance(failure.data, dict):
+    if failure.code != _PAGES_FIRST or not is_object(failure.data):
         return None
     try:
         found = msgspec.convert(failure.data, _Pages).elicitations
     except msgspec.ValidationError:
         return None
+    if not found or any(each.get("mode") != "url" for each in found):
+        return None  # nothing that would have to be done first
     return Demand(
         "input_required",
         {str(number): _Wish("elicitation/create", Raw(msgspec.json.encode(each))) for number, each in enumerate(found)},

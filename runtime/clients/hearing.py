@@ -44,7 +44,10 @@ def hear(session: ClientSession, notification: Notification) -> None:
     """Take a notification; one that is unknown or not valid is ignored, since nobody could be told."""
     method, server = notification.method, session.server
     if server is None:  # it may follow so closely on the answer that agrees that nobody has read that yet
-        if len(session.early) < session.limits.max_in_flight:
+        if (
+            len(session.early) < session.limits.max_in_flight
+            and _size(session.early) < session.limits.max_buffered_bytes
+        ):
             session.early.append(notification)
         return
     heard = session.offering.hearing(server.revision, method)
@@ -59,9 +62,14 @@ def hear(session: ClientSession, notification: Notification) -> None:
         elif heard is None:
             return
         if heard is not None:
-            session.sink.tell(heard, heard.codec.incoming(notification.params))
+            session.sink.tell(heard, notification.params)
     except (InvalidPayload, AdaptationError, UnknownMethod) as error:
         session.complain("the notification %s is ignored: %s", quoted(method), error)
+
+
+def _size(notifications: list[Notification]) -> int:
+    """Return about how many bytes they hold."""
+    return sum(0 if isinstance(each.params, UnsetType) else len(memoryview(each.params)) for each in notifications)
 
 
 def _progress(session: ClientSession, revision: str, notification: Notification) -> None:

@@ -65,16 +65,24 @@ class Changes:
             RequestRefused: The server does not want that.
             RequestTimedOut: It does not say whether it does.
             TransportClosed: It is gone.
-            UnsupportedByPeer: A resource is to be watched, and the server has not declared that it can.
+            UnsupportedByPeer: The server has not declared that it tells of any of that, or of resources; nothing was
+                sent.
         """
         session = self._session
         if session.failure is not None:
             raise _again(session.failure)
         if session.server is None:
             raise UsageError("the client is not connected")
-        self._stream = session.listening.stream(self._wanted, waker())
-        if session.server.era == "stateless":
-            await self._open_stream(self._stream, session.server.revision)
+        server = session.server
+        can = honoured(self._wanted, server.declared, server.revision)
+        if can == Filter() or (self._wanted.resource_subscriptions and not can.resource_subscriptions):
+            what = SUBSCRIBE if self._wanted.resource_subscriptions else LISTEN
+            raise UnsupportedByPeer(
+                revision=server.revision, what=what, reason="it has not declared that it tells this"
+            )
+        self._stream = session.listening.stream(can, waker())
+        if server.era == "stateless":
+            await self._open_stream(self._stream, server.revision)
         else:
             await self._share_session(self._stream)
         return self
@@ -125,7 +133,7 @@ class Changes:
     async def _open_stream(self, stream: Stream, revision: str) -> None:
         session = self._session
         ask = codec(NEWEST, revision, "client").ask(LISTEN)
-        wanted = {"_meta": session.offering.meta(NEWEST), "notifications": msgspec.to_builtins(self._wanted)}
+        wanted = {"_meta": session.offering.meta(NEWEST), "notifications": msgspec.to_builtins(stream.wanted)}
         peer = session.offering.meta(revision) if revision != NEWEST else None
         self._call = session.send(LISTEN, ask.params(wanted, peer), stream=stream)
         seconds = session.limits.call_seconds
@@ -149,23 +157,30 @@ class Changes:
             raise failure
 
     async def _share_session(self, stream: Stream) -> None:
-        session = self._session
-        declared = {} if session.server is None else session.server.declared
-        stream.honoured = honoured(self._wanted, declared, self._revision)
-        session.listening.sharing[stream] = None
-        if self._wanted.resource_subscriptions and not stream.honoured.resource_subscriptions:
-            self._leave()
-            reason = "it has not declared resources.subscribe"
-            raise UnsupportedByPeer(revision=self._revision, what=SUBSCRIBE, reason=reason)
+        listening = self._session.listening
+        stream.honoured = stream.wanted
+        listening.sharing[stream] = None
         try:
-            for uri in stream.honoured.resource_subscriptions:
+            for uri in stream.wanted.resource_subscriptions:
                 self._subscribed.append(uri)
-                session.listening.uris[uri] = session.listening.uris.get(uri, 0) + 1
-                if session.listening.uris[uri] == 1:
-                    await self._subscribe(uri)
+                listening.uris[uri] = listening.uris.get(uri, 0) + 1
+                await self._subscribe(uri)
+        except RequestRefused:
+            self._forget(self._subscribed.pop())
+            self._leave()
+            raise
         except BaseException:
             self._leave()
             raise
+
+    def _forget(self, uri: str) -> bool:
+        """Note that one listener fewer watches *uri*; return whether it was the last."""
+        uris = self._session.listening.uris
+        uris[uri] -= 1
+        if uris[uri]:
+            return False
+        del uris[uri]
+        return True
 
     def _leave(self) -> None:
         session, stream = self._session, self._stream
@@ -178,9 +193,7 @@ class Changes:
             if not self._call.is_settled:
                 session.cancel(self._call, "nobody listens any more")
         for uri in self._subscribed:
-            session.listening.uris[uri] -= 1
-            if not session.listening.uris[uri]:
-                del session.listening.uris[uri]
+            if self._forget(uri):
                 # Nobody waits for the answer: whoever leaves may be cancelled, and a server need not be quick.
                 session.drop(session.send(UNSUBSCRIBE, msgspec.json.encode({"uri": uri})))
         self._subscribed.clear()

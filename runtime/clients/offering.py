@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from mcpgen.generated import registry
 from mcpgen.runtime.adapting.payloads import bindings
+from mcpgen.runtime.adapting.pointers import is_object
 from mcpgen.runtime.errors import AdaptationError, UnknownMethod
 from mcpgen.runtime.newest import NEWEST
 from mcpgen.runtime.peers.capabilities import client_peer
@@ -150,8 +151,8 @@ def _without_session(home: str, declared: Mapping[str, Any]) -> tuple[Mapping[st
 
     Only a session is told of those, so that a home without sessions cannot say it.
     """
-    roots = declared.get("roots")
-    if registry.revision(home).era == "handshake" or not isinstance(roots, Mapping) or "listChanged" not in roots:
+    roots: object = declared.get("roots")
+    if registry.revision(home).era == "handshake" or not is_object(roots) or "listChanged" not in roots:
         return declared, False
     rest = {key: each for key, each in roots.items() if key != "listChanged"}
     return {**declared, "roots": rest}, bool(roots["listChanged"])

@@ -12,18 +12,20 @@ What goes wrong is kept and raised, plain, from whatever is called next.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
+from msgspec import Raw, UnsetType
 
 from mcpgen.runtime.clients import answering
 from mcpgen.runtime.clients.deadlines import Deadlines
 from mcpgen.runtime.clients.establishing import StartAnew, agree, plan_for
 from mcpgen.runtime.clients.session import ClientSession
 from mcpgen.runtime.clients.waking import Waker, wakers
-from mcpgen.runtime.errors import RequestTimedOut, TransportClosed
+from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestTimedOut, TransportClosed
 from mcpgen.runtime.transports.spawning import open_spawner, start_alone
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.clients.calls import Call
     from mcpgen.runtime.clients.establishing import Plan
     from mcpgen.runtime.clients.offering import Hearing, Offering
-    from mcpgen.runtime.clients.verdicts import Era, Verdicts
+    from mcpgen.runtime.clients.verdicts import Verdicts
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.peers.capabilities import ServerPeer
     from mcpgen.runtime.transports.ends import Channel, Transport
@@ -68,7 +70,9 @@ class Conversation:
         self._spawner = spawner
         self.waker: Callable[[], Waker] = wakers()
         self._make_context = context
-        self._telling = 0
+        self._notices: deque[tuple[Hearing, Raw | UnsetType]] = deque()
+        self._notices_bytes = 0
+        self._is_telling = False
 
     def context(self, method: str) -> Any:
         """Return what a handler of *method* is told beside the params."""
@@ -93,6 +97,11 @@ class Conversation:
         """Take it that the conversation is over."""
         self.session.close(TransportClosed("the client was closed"))
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the server reads too slowly."""
+        return self.writer.is_full
+
     def send(self, message: bytes) -> None:
         """Write *message*."""
         self.writer.write(message)
@@ -106,13 +115,18 @@ class Conversation:
         """Give *call* its time anew."""
         self.deadlines.extend(call)
 
-    def tell(self, hearing: Hearing, params: Any) -> None:
-        """Run the handler of a notification."""
-        if self._telling >= self.session.limits.max_in_flight:
-            self.session.complain("a notification is dropped: too many are being handled")
+    def tell(self, hearing: Hearing, params: Raw | UnsetType) -> None:
+        """Run the handler of a notification, after those of the notifications before it."""
+        limits = self.session.limits
+        size = 0 if isinstance(params, UnsetType) else len(memoryview(params))
+        if len(self._notices) >= limits.max_notices or self._notices_bytes + size > limits.max_notices_bytes:
+            self.session.complain("a notification is dropped: too many wait for their handlers")
             return
-        self._telling += 1
-        self._spawner.start(self._tell, hearing, params)
+        self._notices.append((hearing, params))
+        self._notices_bytes += size
+        if not self._is_telling:
+            self._is_telling = True
+            self._spawner.start(self._tell_all)
 
     async def _answer(self, asked: Asked) -> None:
         try:
@@ -124,13 +138,27 @@ class Conversation:
             self.session.running -= 1
             self.deadlines.resume()
 
-    async def _tell(self, hearing: Hearing, params: Any) -> None:
+    async def _tell_all(self) -> None:
+        """Run the handlers of notifications one after the other: what a server tells has an order."""
         try:
-            await hearing.call(params, self.context(hearing.codec.method))
-        except Exception:  # noqa: BLE001 (the boundary: nobody waits for an answer)
-            _LOG.exception("the handler of %s failed", hearing.codec.method)
+            while self._notices:
+                hearing, params = self._notices.popleft()
+                self._notices_bytes -= 0 if isinstance(params, UnsetType) else len(memoryview(params))
+                await self._tell(hearing, params)
         finally:
-            self._telling -= 1
+            self._is_telling = False
+
+    async def _tell(self, hearing: Hearing, params: Raw | UnsetType) -> None:
+        method = hearing.codec.method
+        try:
+            value = hearing.codec.incoming(params)
+        except (InvalidPayload, AdaptationError) as error:
+            self.session.complain("the notification %s is ignored: %s", method, error)
+            return
+        try:
+            await hearing.call(value, self.context(method))
+        except Exception:  # noqa: BLE001 (the boundary: nobody waits for an answer)
+            _LOG.exception("the handler of %s failed", method)
 
 
 class Owner:
@@ -244,8 +272,7 @@ class Owner:
                     raise RequestTimedOut(f"the start of {self._transport.description}", self._limits.connect_seconds)
             if scope.cancelled_caught or made.session.server is None:
                 return
-            era: Era = "handshake" if made.session.server.era == "handshake" else "stateless"
-            self._verdicts.remember(self._transport.identity, era)
+            self._verdicts.remember(self._transport.identity, made.session.server.era)
             spawner.start(made.deadlines.run)
             self.conversation = made
             self._ready.set()

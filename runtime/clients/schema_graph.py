@@ -86,16 +86,16 @@ class _Node:
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         # Keywords that hold many things are tried thing by thing.
-        self.cost = 1 + sum(len(value) for value in schema.values() if is_array(value) or is_object(value))
-        self.pattern = "pattern" in schema
-        self.key_patterns = len(schema.get("patternProperties", ()))
+        self.cost: int = 1 + sum(len(value) for value in schema.values() if is_array(value) or is_object(value))
+        self.pattern: bool = "pattern" in schema
+        self.key_patterns: int = len(schema.get("patternProperties", ()))
         self.here: list[_Node] = []
         self.names: dict[str, _Node] = {}  # by the name of a property
         self.spare: list[_Node] = []  # properties without a name of their own
         self.keys: list[_Node] = []  # any property's value
         self.elements: list[_Node] = []  # any element
         self.below: list[_Node] = []  # the names of properties themselves
-        self.rank = 0
+        self.rank: int = 0
 
     def children(self) -> Iterator[_Node]:
         """Yield what is visited below."""
@@ -142,7 +142,7 @@ class SchemaGraph:
             self._read(*self._unread.pop())
         nodes = list(self._nodes.values())
         self._patterns = any(node.pattern or node.key_patterns for node in nodes)
-        self.in_place = _longest_in_place(nodes)
+        self.in_place: int = _longest_in_place(nodes)
         self.weight, self._longest = _weight(nodes, self._root)
         self._reached: dict[_Node, list[tuple[_Node, int]]] = {}
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.clients.listening import LISTEN, SUBSCRIBE, UNSUBSCRIBE, Changes
-from mcpgen.runtime.engine.listening import Filter
+from mcpgen.runtime.engine.listening import Filter, honoured
 from mcpgen.runtime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -95,8 +95,11 @@ class Services:
             prompts_list_changed=hears("notifications/prompts/list_changed"),
             resources_list_changed=hears("notifications/resources/list_changed"),
         )
-        stateless = self._session.server is not None and self._session.server.era == "stateless"
-        if stateless and wanted != Filter():
+        server = self._session.server
+        if server is None or server.era != "stateless":
+            return
+        wanted = honoured(wanted, server.declared, server.revision)
+        if wanted != Filter():
             self._lists = Changes(self._session, wanted, self._subscribe)
             await self._lists.__aenter__()
 

@@ -12,10 +12,10 @@ Spec:
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.clients import answering, hearing
 from mcpgen.runtime.clients.calls import Call
@@ -57,6 +57,11 @@ _LOG = logging.getLogger("mcpgen.session")
 class Sink(Protocol):
     """What a session tells the shell that runs it."""
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the server reads too slowly."""
+        ...
+
     def send(self, message: bytes) -> None:
         """Write *message*."""
         ...
@@ -69,8 +74,8 @@ class Sink(Protocol):
         """Note that there was progress with *call*, which has its time anew."""
         ...
 
-    def tell(self, hearing: Hearing, params: Any) -> None:
-        """Run the handler of a notification."""
+    def tell(self, hearing: Hearing, params: Raw | UnsetType) -> None:
+        """Run the handler of a notification, after those of the notifications before it."""
         ...
 
     @property
@@ -120,6 +125,7 @@ class ClientSession:
         self._by_token: dict[RequestId, Call] = {}
         self._last_id = 0
         self._unread = 0
+        self._ahead = 0  # bytes of answers that were written since the sink was full
 
     @property
     def revision(self) -> str | None:
@@ -167,6 +173,17 @@ class ClientSession:
         """Send a notification."""
         if self.failure is None:
             self.sink.send(envelope.encode_notification(method, params))
+
+    def answer(self, message: bytes) -> None:
+        """Send a response, unless the server asks and asks, and does not read what it is answered."""
+        if not self.sink.is_full:
+            self._ahead = 0
+        elif self._ahead >= self.limits.max_buffered_bytes:
+            self.complain("an answer is dropped: the server asks, and does not read")
+            return
+        else:
+            self._ahead += len(message)
+        self.sink.send(message)
 
     def drop(self, call: Call) -> bool:
         """Forget *call*; return whether it was open."""

@@ -17,6 +17,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from mcpgen.runtime.newest import NEWEST, models
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcpgen.runtime.peers.codec import AskCodec
 
 __all__ = ["CALL", "ShortCall"]
@@ -61,6 +63,7 @@ class ShortCall:
     def __init__(
         self, ask: AskCodec, revision: str, home_meta: dict[str, object], peer_meta: dict[str, object] | None
     ) -> None:
+        self.result: Callable[[Raw], models.CallToolResult | None] = self._newest if revision == NEWEST else _older
         written = ask.params({**_SAMPLE, "_meta": home_meta}, peer_meta)
         self._rest: dict[str, Raw] | None = None  # of the params, beside name and arguments; None if they differ
         if isinstance(written, bytes):
@@ -70,7 +73,6 @@ class ShortCall:
                 return
             members = msgspec.json.decode(written, type=dict[str, Raw])
             self._rest = {key: Raw(bytes(each)) for key, each in members.items() if key not in _SAMPLE}
-        self.result = self._newest if revision == NEWEST else _older
 
     def params(self, value: dict[str, Any]) -> bytes | None:
         """Return the params of a call in the server's terms; None if they have to go the long way."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeGuard
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -27,7 +27,7 @@ from mcpgen.runtime.wire.messages import Code
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Peer", "ServerPeer", "client_peer", "lacking", "offers", "server_peer"]
+__all__ = ["Peer", "ServerPeer", "client_peer", "has", "lacking", "offers", "server_peer"]
 
 Path: TypeAlias = tuple[str, ...]
 """Where a capability stands: ``("resources", "subscribe")``."""
@@ -69,7 +69,7 @@ class ServerPeer(Struct, frozen=True, kw_only=True):
     """
 
     revision: str
-    era: str
+    era: Literal["handshake", "stateless"]
     info: models.Implementation | None
     capabilities: models.ServerCapabilities
     declared: Mapping[str, object]
@@ -180,7 +180,7 @@ def lacking(peer: Peer, method: str, params: Mapping[str, object]) -> dict[str, 
     found: dict[str, object] = {}
     for path in _needs(method, params):
         known = _known(peer.revision, "ClientCapabilities", path)
-        if not (_has(peer.declared, known) or _is_implied(peer.declared, known)):
+        if not (has(peer.declared, known) or _is_implied(peer.declared, known)):
             holder: Any = found
             for key in known:
                 holder = holder.setdefault(key, {})
@@ -210,7 +210,7 @@ def _needs(method: str, params: Mapping[str, object]) -> Iterator[Path]:
 def _is_implied(declared: Mapping[str, object], path: Path) -> bool:
     # 2025-11-25, client/elicitation, "Capabilities": an empty object is "equivalent to declaring support for form mode
     # only"; a revision sees nothing in an object with none of the keys that it knows.
-    return path == ("elicitation", "form") and _has(declared, path[:1]) and not _has(declared, ("elicitation", "url"))
+    return path == ("elicitation", "form") and has(declared, path[:1]) and not has(declared, ("elicitation", "url"))
 
 
 _OF_TASKS: Final[Mapping[str, Path]] = {
@@ -258,11 +258,11 @@ def offers(capabilities: Mapping[str, object], revision: str, method: str) -> bo
     methods = bindings(revision).methods
     if method not in methods.CLIENT_REQUESTS and method not in methods.SERVER_NOTIFICATIONS:
         return False
-    return _has(capabilities, _known(revision, "ServerCapabilities", _OF_A_SERVER.get(method, ())))
+    return has(capabilities, _known(revision, "ServerCapabilities", _OF_A_SERVER.get(method, ())))
 
 
-def _has(declared: Mapping[str, object], path: Path) -> bool:
-    """Whether what stands at *path* says yes: an object, however empty, or true."""
+def has(declared: Mapping[str, object], path: Path) -> bool:
+    """Return whether what stands at *path* of capabilities says yes: an object, however empty, or true."""
     found: object = declared
     for key in path:
         found = found.get(key) if _is_mapping(found) else None

@@ -79,8 +79,8 @@ class Tracer:
     """
 
     def __init__(self, *, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
-        self.messages = 0
-        self.violations = 0
+        self.messages: int = 0
+        self.violations: int = 0
         self._framers = {"to server": LineFramer(max_frame_bytes), "to client": LineFramer(max_frame_bytes)}
         self._ledgers: dict[Sender, Ledger] = {"client": Ledger(), "server": Ledger()}
         self._agreed: str | None = None  # by initialize

@@ -89,7 +89,7 @@ class Child:
             raise UsageError(f"{command[0]!r} cannot be started: {_reason(error, command[0])}") from error
         for fd in theirs:
             os.close(fd)
-        self.exited = anyio.Event()
+        self.exited: anyio.Event = anyio.Event()
         self.status: int | None = None
         self._has_exited = False
         self._is_reaped = False  # by whomever
@@ -98,6 +98,9 @@ class Child:
 
     def _open_pipes(self, opened: list[int]) -> tuple[int, int, int]:
         """Set our ends and return the process's; note in *opened* what is to be closed if it cannot be started."""
+        self.stdin: int
+        self.stdout: int
+        self.stderr: int
         stdin, self.stdin = _pipe(opened)
         self.stdout, stdout = _pipe(opened)
         self.stderr, stderr = _pipe(opened)

@@ -35,7 +35,7 @@ class Printer:
     """
 
     def __init__(self, descriptor: int, skipped: Callable[[int], bytes]) -> None:
-        self.is_terminal = os.isatty(descriptor)
+        self.is_terminal: bool = os.isatty(descriptor)
         self._descriptor = descriptor
         self._sink = open_sink(descriptor)
         self._skipped = skipped

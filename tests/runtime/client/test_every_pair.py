@@ -1,0 +1,81 @@
+"""Our client and our server, each of some revisions: what they agree on."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import anyio
+import pytest
+
+from mcpgen.runtime import NoCommonRevision, Server, connect
+from mcpgen.runtime.transports.memory import Memory
+from tests.runtime.client.scripted import PATIENCE_SECONDS, heard, on_both_loops
+from tests.runtime.protocol.spec import HANDSHAKES, LABELS, everywhere, spec
+
+pytestmark = pytest.mark.anyio
+
+SETS = [list(each) for size in range(1, len(LABELS) + 1) for each in combinations(LABELS, size)]
+
+
+def made(revisions: list[str]) -> Server:
+    server = Server("pairs", version="1", revisions=revisions)
+
+    @server.tool
+    def echo(text: str) -> str:
+        return text
+
+    return server
+
+
+@spec("2025-11-25", "basic/lifecycle#version-negotiation")
+@spec("2026-07-28", "basic/versioning#compatibility-matrix")
+@everywhere
+@pytest.mark.parametrize("revisions", SETS, ids=" ".join)
+async def test_a_client_speaks_the_one_revision_of_a_server_if_it_can(revisions: list[str], revision: str) -> None:
+    async with heard(Memory(made([revision])), revisions) as server:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            if revision not in revisions:
+                with pytest.raises(NoCommonRevision) as failure:
+                    await connect(server, revisions=revisions)
+
+                assert tuple(revisions) == failure.value.offered
+                return
+            async with connect(server, revisions=revisions) as client:
+                assert revision == client.revision
+                assert "hi" == (await client.call_tool("echo", {"text": "hi"})).content[0].text
+
+
+@spec("2025-11-25", "basic/lifecycle#version-negotiation")
+@spec("2026-07-28", "basic/versioning#compatibility-matrix")
+@pytest.mark.parametrize("revisions", SETS, ids=" ".join)
+@on_both_loops
+async def test_a_client_of_everything_speaks_the_newest_revision_of_any_server(revisions: list[str]) -> None:
+    async with heard(Memory(made(revisions))) as server:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            async with connect(server) as client:
+                assert revisions[-1] == client.revision
+                assert "hi" == (await client.call_tool("echo", {"text": "hi"})).content[0].text
+
+
+@spec("2025-11-25", "basic/lifecycle#version-negotiation")
+@spec("2026-07-28", "basic/versioning#compatibility-matrix")
+@pytest.mark.parametrize("revisions", SETS, ids=" ".join)
+async def test_any_client_speaks_the_newest_revision_that_it_has_of_a_server_of_everything(
+    revisions: list[str],
+) -> None:
+    async with heard(Memory(made(LABELS)), revisions) as server:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            async with connect(server, revisions=revisions) as client:
+                assert revisions[-1] == client.revision
+
+
+@spec("2026-07-28", "server/discover#discoverresult")
+@pytest.mark.parametrize("theirs", SETS, ids=" ".join)
+async def test_a_server_of_both_eras_tells_what_to_greet_it_with(theirs: list[str]) -> None:
+    """What a handshake alone would miss: the server would answer with its newest, which the client may not speak."""
+    revisions = sorted({HANDSHAKES[0], LABELS[-1], *theirs})
+    ours = [HANDSHAKES[0], HANDSHAKES[2]]
+    async with heard(Memory(made(revisions)), [*ours, LABELS[-1]]) as server:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            async with connect(server, revisions=[*ours, LABELS[-1]]) as client:
+                assert LABELS[-1] == client.revision
