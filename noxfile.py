@@ -147,7 +147,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Time bindings, adapters, the generator and the stdio server, beside mcp-types and mcp in the same run."""
+    """Time bindings, adapters, the generator, the stdio server and the client, beside mcp in the same run."""
     install(session, "bench")
     # The harness imports its own modules from the checkout; what it measures is in processes that see the wheel alone,
     # or is found as "mcpgen", which no room is called.
@@ -156,7 +156,7 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def interop(session: nox.Session) -> None:
-    """Let real clients from PyPI and npm talk to a server of ours, and write what they got into docs/interop.md."""
+    """Let real clients and servers from PyPI and npm talk to ours, and write what came of it into docs/interop.md."""
     install(session, "test")
-    # As in bench: the runner's own modules come from the checkout, the server that it starts from the wheel alone.
+    # As in bench: the runner's own modules come from the checkout, what it starts of ours from the wheel alone.
     session.run("python", "-m", "tests.interop", *session.posargs, env=SAFE | {"PYTHONPATH": str(HERE)})

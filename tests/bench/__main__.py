@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from tests.bench import (
     adapting,
+    calling,
+    calling_page,
     contenders,
     page,
     payloads,
@@ -26,7 +28,7 @@ FILE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print, and write on request; or see whether a server that runs for long grows.
+    """Measure, print, and write on request; or see whether a server, or a client, that runs for long grows.
 
     Raises:
         SystemExit: It does.
@@ -36,15 +38,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=100, help="batches per message; a tenth as many processes")
     other = parser.add_mutually_exclusive_group()
     other.add_argument("--stdio", action="store_true", help="measure and print what serving over stdio costs, alone")
-    other.add_argument("--sustained", action="store_true", help="instead, fail if a million calls make a server grow")
+    other.add_argument("--client", action="store_true", help="measure and print what calling costs a client, alone")
+    other.add_argument(
+        "--sustained", action="store_true", help="instead, fail if a million calls make a server or client grow"
+    )
     options = parser.parse_args(arguments)
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # a TextIOWrapper, unless somebody replaced it
     if options.sustained:
-        if wrong := sustained.run():
+        if wrong := [*sustained.run(), *sustained.run_client()]:
             raise SystemExit("\n".join(wrong))
         return
     if options.stdio:
         sys.stdout.write(serving_page.text(*_serving(options.rounds)))
+        return
+    if options.client:
+        sys.stdout.write(calling_page.text(_calling(options.rounds)))
         return
     text = page.text(measure(options.rounds), versions=page.installed())
     sys.stdout.write(text)
@@ -56,7 +64,7 @@ def measure(rounds: int) -> page.Measurements:
     """Measure everything."""
     few = max(1, rounds // 10)
     # Processes first, while this one is small and has not warmed the machine up.
-    starts = startup.importing(payloads.REVISIONS) + startup.serving()
+    starts = startup.importing(payloads.REVISIONS) + startup.serving() + calling.importing()
     for revision in payloads.REVISIONS:
         starts += startup.first_messages(revision, payloads.request(revision))
     _say("starting")
@@ -64,6 +72,7 @@ def measure(rounds: int) -> page.Measurements:
     _say("building")
     build_clock, build_cpu = startup.building(rounds=max(1, few // 3))
     served, opened = _serving(rounds)
+    called = _calling(rounds)
     return page.Measurements(
         codecs=list(_codecs(rounds)),
         constructions=list(_constructions(rounds)),
@@ -71,6 +80,7 @@ def measure(rounds: int) -> page.Measurements:
         starts=list(zip(starts, costs, strict=True)),
         serving=served,
         openings=opened,
+        calling=called,
         build_clock=build_clock,
         build_cpu=build_cpu,
     )
@@ -82,6 +92,15 @@ def _serving(rounds: int) -> tuple[list[serving.ServingRow], list[serving.Openin
     opened = list(serving.openings(serving.starters(), rounds=few))
     _say("serving")
     return list(serving.rows(serving.contenders(), rounds=few)), opened
+
+
+def _calling(rounds: int) -> calling.Measurements:
+    few = max(1, rounds // 20)
+    racing = calling.contenders()
+    _say("starting clients")
+    opened = list(calling.openings(racing, rounds=few))
+    _say("calling")
+    return calling.Measurements(rows=list(calling.rows(racing, calling.servers(), rounds=few)), openings=opened)
 
 
 def _codecs(rounds: int) -> Iterator[page.CodecRow]:

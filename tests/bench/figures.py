@@ -19,6 +19,20 @@ def rounded(value: float) -> str:
     return f"{value:,.{digits}f}"
 
 
+def rate(microseconds: Timing) -> str:
+    """Return how many there are in a second of what takes so long: the median, and the least disturbed sample."""
+    return f"{_rate(microseconds.median)} ({_rate(microseconds.least)})"
+
+
+def ratio(value: float | None, beside: float | None) -> str:
+    """Return *value* as a multiple of what it is compared with, or nothing if one of them is missing."""
+    return f"**{rounded(value / beside)}**" if value and beside else ""
+
+
 def promise(*bounds: tuple[str, bool] | None) -> str:
     """Return what was promised and whether it was kept."""
     return "; ".join(f"{bound}: {'kept' if met else '**missed**'}" for bound, met in filter(None, bounds))
+
+
+def _rate(microseconds: float) -> str:
+    return f"{float(f'{1e6 / microseconds:.3g}'):,.0f}"  # three significant figures

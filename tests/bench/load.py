@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 from threading import Timer
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -68,20 +68,20 @@ class Started:
             raise AssertionError  # both are pipes
         self._into = self._process.stdin.fileno()
         self._out_of = self._process.stdout.fileno()
-        self._patience = self._watched()
+        self._patience = Patience(self._process)
         try:
-            self._write(opening)
-            answer = self._line()
-            self.first_answer = (time.perf_counter() - start) * 1000
-            spent = self._cpu()
-            self.cpu_milliseconds = spent / 1e6 if spent else None
-            traffic.check_opening(answer)
-            if opened := talk.opened():
-                self._write(opened)
+            with self._patience:
+                self._write(opening)
+                answer = self._line()
+                self.first_answer = (time.perf_counter() - start) * 1000
+                spent = self._cpu()
+                self.cpu_milliseconds = spent / 1e6 if spent else None
+                traffic.check_opening(answer)
+                if opened := talk.opened():
+                    self._write(opened)
         except BaseException:
             self.__exit__(None, None, None)
             raise
-        self._patience.cancel()
         self._pipe_bytes = min(_widened(self._into), _widened(self._out_of))
 
     def __enter__(self) -> Self:
@@ -92,7 +92,6 @@ class Started:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End it: as a host does, by closing its input, and the hard way if that does not help."""
-        self._patience.cancel()
         if self._process.stdin:
             self._process.stdin.close()
         try:
@@ -106,7 +105,7 @@ class Started:
 
     def ask(self, message: bytes) -> bytes:
         """Return the answer to one request."""
-        with self._patient():
+        with self._patience:
             self._write(message)
             return self._line()
 
@@ -121,7 +120,7 @@ class Started:
         read, write, clock = os.read, os.write, time.perf_counter_ns
         into, out_of = self._into, self._out_of
         messages = batch.messages()
-        with self._patient():
+        with self._patience:
             for message in messages:
                 start = clock()
                 write(into, message)
@@ -139,7 +138,7 @@ class Started:
         data, length, whole = memoryview(batch.data), batch.length, len(batch.data)
         sent = min(min(window, self._pipe_bytes // length) * length, whole)
         missing = whole // length
-        with self._patient():
+        with self._patience:
             cpu = self._cpu()
             start = time.perf_counter_ns()
             self._write(data[:sent])
@@ -161,7 +160,7 @@ class Started:
     def collect(self, count: int) -> list[bytes]:
         """Return the next *count* answers, in pieces of any size."""
         answers: list[bytes] = []
-        with self._patient():
+        with self._patience:
             while count > 0:
                 answers.append(self._read())
                 count -= answers[-1].count(b"\n")
@@ -169,17 +168,11 @@ class Started:
 
     def resident(self) -> float:
         """Return the MiB of memory that the server has at the moment."""
-        process = self._process.pid
-        try:
-            pages = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1])
-        except OSError:
-            listed = subprocess.run(
-                ["ps", "-o", "rss=", "-p", str(process)],  # noqa: S607 (wherever the system has it)
-                check=True,
-                capture_output=True,
-            )
-            return int(listed.stdout) / 1024
-        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+        return resident(self._process.pid)
+
+    def descriptors(self) -> int:
+        """Return how many descriptors the server has open, or 0 where nobody says."""
+        return descriptors(self._process.pid)
 
     def _cpu(self) -> int:
         """Return the nanoseconds of CPU that all threads of the server had, or 0 where nobody says."""
@@ -208,27 +201,41 @@ class Started:
         self._errors.seek(0)
         return self._errors.read().decode(errors="replace")[-2000:] or "it said nothing"
 
-    def _watched(self) -> Timer:
-        timer = Timer(PATIENCE_SECONDS, self._process.kill)
-        timer.daemon = True
-        timer.start()
-        return timer
 
-    def _patient(self) -> _Patience:
-        return _Patience(self)
+class Patience:
+    """A block, to be entered any number of times, in which a process is killed that takes too long."""
 
-
-class _Patience:
-    """A block in which a server is killed that takes too long."""
-
-    def __init__(self, server: Any) -> None:
-        self._server = server
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._timer: Timer | None = None
 
     def __enter__(self) -> None:
-        self._timer = self._server._watched()
+        self._timer = Timer(PATIENCE_SECONDS, self._process.kill)
+        self._timer.daemon = True
+        self._timer.start()
 
     def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
+        if self._timer:
+            self._timer.cancel()
+
+
+def resident(process: int) -> float:
+    """Return the MiB of memory that a process has at the moment."""
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        listed = subprocess.run(
+            ["ps", "-o", "rss=", "-p", str(process)],  # noqa: S607 (wherever the system has it)
+            check=True,
+            capture_output=True,
+        )
+        return int(listed.stdout) / 1024
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def descriptors(process: int) -> int:
+    """Return how many descriptors a process has open, or 0 where nobody says."""
+    return len([*Path(f"/proc/{process}/fd").glob("*")])
 
 
 def _widened(pipe: int) -> int:

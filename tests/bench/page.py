@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from tests.bench import serving_page
+from tests.bench import calling, calling_page, serving_page
 from tests.bench.adapting import AdaptingRow
 from tests.bench.figures import figure, promise
 from tests.bench.serving import OpeningRow, ServingRow
@@ -26,8 +26,9 @@ INTRODUCTION: Final = """\
 # Benchmarks
 
 Written by `nox -s bench -- --write`; do not edit. `nox -s bench` measures and prints without writing, and
-`nox -s bench -- --stdio` measures servers alone. `nox -s bench -- --sustained` is a test: it fails if a million calls
-leave anything behind, or if a thousand that wait at once are not all answered.
+`nox -s bench -- --stdio` measures servers alone, `nox -s bench -- --client` clients. `nox -s bench -- --sustained` is a
+test: it fails if a million calls leave anything behind in a server or client, or if a thousand that wait at once are
+not all answered.
 
 All of it was measured in one run. Ratios hold from machine to machine; microseconds drift, on a busy machine by half
 and more. Figures are medians, with the least disturbed sample in brackets, and ratios are those of medians.
@@ -122,6 +123,7 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True):
     starts: list[tuple[Start, Cost]]
     serving: list[ServingRow]
     openings: list[OpeningRow]
+    calling: calling.Measurements
     build_clock: Timing
     build_cpu: Timing
 
@@ -162,6 +164,7 @@ def _parts(found: Measurements, versions: Mapping[str, str]) -> Iterator[str]:
         promised = promise(None if bound is None else (f"≤ {bound:g} ms", cost.cpu.median <= bound))
         yield f"| {start.name} | {figure(cost.cpu)} | {cost.memory.median:.1f} | {promised} |\n"
     yield serving_page.text(found.serving, found.openings)
+    yield calling_page.text(found.calling)
     yield BUILD
     promised = promise((f"≤ {MOST_BUILD_SECONDS} s", found.build_clock.median <= MOST_BUILD_SECONDS))
     figures = f"{figure(found.build_clock)} | {figure(found.build_cpu)}"

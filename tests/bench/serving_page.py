@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tests.bench.figures import figure, promise, rounded
+from tests.bench.figures import figure, promise, rate, ratio
 from tests.bench.serving import FLOOR, NARROW, OURS, SDK, WIDE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tests.bench.serving import OpeningRow, ServingRow
-    from tests.bench.stopwatch import Timing
 
 MOST_MEDIAN_MICROSECONDS: Final = 75
 LEAST_CALLS_A_SECOND: Final = 80_000
@@ -94,11 +93,11 @@ def _serving(row: ServingRow, sdk: ServingRow | None, floor: ServingRow | None) 
         row.revision,
         row.contender.name,
         figure(row.median),
-        *(_ratio(row.median.median, each.median.median if each else None) for each in (sdk, floor)),
+        *(ratio(row.median.median, each.median.median if each else None) for each in (sdk, floor)),
         figure(row.tail),
-        _rate(row.narrow),
-        _rate(row.wide),
-        *(_ratio(each.wide.median if each else None, row.wide.median) for each in (sdk, floor)),
+        rate(row.narrow),
+        rate(row.wide),
+        *(ratio(each.wide.median if each else None, row.wide.median) for each in (sdk, floor)),
         "" if row.cpu is None else figure(row.cpu),
         promised,
     )
@@ -115,22 +114,10 @@ def _opening(row: OpeningRow, theirs: OpeningRow | None) -> str:
         row.revision,
         row.contender.name,
         figure(row.clock),
-        _ratio(row.clock.median, theirs.clock.median if theirs else None),
+        ratio(row.clock.median, theirs.clock.median if theirs else None),
         "" if row.cpu is None else figure(row.cpu),
         figure(row.memory),
-        _ratio(row.memory.median, theirs.memory.median if theirs else None),
+        ratio(row.memory.median, theirs.memory.median if theirs else None),
         promised,
     )
     return f"| {' | '.join(cells)} |\n"
-
-
-def _rate(microseconds: Timing) -> str:
-    return f"{_calls(microseconds.median)} ({_calls(microseconds.least)})"
-
-
-def _calls(microseconds: float) -> str:
-    return f"{float(f'{1e6 / microseconds:.3g}'):,.0f}"  # three significant figures
-
-
-def _ratio(value: float | None, beside: float | None) -> str:
-    return f"**{rounded(value / beside)}**" if value and beside else ""

@@ -1,4 +1,7 @@
-"""``nox -s bench -- --sustained``: a million calls leave nothing behind, and a thousand can wait at once."""
+"""``nox -s bench -- --sustained``: a million calls leave nothing behind, and a thousand can wait at once.
+
+Of a server first, and then of a client, which has one connection for all of them.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from tests.bench import traffic
+from tests.bench import calling, traffic
 from tests.bench.load import ServerGone, Started
+from tests.bench.ordered import ClientGone, Ordered
 from tests.bench.serving import WIDE, script
 from tests.bench.traffic import REVISIONS, Batch, Traffic, WrongAnswer
 
@@ -23,21 +27,24 @@ HELD: Final = 1000
 # A reference in a list, the least that can be left behind by each call, takes twice as much.
 MOST_BYTES_A_CALL: Final = 4
 
+OURS: Final = calling.contenders()[0]
 COMMAND: Final = (script(), "serve", str(Path(__file__).parent / "servers" / "watched.py"))
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """What a server looked like after some calls.
+    """What a server, or a client, looked like after some calls.
 
     Attributes:
-        calls: How many it had answered.
+        calls: How many it had answered, or made.
         memory: MiB that were resident.
         tasks: How many tasks it had, with the one that counted them.
+        descriptors: How many descriptors it had open.
     """
 
     calls: int
     memory: float
     tasks: int
+    descriptors: int
 
 
 def run(command: Sequence[str] = COMMAND, *, calls: int = CALLS, batch: int = BATCH, held: int = HELD) -> list[str]:
@@ -55,6 +62,28 @@ def run(command: Sequence[str] = COMMAND, *, calls: int = CALLS, batch: int = BA
     return wrong
 
 
+def run_client(
+    contender: calling.Contender = OURS, *, calls: int = CALLS, batch: int = BATCH, held: int = HELD
+) -> list[str]:
+    """Put one client to the test for each revision, print what is found, and return what is wrong with it."""
+    wrong: list[str] = []
+    for revision in calling.REVISIONS:
+        named = f"client, {revision}"
+        try:
+            with Ordered(contender.command(revision, calling.still().command)) as client:
+                samples = _client_samples(client, calls=calls, batch=batch)
+            print(_told(named, samples))  # noqa: T201 (this is a command)
+            wrong += [f"{named}: {each}" for each in grown(samples)]
+            with Ordered(contender.command(revision, COMMAND)) as client:
+                answered = client.hold(held)
+            print(f"{named}: {held:,} calls waited at once: {answered:,} answered")  # noqa: T201
+            if answered != held:
+                wrong.append(f"{named}: {held - answered:,} of {held:,} calls were not answered rightly")
+        except ClientGone as error:
+            wrong.append(f"{named}: {error}")
+    return wrong
+
+
 def grown(samples: Sequence[Sample]) -> list[str]:
     """Return what grew over *samples*: their first tenth, in which caches fill, does not count."""
     tenth = max(1, len(samples) // 10)
@@ -64,8 +93,9 @@ def grown(samples: Sequence[Sample]) -> list[str]:
     growth = (median(each.memory for each in late) - median(each.memory for each in early)) * 2**20 / calls
     if growth > MOST_BYTES_A_CALL:
         found.append(f"memory grew by {growth:.1f} bytes a call")
-    if (more := median(each.tasks for each in late) - median(each.tasks for each in early)) > 0:
-        found.append(f"there are {more:g} more tasks at the end")
+    for what in ("tasks", "descriptors"):
+        before, after = (median(getattr(each, what) for each in some) for some in (early, late))
+        found += [f"there are {after - before:g} more {what} at the end"] * (after > before)
     return found
 
 
@@ -74,7 +104,16 @@ def _samples(server: Started, *, calls: int, batch: int) -> list[Sample]:
     for number in range(1, calls // batch + 1):
         server.pipelined(server.traffic.calls(batch), window=WIDE)
         count = server.traffic.call("tasks")
-        samples.append(Sample(number * batch, server.resident(), int(traffic.text_of(server.ask(count)))))
+        tasks = int(traffic.text_of(server.ask(count)))
+        samples.append(Sample(number * batch, server.resident(), tasks, server.descriptors()))
+    return samples
+
+
+def _client_samples(client: Ordered, *, calls: int, batch: int) -> list[Sample]:
+    samples = []
+    for number in range(1, calls // batch + 1):
+        client.together(batch, window=WIDE)
+        samples.append(Sample(number * batch, client.resident(), client.tasks(), client.descriptors()))
     return samples
 
 
@@ -90,8 +129,9 @@ def _held(server: Started, count: int) -> str:
 
 
 def _told(revision: str, samples: Sequence[Sample]) -> str:
-    shown = samples[:: max(1, len(samples) // 10)]
-    lines = [f"{each.calls:>11,} calls: {each.memory:6.2f} MiB resident, {each.tasks} tasks" for each in shown]
-    last = samples[-1]
-    lines.append(f"{last.calls:>11,} calls: {last.memory:6.2f} MiB resident, {last.tasks} tasks")
+    shown = [*samples[:: max(1, len(samples) // 10)], samples[-1]]
+    lines = [
+        f"{each.calls:>11,} calls: {each.memory:6.2f} MiB resident, {each.tasks} tasks, {each.descriptors} descriptors"
+        for each in shown
+    ]
     return "\n".join([f"{revision}:", *lines])

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.bench import adapting, contenders, page, payloads, startup, stopwatch
+from tests.bench import adapting, calling, contenders, page, payloads, startup, stopwatch
 from tests.bench.adapting import AdaptingRow
 
 
@@ -108,6 +108,7 @@ def page_of(codec: page.CodecRow, *, cpu: float, build: float, step: float) -> s
             starts=[(start, cost)],
             serving=[],
             openings=[],
+            calling=calling.Measurements(rows=[], openings=[]),
             build_clock=stopwatch.timing([build]),
             build_cpu=stopwatch.timing([build]),
         ),

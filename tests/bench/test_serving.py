@@ -203,10 +203,16 @@ def test_the_page_says_which_promises_a_server_missed() -> None:
     assert "kept" not in text
 
 
-def samples(*, bytes_a_call: float, tasks_a_call: float = 0) -> list[Sample]:
-    calls = range(10_000, 1_000_001, 10_000)
-    # The first calls fill caches.
-    return [Sample(n, min(n, 50_000) / 10_000 + n * bytes_a_call / 2**20, int(3 + n * tasks_a_call)) for n in calls]
+def samples(*, bytes_a_call: float, tasks_a_call: float = 0, descriptors_a_call: float = 0) -> list[Sample]:
+    return [
+        Sample(
+            calls=n,
+            memory=min(n, 50_000) / 10_000 + n * bytes_a_call / 2**20,  # the first calls fill caches
+            tasks=int(3 + n * tasks_a_call),
+            descriptors=int(7 + n * descriptors_a_call),
+        )
+        for n in range(10_000, 1_000_001, 10_000)
+    ]
 
 
 def test_a_server_that_fills_its_caches_and_leaves_it_at_that_has_not_grown() -> None:
@@ -219,6 +225,12 @@ def test_a_server_that_keeps_a_reference_for_each_call_has_grown() -> None:
 
 def test_a_server_that_keeps_tasks_has_grown() -> None:
     assert ["there are 8 more tasks at the end"] == sustained.grown(samples(bytes_a_call=0, tasks_a_call=1e-5))
+
+
+def test_a_server_that_keeps_descriptors_has_grown() -> None:
+    assert ["there are 8 more descriptors at the end"] == sustained.grown(
+        samples(bytes_a_call=0, descriptors_a_call=1e-5)
+    )
 
 
 def test_our_server_can_be_watched_and_holds_a_thousand_calls(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""What no server can beat by much: msgspec, the descriptors, and no protocol beyond what the load generator sends.
+"""What no server can beat by much: msgspec, the descriptors, and no protocol beyond what opens a conversation.
 
 ``blocking`` reads and writes in turns. ``asyncio`` does the same whenever the loop says that there is input, in the
 callback itself; ``tasks`` also runs an asynchronous handler for each call, in a task of its own.
@@ -24,7 +24,7 @@ class Request(msgspec.Struct):
     """What is read of a request; a notification has no id."""
 
     method: str
-    id: int | None = None
+    id: int | str | None = None
     params: Params | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -42,19 +42,33 @@ ECHO = {
 FIXED = {
     "initialize": INITIALIZED,
     "tools/list": {"tools": [ECHO], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"},
+    "server/discover": {
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {}},
+        "resultType": "complete",
+        "ttlMs": 0,
+        "cacheScope": "private",
+    },
 }
+# What the newest revision demands in each result, until somebody shakes hands.
+STATELESS = {"resultType": "complete"}
+UNKNOWN = {"code": -32601, "message": "unknown here"}
 
 
 def answered(request: Request) -> bytes:
     """Return the answer to a request."""
     if request.method == "tools/call" and request.params:
         return encoded(request.id, request.params.arguments["text"])
+    if request.method == "initialize":
+        STATELESS.clear()
+    if request.method not in FIXED:
+        return encode({"jsonrpc": "2.0", "id": request.id, "error": UNKNOWN})
     return encode({"jsonrpc": "2.0", "id": request.id, "result": FIXED[request.method]})
 
 
-def encoded(number: int | None, text: str) -> bytes:
-    """Return the answer to a call; all revisions allow the same, but for the type of result that the newest demands."""
-    result = {"content": [{"type": "text", "text": text}], "resultType": "complete"}
+def encoded(number: int | str | None, text: str) -> bytes:
+    """Return the answer to a call."""
+    result = {"content": [{"type": "text", "text": text}], **STATELESS}
     return encode({"jsonrpc": "2.0", "id": number, "result": result})
 
 

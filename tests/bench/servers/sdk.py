@@ -37,10 +37,12 @@ async def call_tool(context: ServerRequestContext[Any], params: types.CallToolRe
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
 
 
+server: Server[Any] = Server("bench", version="1.0", on_list_tools=list_tools, on_call_tool=call_tool)
+server.middleware.clear()
+
+
 async def main() -> None:
     """Serve."""
-    server = Server("bench", version="1.0", on_list_tools=list_tools, on_call_tool=call_tool)
-    server.middleware.clear()
     async with stdio_server() as (source, sink):
         await server.run(source, sink, server.create_initialization_options())
 
