@@ -13,6 +13,7 @@ import msgspec
 
 from mcpgen.runtime.adapt import Adapted, Route, definition_route, route
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UsageError
+from mcpgen.runtime.wire.quoting import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +70,7 @@ def adapt(  # noqa: PLR0913 (one parameter for each option)
         chosen = _route(source, target, (method, part, sender), definition)
         adapted = chosen.adapt(_read(file), keep=keep)
     except UsageError as error:
-        raise click.UsageError(_printable(str(error))) from None
+        raise click.UsageError(printable(str(error))) from None
     except (AdaptationError, InvalidPayload, UnreadableInput) as error:
         _fail(error, as_json=as_json)
     _show(adapted, as_json=as_json)
@@ -140,7 +141,7 @@ def _fail(error: Exception, *, as_json: bool) -> NoReturn:
         _echo_json({"error": {"kind": type(error).__name__, "message": str(error), **facts}})
     else:
         _echo_losses(losses)
-        click.echo(f"Error: {_printable(str(error))}", err=True)
+        click.echo(f"Error: {printable(str(error))}", err=True)
     raise SystemExit(1)
 
 
@@ -150,7 +151,7 @@ _FACTS = ("revision", "step", "pointer", "reason", "service", "losses")
 def _echo_losses(losses: Sequence[Loss]) -> None:
     for loss in losses[:MOST_SHOWN]:
         place = loss.pointer or "(the whole)"
-        click.echo(_printable(f"{loss.severity} {place}: {loss.reason} ({loss.step})"), err=True)
+        click.echo(printable(f"{loss.severity} {place}: {loss.reason} ({loss.step})"), err=True)
     if len(losses) > MOST_SHOWN:
         click.echo(f"and {len(losses) - MOST_SHOWN} more; --json lists them all", err=True)
 
@@ -168,11 +169,3 @@ def _echo_json(value: object) -> None:
 
 def _escaped(match: re.Match[str]) -> str:
     return json.dumps(match[0])[1:-1] if match[0] != "\x7f" else "\\u007f"
-
-
-def _printable(text: str) -> str:
-    """Return *text* on one line, with what could steer a terminal (it quotes the input) written as an escape."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-        for character in text
-    )

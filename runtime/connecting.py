@@ -14,7 +14,7 @@ from mcpgen.runtime.client import Client
 from mcpgen.runtime.clients.bare import BareClient, ClientContext
 from mcpgen.runtime.clients.checking import Checker
 from mcpgen.runtime.clients.functions import Functions, handlers_of
-from mcpgen.runtime.clients.offering import Offering
+from mcpgen.runtime.clients.offering import Offering, merged
 from mcpgen.runtime.clients.owner import Owner
 from mcpgen.runtime.clients.verdicts import Verdicts
 from mcpgen.runtime.errors import UsageError
@@ -96,6 +96,7 @@ class Connection(Generic[C_co]):
 
     def __init__(self, start: Callable[[], Awaitable[C_co]]) -> None:
         self._start = start
+        self._has_begun = False
         self._client: C_co | None = None
 
     def __await__(self) -> Generator[Any, Any, C_co]:
@@ -104,7 +105,7 @@ class Connection(Generic[C_co]):
         Raises:
             McpgenError: That could not be done; nothing is left behind.
         """
-        return self._start().__await__()
+        return self._begin().__await__()
 
     async def __aenter__(self) -> C_co:
         """Connect.
@@ -112,9 +113,7 @@ class Connection(Generic[C_co]):
         Raises:
             McpgenError: That could not be done; nothing is left behind.
         """
-        if self._client is not None:
-            raise UsageError("this connection is open; each `async with` needs a connect() of its own")
-        self._client = await self._start()
+        self._client = await self._begin()
         return self._client
 
     async def __aexit__(
@@ -123,6 +122,12 @@ class Connection(Generic[C_co]):
         """Close the client, whichever task this is."""
         if self._client is not None:
             await self._client.close()
+
+    async def _begin(self) -> C_co:
+        if self._has_begun:
+            raise UsageError("this connection was opened before; each client needs a connect() of its own")
+        self._has_begun = True
+        return await self._start()
 
 
 @overload
@@ -158,6 +163,7 @@ def connect(target: Target, *, home: str | None = None, **options: Unpack[Option
     label = NEWEST if home is None else registry.revision(home).label
     transport = _transport(target)
     offering = _offering(settings, label)
+    Checker(settings.structured)  # what is wrong with the policy is found now
     kind: type[BareClient] = Client if label == NEWEST else BareClient
 
     async def start() -> BareClient:
@@ -181,9 +187,9 @@ def _transport(target: Any) -> Transport:
             raise UsageError(f"{target!r} is an address, but servers are reached by a command or in this process")
         command: str | Sequence[str] = target  # Process says what is wrong with any other sequence
         return Process(command)
-    if isinstance(target, Servable):
+    if isinstance(target, Servable) and not isinstance(target, type):
         return Memory(target)
-    if isinstance(target, Transport):
+    if isinstance(target, Transport) and not isinstance(target, type):
         return target
     hint = f"; write {target.__name__}()" if isinstance(target, type) else ""
     raise UsageError(f"a server is reached by a command, a Server or a transport such as Process, not {target!r}{hint}")
@@ -212,7 +218,7 @@ def _offering(settings: _Settings, home: str) -> Offering:
         models.decode(msgspec.json.encode(info), models.Implementation)
     except (msgspec.MsgspecError, TypeError) as error:
         raise UsageError(f"what the client says about itself is not valid: {error}") from error
-    made = Offering(handlers, capabilities={**declared, **(settings.capabilities or {})}, info=info)
+    made = Offering(handlers, capabilities=merged(declared, settings.capabilities or {}), info=info)
     if made.home != home:
         raise UsageError(f"the handlers are written in {made.home}: say home={made.home!r}")
     return made

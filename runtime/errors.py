@@ -22,11 +22,12 @@ McpgenError
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import UNSET
 
 from mcpgen.generated import registry
+from mcpgen.runtime.wire.quoting import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,9 +54,21 @@ __all__ = [
     "UsageError",
 ]
 
+_E = TypeVar("_E", bound=Exception)
+
 
 class McpgenError(Exception):
     """Base of everything that mcpgen raises at run time."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how it is copied, or sent to another process: its arguments are not all that it has."""
+        return _remade, (type(self), self.args, self.__dict__)
+
+
+def _remade(kind: type[_E], arguments: tuple[object, ...], attributes: Mapping[str, object]) -> _E:
+    made = kind.__new__(kind, *arguments)
+    made.__dict__.update(attributes)
+    return made
 
 
 class UsageError(McpgenError):
@@ -141,8 +154,8 @@ class InvalidPayload(PeerError):  # noqa: N818 (as the tree above names it)
         self.reason = reason
 
     def __str__(self) -> str:
-        place = f" at {self.pointer}" if self.pointer else ""
-        return f"not valid as {self.what} in {self.revision}{place}: {self.reason}"
+        place = f" at {printable(self.pointer)}" if self.pointer else ""
+        return f"not valid as {self.what} in {self.revision}{place}: {printable(self.reason)}"
 
 
 class InvalidStructuredContent(InvalidPayload):
@@ -236,7 +249,8 @@ class RequestRefused(RequestError):  # noqa: N818 (as the tree above names it)
         super().__init__(error.code, error.message, error.data)
 
     def __str__(self) -> str:
-        return f"{self.method} was answered with an error: {self.message} ({self.code})"
+        message = "\n".join(map(printable, self.message.splitlines()))
+        return f"{self.method} was answered with an error: {message} ({self.code})"
 
 
 class UnsupportedByPeer(McpgenError):  # noqa: N818 (as the tree above names it)
@@ -265,9 +279,7 @@ class TransportClosed(McpgenError):  # noqa: N818 (as the tree above names it)
 
     def again(self) -> TransportClosed:
         """Return the same error anew: many may wait when the other side goes, and each raises its own."""
-        made = type(self).__new__(type(self), *self.args)
-        made.__dict__.update(self.__dict__)
-        return made
+        return _remade(type(self), self.args, self.__dict__)
 
 
 class ServerExited(TransportClosed):
@@ -296,16 +308,12 @@ class ServerExited(TransportClosed):
         last = "; it printed nothing on its standard error"
         if printed:
             lines = printed.splitlines()[-_MOST_LINES:]
-            last = ", having printed last:\n" + "\n".join(f"    {_harmless(line)}" for line in lines)
+            last = ", having printed last:\n" + "\n".join(f"    {printable(line.expandtabs())}" for line in lines)
         return f"the server {self.command!r} {how}{last}"
 
 
 _MOST_LINES = 12
-
-
-def _harmless(line: str) -> str:
-    # What a server prints may be meant to steer the terminal that this ends up on.
-    return "".join(each if each.isprintable() or each == "\t" else f"\\x{ord(each):02x}" for each in line)
+_MOST_CHARACTERS = 40  # of a revision, which has ten
 
 
 def _signal_name(number: int) -> str:
@@ -321,14 +329,18 @@ class RequestTimedOut(McpgenError, TimeoutError):  # noqa: N818 (as the tree abo
     Attributes:
         method: What was asked.
         seconds: How long was waited, since it was asked or since the last progress.
+        server: The server, if it was not ready in all the time that connecting may take; None for any other request.
     """
 
-    def __init__(self, method: str, seconds: float) -> None:
+    def __init__(self, method: str, seconds: float, server: str | None = None) -> None:
         self.method = method
         self.seconds = seconds
+        self.server = server
         super().__init__(method, seconds)
 
     def __str__(self) -> str:
+        if self.server is not None:
+            return f"the server {self.server!r} was not ready within {self.seconds:g} seconds"
         return f"{self.method} was not answered within {self.seconds:g} seconds"
 
 
@@ -347,6 +359,9 @@ class NoCommonRevision(McpgenError):  # noqa: N818 (as the tree above names it)
         super().__init__(self.offered, self.supported)
 
     def __str__(self) -> str:
-        theirs = f"the server speaks {', '.join(self.supported)}" if self.supported else "the server did not say which"
-        why = f" ({self.reason})" if self.reason else ""
+        listed = [printable(each[:_MOST_CHARACTERS]) for each in self.supported[:_MOST_LINES]]
+        if len(self.supported) > _MOST_LINES:
+            listed.append(f"and {len(self.supported) - _MOST_LINES} more")
+        theirs = f"the server speaks {', '.join(listed)}" if listed else "the server did not say which"
+        why = f" ({printable(self.reason[: 10 * _MOST_CHARACTERS])})" if self.reason else ""
         return f"no revision in common: offered were {', '.join(self.offered)}, {theirs}{why}"

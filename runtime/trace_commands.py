@@ -17,11 +17,12 @@ import click
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.tracing import Tracer
-from mcpgen.runtime.tracing.rendering import Style, as_json, as_text, printable
+from mcpgen.runtime.tracing.rendering import Style, as_json, as_text
 from mcpgen.runtime.transports.printing import Printer
 from mcpgen.runtime.transports.relaying import Relay
 from mcpgen.runtime.transports.spawning import open_group
 from mcpgen.runtime.transports.standard import StandardStreams
+from mcpgen.runtime.wire.quoting import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

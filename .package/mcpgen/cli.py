@@ -36,6 +36,11 @@ COMMANDS: Mapping[str, Entry] = {
     "diff": Entry("mcpgen.codegen.diff_commands:diff", "codegen", "Report what changed between two revisions."),
     "adapt": Entry("mcpgen.runtime.commands:adapt", None, "Adapt a message from one revision to another."),
     "serve": Entry("mcpgen.runtime.serve_commands:serve", None, "Serve on standard input and output."),
+    "inspect": Entry("mcpgen.runtime.look_commands:inspect", None, "Show what a server has."),
+    "call": Entry("mcpgen.runtime.look_commands:call", None, "Call a tool of a server."),
+    "read": Entry("mcpgen.runtime.look_commands:read", None, "Read a resource of a server."),
+    "prompt": Entry("mcpgen.runtime.look_commands:prompt", None, "Show a prompt of a server, filled in."),
+    "trace": Entry("mcpgen.runtime.trace_commands:trace", None, "Run a server, and tell what is said to it and by it."),
     "losses": Entry("mcpgen.codegen.adapters.commands:losses", "codegen", "Tell what is lost between revisions."),
     "schema": Entry("mcpgen.codegen.schema_commands:schema", "codegen", "List, add and verify schema documents."),
 }

@@ -157,7 +157,7 @@ def fail(session: ClientSession, asked: Asked, failure: BaseException) -> None:
     if isinstance(failure, RequestError):
         error = RequestError(failure.code, failure.message, failure.data)
     else:
-        session.complain("the handler of %s failed: %r", asked.method, failure)
+        session.complain("the handler of %s failed", asked.method, failure=failure)
     try:
         body = _error(asked, error)
     except (InvalidPayload, TypeError, ValueError, RecursionError) as problem:

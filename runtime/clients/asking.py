@@ -19,7 +19,6 @@ from mcpgen.runtime.errors import (
     RequestError,
     RequestRefused,
     RequestTimedOut,
-    TransportClosed,
     UsageError,
 )
 from mcpgen.runtime.wire.messages import ErrorResponse
@@ -77,6 +76,7 @@ class Asking:
         """
         session, params = self._session, question.params
         stateless = session.server is not None and session.server.era == "stateless"
+        visited: set[str] = set()
         for _ in range(session.limits.max_rounds):
             try:
                 found = await self.once(question, params)
@@ -88,11 +88,12 @@ class Asking:
                 if isinstance(demand, Raw):
                     return demand
             except RequestRefused as refusal:
-                pages = demands.pages(refusal)
+                pages = demands.pages(refusal, visited)
                 if pages is None or stateless or question.method not in demands.MAY_DEMAND:
                     raise
                 if not await self._visited(question.method, pages):
                     raise
+                visited |= pages.input_requests.keys()
                 continue
             answers = await demands.met(session, question.method, demand, self._context)
             params = demands.retried(b"{}" if isinstance(params, UnsetType) else params, demand, answers)
@@ -100,7 +101,7 @@ class Asking:
             revision=session.revision or "",
             pointer="",
             what=f"the result of {question.method}",
-            reason=f"the server demands input for the {session.limits.max_rounds}th time",
+            reason=f"the server has demanded input {session.limits.max_rounds} times",
         )
 
     async def _visited(self, method: str, demand: demands.Demand) -> bool:
@@ -109,7 +110,7 @@ class Asking:
             answers = await demands.met(self._session, method, demand, self._context)
         except InvalidPayload:
             return False  # we have not declared that we can: whoever asked gets the error
-        return all(b'"accept"' in bytes(each) for each in answers.values())
+        return demands.are_accepted(answers)
 
     async def once(self, question: Question, params: bytes | UnsetType) -> Raw:
         """Return what comes back, a demand for input included.
@@ -124,8 +125,7 @@ class Asking:
         seconds = limits.call_seconds if question.seconds is None else question.seconds
         if not seconds > 0:  # so written, nan is refused, too
             raise UsageError(f"timeout_seconds is {seconds}; it has to be more than 0")
-        if self._writer.is_full:
-            await self._drain(question.method, seconds)
+        await self.room(question.method, seconds)
         call = self._session.send(question.method, params, token=question.token)
         self._deadlines.start(call, seconds, limits.max_call_seconds)
         try:
@@ -138,24 +138,23 @@ class Asking:
         finally:
             if not call.is_settled:
                 self._session.cancel(call, "nobody waits for the answer any more")
-        try:
-            answer = call.outcome()
-        except TransportClosed as failure:
-            raise failure.again() from None
+        answer = call.outcome()
         if isinstance(answer, ErrorResponse):
             raise RequestRefused(question.method, question.error(answer))
         return answer
 
-    async def _drain(self, method: str, seconds: float) -> None:
-        """Wait until the server has read most of what was written.
+    async def room(self, method: str, seconds: float | None = None) -> None:
+        """Return when there is room for another message: the server has read most of those before.
 
         Raises:
             RequestTimedOut: It does not read.
         """
-        with anyio.move_on_after(seconds) as scope:
-            await self._writer.drain()
-        if scope.cancelled_caught:
-            raise RequestTimedOut(method, seconds)
+        if self._writer.is_full:
+            seconds = self._session.limits.call_seconds if seconds is None else seconds
+            with anyio.move_on_after(seconds) as scope:
+                await self._writer.drain()
+            if scope.cancelled_caught:
+                raise RequestTimedOut(method, seconds)
 
 
 async def _tell(progress: deque[Progress], question: Question) -> None:

@@ -25,7 +25,7 @@ from mcpgen.runtime.errors import (
     UsageError,
 )
 from mcpgen.runtime.newest import NEWEST
-from mcpgen.runtime.peers.capabilities import has, offers
+from mcpgen.runtime.peers.capabilities import has, needed, offers
 from mcpgen.runtime.peers.codec import AskCodec, codec
 from mcpgen.runtime.peers.negotiation import of_era
 
@@ -46,6 +46,7 @@ OnProgress: TypeAlias = "Callable[[float, float | None, str | None], Awaitable[o
 _LOG = logging.getLogger("mcpgen.session")
 
 _LOG_LEVEL = "io.modelcontextprotocol/logLevel"
+_ROOTS_CHANGED = "notifications/roots/list_changed"
 
 
 class CallOptions(TypedDict, total=False):
@@ -181,11 +182,15 @@ class BareClient:
         """Send a notification of home's ``methods``; one that says nothing to a server of this revision is not sent.
 
         Raises:
-            UsageError: The engine sends it, where it is due.
+            UsageError: The engine sends it, where it is due; or this client has not declared that it would.
             UnsupportedByPeer: The server's revision has no such notification.
+            RequestTimedOut: The server does not read.
+            TransportClosed: It is gone.
         """
         if method.name in ("notifications/initialized", "notifications/cancelled"):
             raise UsageError(f"{method.name} is sent where it is due; to cancel a request, cancel the task that waits")
+        if method.name == _ROOTS_CHANGED:
+            self._check_roots()
         self._check_open()
         try:
             written = self._codec.notice_out(method.name).outgoing(params)
@@ -193,6 +198,7 @@ class BareClient:
             if error.service == "roots":  # such a server asks for the roots each time that it needs them
                 return
             raise self._unsupported(method.name, error.reason) from error
+        await self._asking.room(method.name)
         self._session.notify(method.name, written)
 
     async def request_json(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -269,10 +275,10 @@ class BareClient:
         """
         if self.era == "stateless":
             return
-        if not has(self._session.offering.capabilities(self.revision), ("roots", "listChanged")):
-            raise UsageError("roots that may change are given as a function: connect(…, roots=function)")
+        self._check_roots()
         self._check_open()
-        self._session.notify("notifications/roots/list_changed")
+        await self._asking.room(_ROOTS_CHANGED)
+        self._session.notify(_ROOTS_CHANGED)
 
     async def _ask(
         self,
@@ -374,7 +380,7 @@ class BareClient:
 
     def _require(self, method: str) -> None:
         if not offers(self._peer.declared, self.revision, method):
-            raise self._unsupported(method, "it has not declared it")
+            raise self._unsupported(method, f"it has not declared {needed(self.revision, method)}")
 
     def _require_task(self, method: str) -> None:
         if not has(self._peer.declared, ("tasks", "requests", *method.split("/"))):
@@ -385,6 +391,11 @@ class BareClient:
 
     async def _subscribe(self, uri: str) -> None:
         await self.request_json(SUBSCRIBE, {"uri": uri})
+
+    def _check_roots(self) -> None:
+        declared = self._session.offering.capabilities(self.revision)
+        if self.era == "handshake" and not has(declared, ("roots", "listChanged")):
+            raise UsageError("roots that may change are given as a function: connect(…, roots=function)")
 
     def _check_open(self) -> None:
         failure = self._session.failure

@@ -47,9 +47,9 @@ class Call:
         token: What its progress is told under; None if nobody wants to hear of it.
         waker: Woken by progress, and when it is settled.
         progress: What was told and not yet looked at, oldest first; None if nobody wants to hear of it.
-        since: When it was sent, on the clock of its `Deadlines`.
-        seconds: How long it may take from now, or from when there was progress last.
-        deadline: When it fails, on that clock; None while nobody counts.
+        seconds: How long it may take from when it was sent, or from when there was progress last.
+        most_seconds: How long it may take in all.
+        deadline: When it fails, on the clock of its `Deadlines`; None while nobody counts.
         last_deadline: When it fails, whatever progress there is.
     """
 
@@ -60,9 +60,9 @@ class Call:
         "id",
         "last_deadline",
         "method",
+        "most_seconds",
         "progress",
         "seconds",
-        "since",
         "token",
         "waker",
     )
@@ -73,8 +73,8 @@ class Call:
         self.token: RequestId | None = token
         self.waker: Waker = waker
         self.progress: deque[Progress] | None = None if token is None else deque(maxlen=_MOST_PROGRESS)
-        self.since: float = 0
         self.seconds: float = 0
+        self.most_seconds: float = 0
         self.deadline: float | None = None
         self.last_deadline: float = 0
         self._answer: Answer | None = None
@@ -111,7 +111,8 @@ class Call:
         """
         if self._answer is not None:
             return self._answer
-        raise self._failure or TransportClosed(f"{self.method} has no answer")
+        failure = self._failure or TransportClosed(f"{self.method} has no answer")
+        raise failure.again() if isinstance(failure, TransportClosed) else failure
 
 
 def as_it_is(response: ErrorResponse) -> RequestError:

@@ -120,14 +120,14 @@ class Listening:
         found.honoured = msgspec.convert(agreed, Filter)
         found.waker.wake()
 
-    def tell(self, change: Change, method: str, stream: RequestId | None) -> None:
-        """Hand *change* to whoever wants to hear of it."""
-        if stream is not None:
-            self.streams[stream].put(change)
-            return
-        for each in self.sharing:
+    def tell(self, change: Change, method: str, stream: RequestId | None) -> bool:
+        """Hand *change* to whoever wants to hear of it; return whether its server may tell it: a stream is for some."""
+        if stream is not None and not _wants(self.streams[stream].wanted, change, method):
+            return False
+        for each in self.sharing if stream is None else [self.streams[stream]]:
             if _wants(each.wanted, change, method):
                 each.put(change)
+        return True
 
     def end(self, stream: RequestId) -> None:
         """Take it that the server has ended *stream*."""

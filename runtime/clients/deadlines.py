@@ -34,15 +34,16 @@ class Deadlines:
         self._session = session
         self._pauses = 0
         self._paused_at = 0.0
+        self._stood_still = 0.0  # in all, before the pause that there may be
         self._next = float("inf")  # when the task looks next
         self._woken = anyio.Event()
 
     def start(self, call: Call, seconds: float, most_seconds: float) -> None:
         """Give *call* so many seconds, and with progress at most as many as the second says."""
-        now = _clock()
-        call.since = now
+        now = self._now()
         call.seconds = seconds
-        call.last_deadline = now + max(seconds, most_seconds)
+        call.most_seconds = max(seconds, most_seconds)
+        call.last_deadline = now + call.most_seconds
         call.deadline = now + seconds
         if call.deadline < self._next:
             self._next = call.deadline
@@ -51,7 +52,7 @@ class Deadlines:
     def extend(self, call: Call) -> None:
         """Give *call* its time anew, since there was progress."""
         if call.deadline is not None:
-            call.deadline = min(_clock() + call.seconds, call.last_deadline)
+            call.deadline = min(self._now() + call.seconds, call.last_deadline)
 
     def pause(self) -> None:
         """Stop the clock: a handler of ours runs, and the server waits for it."""
@@ -62,35 +63,32 @@ class Deadlines:
     def resume(self) -> None:
         """Let the clock go on, once this was called as often as `pause`."""
         self._pauses -= 1
-        if self._pauses:
-            return
-        now = _clock()
-        for call in self._session.calls.values():
-            if call.deadline is not None:
-                waited = now - max(self._paused_at, call.since)
-                call.deadline += waited
-                call.last_deadline += waited
-        self._next = now
-        self._woken.set()
+        if not self._pauses:
+            self._stood_still += _clock() - self._paused_at
+            self._woken.set()
 
     async def run(self) -> None:
         """Look after the requests, until cancelled."""
         while True:
-            with anyio.move_on_after(self._next - _clock()):
+            seconds = float("inf") if self._pauses else self._next - self._now()
+            with anyio.move_on_after(seconds):
                 await self._woken.wait()
             self._woken = anyio.Event()
             self._expire()
 
+    def _now(self) -> float:
+        """Return the time on a clock that stands still during pauses."""
+        return (self._paused_at if self._pauses else _clock()) - self._stood_still
+
     def _expire(self) -> None:
-        now = _clock()
+        now = self._now()
         self._next = float("inf")
-        if self._pauses:
-            return
         for call in list(self._session.calls.values()):
             if call.deadline is None:
                 continue
             if call.deadline <= now:
-                self._session.cancel(call, f"it was not answered within {call.seconds:g} seconds")
-                call.fail(RequestTimedOut(call.method, call.seconds))
+                seconds = call.seconds if call.deadline < call.last_deadline else call.most_seconds
+                self._session.cancel(call, f"it was not answered within {seconds:g} seconds")
+                call.fail(RequestTimedOut(call.method, seconds))
             else:
                 self._next = min(self._next, call.deadline)

@@ -12,17 +12,18 @@ import anyio
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from mcpgen.runtime.adapting.pointers import is_object
+from mcpgen.runtime.adapting.pointers import is_object, pointer_to
 from mcpgen.runtime.clients.answering import permitted
 from mcpgen.runtime.errors import InvalidPayload, RequestError, RequestRefused
+from mcpgen.runtime.wire.messages import Code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from mcpgen.runtime.clients.offering import Handling
     from mcpgen.runtime.clients.session import ClientSession
 
-__all__ = ["Demand", "MAY_DEMAND", "demanded", "met", "pages", "retried"]
+__all__ = ["Demand", "MAY_DEMAND", "are_accepted", "demanded", "met", "pages", "retried"]
 
 # 2026-07-28, basic/patterns/mrtr, "Supported Requests".
 MAY_DEMAND: Final = frozenset({"prompts/get", "resources/read", "tools/call"})
@@ -53,6 +54,11 @@ class _Kind(Struct, rename="camel"):
     result_type: str | UnsetType = UNSET
 
 
+class _Action(Struct):
+    action: str
+
+
+_decode_action: Final = msgspec.json.Decoder(_Action).decode
 _decode_demand: Final = msgspec.json.Decoder(Demand).decode
 _decode_kind: Final = msgspec.json.Decoder(_Kind).decode
 
@@ -68,7 +74,7 @@ def demanded(session: ClientSession, method: str, raw: Raw) -> Raw | Demand:
     """
     try:
         kind = _decode_kind(raw).result_type
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return raw  # what is wrong is found when it is read as the result
     if kind == "complete":
         return raw
@@ -101,21 +107,28 @@ async def met(session: ClientSession, method: str, demand: Demand, context: Call
         InvalidPayload: It asks what we have not declared, or what its revision does not allow.
         Exception: A handler has raised it; there is no way to tell a server without sessions of a failure.
     """
+    most = session.limits.max_in_flight
+    if len(demand.input_requests) > most:
+        reason = f"it asks {len(demand.input_requests)} questions at once, and {most} are answered"
+        raise _invalid(session.revision or "", method, "/inputRequests", reason)
     wanted: dict[str, tuple[Handling, Any, str]] = {}
     for key, wish in demand.input_requests.items():
         try:
             handling, params = permitted(session, wish.method, wish.params)
         except RequestError as error:
-            raise _invalid(session.revision or "", method, f"/inputRequests/{key}", error.message) from None
+            pointer = pointer_to(("inputRequests", key[:100]))
+            raise _invalid(session.revision or "", method, pointer, error.message) from None
         wanted[key] = handling, params, wish.method
     answers: dict[str, Raw] = {}
-    failures: list[Exception] = []
+    failures: list[BaseException] = []
 
     async def answer(key: str) -> None:
         handling, params, asked = wanted[key]
         try:
             answers[key] = Raw(handling.codec.result(await handling.call(params, context(asked))))
-        except Exception as failure:  # noqa: BLE001 (raised below, alone: a task group would wrap it in a group of errors)
+        except anyio.get_cancelled_exc_class():
+            raise
+        except BaseException as failure:  # noqa: BLE001 (raised below, alone: a task group would wrap it in a group)
             failures.append(failure)
             group.cancel_scope.cancel()
 
@@ -124,7 +137,14 @@ async def met(session: ClientSession, method: str, demand: Demand, context: Call
             group.start_soon(answer, key)
     if failures:
         raise failures[0]
+    if len(answers) < len(wanted):  # asyncio lets anything raise what a cancellation raises, and says nothing of it
+        raise RequestError(Code.INTERNAL_ERROR, "a handler was cancelled, but not by us")
     return {key: answers[key] for key in wanted}
+
+
+def are_accepted(answers: Mapping[str, Raw]) -> bool:
+    """Return whether the user has agreed to all that *answers* answer."""
+    return all(_decode_action(each).action == "accept" for each in answers.values())
 
 
 def retried(params: bytes, demand: Demand, answers: Mapping[str, Raw]) -> bytes:
@@ -143,8 +163,11 @@ def retried(params: bytes, demand: Demand, answers: Mapping[str, Raw]) -> bytes:
     return msgspec.json.encode(members)
 
 
-def pages(failure: RequestRefused) -> Demand | None:
+def pages(failure: RequestRefused, visited: Collection[str]) -> Demand | None:
     """Return the demand that an error of 2025-11-25 is, which wants the user to visit a page first; None if it is not.
+
+    Nor is it one if it only names pages that were *visited*. A user who has agreed to visit a page may not be through
+    with it; to ask again for the same one would not help.
 
     Spec:
         2025-11-25, client/elicitation, "URL Elicitation Required Error".
@@ -157,10 +180,12 @@ def pages(failure: RequestRefused) -> Demand | None:
         return None
     if not found or any(each.get("mode") != "url" for each in found):
         return None  # nothing that would have to be done first
-    return Demand(
-        "input_required",
-        {str(number): _Wish("elicitation/create", Raw(msgspec.json.encode(each))) for number, each in enumerate(found)},
-    )
+    wanted = {
+        named: _Wish("elicitation/create", Raw(msgspec.json.encode(each)))
+        for each in found
+        if (named := str(each.get("elicitationId"))) not in visited
+    }
+    return Demand("input_required", wanted) if wanted else None
 
 
 _PAGES_FIRST: Final = -32042

@@ -78,6 +78,7 @@ class _Named(Struct):
 class _Discovered(Struct, rename="camel"):
     supported_versions: list[str]
     capabilities: Raw
+    result_type: Literal["complete"] = "complete"
     instructions: str | UnsetType = UNSET
     meta: Raw | UnsetType = field(name="_meta", default=UNSET)
 
@@ -170,9 +171,11 @@ class _Establishing:
             return
         if isinstance(answer, Raw):
             try:
-                await self._discovered(answer, self._stateless[-1])
+                found = _read_discovered(answer, self._stateless[-1])
             except InvalidPayload:  # no server of today says this
                 await self._initialize(is_first=False)
+            else:
+                await self._discovered(found)
         elif answer.code in _MODERN:
             await self._refused(answer, self._stateless[-1])
         else:
@@ -189,7 +192,7 @@ class _Establishing:
     async def _discover(self, revision: str) -> None:
         answer = await _answered(self._send_discover(revision))
         if isinstance(answer, Raw):
-            await self._discovered(answer, revision)
+            await self._discovered(_read_discovered(answer, revision))
         elif answer.code in _MODERN:
             await self._refused(answer, revision)
         else:
@@ -230,9 +233,7 @@ class _Establishing:
             return ""
         raise NoCommonRevision(offered=self._offered, supported=supported, reason=reason)
 
-    async def _discovered(self, raw: Raw, asked_in: str) -> None:
-        _check(raw, asked_in, "server/discover", "DiscoverResult")
-        found: _Discovered = _read(raw, asked_in, "server/discover", _Discovered)
+    async def _discovered(self, found: _Discovered) -> None:
         revision = await self._choose(found.supported_versions, is_settled=True)
         if not revision:
             return
@@ -286,7 +287,7 @@ class _Establishing:
         if late is not None and late.is_settled:
             outcome = late.outcome()
             if isinstance(outcome, Raw):
-                await self._discovered(outcome, self._stateless[-1])
+                await self._discovered(_read_discovered(outcome, self._stateless[-1]))
                 return
         supported = _supported(answer)
         if answer.code == _UNSUPPORTED_REVISION and self._stateless and any(e in supported for e in self._stateless):
@@ -311,6 +312,17 @@ async def _answered(call: Call) -> Any:
     while not call.is_settled:
         await call.waker.wait()
     return call.outcome()
+
+
+def _read_discovered(raw: Raw, asked_in: str) -> _Discovered:
+    """Return what a server says when it is asked in the revision *asked_in*.
+
+    Raises:
+        InvalidPayload: That revision does not allow it.
+    """
+    _check(raw, asked_in, "server/discover", "DiscoverResult")
+    found: _Discovered = _read(raw, asked_in, "server/discover", _Discovered)
+    return found
 
 
 def _check(raw: Raw, revision: str, method: str, definition: str) -> None:

@@ -7,7 +7,7 @@ Spec:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -104,7 +104,7 @@ def _listing(roots: Sequence[models.Root] | Function) -> Function:
             return models.ListRootsResult(roots=found)
 
         return call
-    fixed = list(roots)
+    fixed = list(roots) if isinstance(roots, Iterable) else [roots]
     _check_roots(fixed, roots)
 
     async def list_roots(self: object, params: object, context: object) -> models.ListRootsResult:

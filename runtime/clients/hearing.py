@@ -103,7 +103,10 @@ def _stream(session: ClientSession, revision: str, notification: Notification) -
     kind = KINDS[notification.method]
     if kind == "tools" and session.on_tools_changed is not None:
         session.on_tools_changed()
-    session.listening.tell(Change(kind, params.uri if kind == "resource" else None), notification.method, stream)
+    change = Change(kind, params.uri if kind == "resource" else None)
+    if not session.listening.tell(change, notification.method, stream):
+        session.complain("%s is told, and was not asked for", quoted(notification.method))
+        return False
     return True
 
 

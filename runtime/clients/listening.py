@@ -52,6 +52,12 @@ class Changes:
         self._stream: Stream | None = None
         self._call: Call | None = None
         self._subscribed: list[str] = []
+        self._is_awaited = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will be told."""
+        return self._open.is_over or (self._call is not None and self._call.is_settled)
 
     @property
     def honoured(self) -> Filter:
@@ -69,6 +75,8 @@ class Changes:
                 sent.
         """
         session = self._session
+        if self._stream is not None:
+            raise UsageError("each block needs a listen(…) of its own")
         if session.failure is not None:
             raise _again(session.failure)
         if session.server is None:
@@ -103,6 +111,7 @@ class Changes:
         Raises:
             TransportClosed: The connection is lost.
             RequestRefused: The server ended the stream with an error.
+            UsageError: Another task waits for one.
         """
         stream = self._open
         while True:
@@ -118,7 +127,13 @@ class Changes:
                 raise StopAsyncIteration
             if stream.is_over:
                 raise StopAsyncIteration
-            await stream.waker.wait()
+            if self._is_awaited:
+                raise UsageError("another task waits for the next change; each needs a listen(…) of its own")
+            self._is_awaited = True
+            try:
+                await stream.waker.wait()
+            finally:
+                self._is_awaited = False
 
     @property
     def _open(self) -> Stream:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from mcpgen.generated import registry
 from mcpgen.runtime.adapting.payloads import bindings
 from mcpgen.runtime.adapting.pointers import is_object
-from mcpgen.runtime.errors import AdaptationError, UnknownMethod
+from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UsageError
 from mcpgen.runtime.newest import NEWEST
 from mcpgen.runtime.peers.capabilities import client_peer
 from mcpgen.runtime.peers.codec import NoticeInCodec, RequestCodec, codec
@@ -24,12 +24,19 @@ from mcpgen.runtime.peers.handlers import check, home_of, names, overrides
 if TYPE_CHECKING:
     from mcpgen.runtime.peers.capabilities import Peer
 
-__all__ = ["Handling", "Hearing", "Offering"]
+__all__ = ["Handling", "Hearing", "Offering", "merged"]
 
 # 2026-07-28, basic/index, "Per-request protocol fields".
 _REVISION = "io.modelcontextprotocol/protocolVersion"
 _CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 _CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+
+# Which requests of a server are answered by who declares what, in any revision.
+_ANSWERS = {
+    "elicitation/create": "elicitation",
+    "roots/list": "roots",
+    "sampling/createMessage": "sampling",
+}
 
 Handler: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
 
@@ -58,6 +65,9 @@ class Offering:
 
     Attributes:
         home: The revision that the handlers are written in.
+
+    Raises:
+        UsageError: The handlers cannot be called, or the capabilities are not valid, or nothing answers what they declare.
     """
 
     def __init__(self, handlers: Any, *, capabilities: Mapping[str, object], info: Any) -> None:
@@ -72,13 +82,13 @@ class Offering:
         self._hearings: dict[tuple[str, str], Hearing | None] = {}
         called = (*self._requests.values(), *self._notifications.values())
         check(handlers, self.home, "client", called=called, answered=["ping"])
+        self._check_capabilities()
 
     def capabilities(self, revision: str) -> Mapping[str, object]:
         """Return what this client declares to servers of *revision*, in its terms."""
-        declared: dict[str, Any] = msgspec.to_builtins(self._handlers.capabilities())
-        found = codec(self.home, revision, "client").definition("ClientCapabilities", _merged(declared, self._extra))
+        found = codec(self.home, revision, "client").definition("ClientCapabilities", self._declared())
         tells = self._tells_roots and registry.revision(revision).era == "handshake"
-        return _merged(found, {"roots": {"listChanged": True}}) if tells else found
+        return merged(found, {"roots": {"listChanged": True}}) if tells else found
 
     def info(self, revision: str) -> Mapping[str, object]:
         """Return name and version, in the terms of *revision*."""
@@ -121,6 +131,21 @@ class Offering:
         """Whether a handler takes the notification *method*."""
         return method in self._notifications and self._overrides(self._notifications[method])
 
+    def _declared(self) -> dict[str, Any]:
+        declared: dict[str, Any] = msgspec.to_builtins(self._handlers.capabilities())
+        return merged(declared, self._extra)
+
+    def _check_capabilities(self) -> None:
+        declared, types = self._declared(), bindings(self.home).models
+        try:
+            types.decode(msgspec.json.encode(declared), types.ClientCapabilities)
+        except (msgspec.MsgspecError, TypeError) as error:
+            raise UsageError(f"the capabilities are not valid in {self.home}: {error}") from error
+        for method, name in self._requests.items():
+            capability = _ANSWERS.get(method)
+            if capability in declared and not self._overrides(name):
+                raise UsageError(f"the capability {capability} is declared, but nothing answers {method}")
+
     def _handling(self, revision: str) -> dict[str, Handling]:
         made: dict[str, Handling] = {}
         for method, name in self._requests.items():
@@ -158,9 +183,10 @@ def _without_session(home: str, declared: Mapping[str, Any]) -> tuple[Mapping[st
     return {**declared, "roots": rest}, bool(roots["listChanged"])
 
 
-def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what both declare."""
     both = {**one, **other}
     for key in one.keys() & other.keys():
         if isinstance(one[key], dict) and isinstance(other[key], dict):
-            both[key] = _merged(one[key], other[key])
+            both[key] = merged(one[key], other[key])
     return both

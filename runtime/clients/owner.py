@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from contextlib import AsyncExitStack
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from mcpgen.runtime.clients.establishing import StartAnew, agree, plan_for
 from mcpgen.runtime.clients.session import ClientSession
 from mcpgen.runtime.clients.waking import Waker, wakers
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestTimedOut, TransportClosed
-from mcpgen.runtime.transports.spawning import open_spawner, start_alone
+from mcpgen.runtime.transports.spawning import open_group, open_spawner, start_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
 __all__ = ["Conversation", "Owner"]
 
 _LOG = logging.getLogger("mcpgen.session")
+
+# Set in handlers: one that closes its own client would wait for its own end.
+_RUNS_IN: ContextVar[Conversation | None] = ContextVar("mcpgen.conversation", default=None)
 
 
 class Conversation:
@@ -122,6 +126,8 @@ class Conversation:
         if len(self._notices) >= limits.max_notices or self._notices_bytes + size > limits.max_notices_bytes:
             self.session.complain("a notification is dropped: too many wait for their handlers")
             return
+        if not isinstance(params, UnsetType):
+            params = Raw(bytes(params))  # the view that it is would keep all of its frame
         self._notices.append((hearing, params))
         self._notices_bytes += size
         if not self._is_telling:
@@ -129,17 +135,22 @@ class Conversation:
             self._spawner.start(self._tell_all)
 
     async def _answer(self, asked: Asked) -> None:
+        _RUNS_IN.set(self)
         try:
             result = await asked.handling.call(asked.params, self.context(asked.method))
             answering.complete(self.session, asked, result)
-        except Exception as failure:  # noqa: BLE001 (the boundary: a handler's failure becomes an error response)
+        except BaseException as failure:
+            # The boundary: a handler's failure becomes an error response, also if it was cancelled, but not by us.
             answering.fail(self.session, asked, failure)
+            if not isinstance(failure, Exception):
+                raise
         finally:
             self.session.running -= 1
             self.deadlines.resume()
 
     async def _tell_all(self) -> None:
         """Run the handlers of notifications one after the other: what a server tells has an order."""
+        _RUNS_IN.set(self)
         try:
             while self._notices:
                 hearing, params = self._notices.popleft()
@@ -219,9 +230,11 @@ class Owner:
         return self.conversation
 
     async def close(self) -> None:
-        """End the conversation, and return when nothing is left of it."""
+        """End the conversation, and return when nothing is left of it; a handler of it is cancelled meanwhile."""
         self._closing.set()
-        if self._handle is not None:
+        if self.conversation is not None and _RUNS_IN.get() is self.conversation:
+            await self._over.wait()
+        elif self._handle is not None:
             with anyio.CancelScope(shield=True):  # whoever is cancelled wants it to end all the more; it is bounded
                 await self._over.wait()
 
@@ -260,30 +273,34 @@ class Owner:
         async with AsyncExitStack() as stack:
             channel = await stack.enter_async_context(self._transport.open(self._limits))
             spawner = await stack.enter_async_context(open_spawner())
+            group = await stack.enter_async_context(open_group())  # of what is no handler
             made = Conversation(self._offering, self._limits, channel, spawner, self._context)
             stack.callback(made.close)
             over = anyio.Event()
-            spawner.start(self._read, channel, made, over)
+            group.start_soon(self._read, channel, made, over)
             with anyio.CancelScope() as scope:
-                spawner.start(_when, self._closing, scope)
+                group.start_soon(_when, self._closing, scope)
                 with anyio.move_on_at(until) as limit:
                     await agree(made.session, self._offered, plan)
                 if limit.cancelled_caught:
-                    raise RequestTimedOut(f"the start of {self._transport.description}", self._limits.connect_seconds)
+                    raise RequestTimedOut("initialize", self._limits.connect_seconds, self._transport.description)
             if scope.cancelled_caught or made.session.server is None:
                 return
             self._verdicts.remember(self._transport.identity, made.session.server.era)
-            spawner.start(made.deadlines.run)
+            group.start_soon(made.deadlines.run)
             self.conversation = made
             self._ready.set()
             with anyio.CancelScope() as scope:
-                spawner.start(_when, over, scope)
+                group.start_soon(_when, over, scope)
                 await self._closing.wait()
 
     async def _read(self, channel: Channel, made: Conversation, over: anyio.Event) -> None:
         try:
             await channel.run(made)
             made.session.close(await channel.ended())
+        except Exception as failure:  # noqa: BLE001 (the boundary: whoever waits for an answer has to be told)
+            _LOG.exception("the transport %s failed", self._transport.description)
+            made.session.close(TransportClosed(f"the transport failed: {failure!r}"))
         finally:
             over.set()
 

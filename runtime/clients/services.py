@@ -14,9 +14,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mcpgen.generated.registry import REVISIONS
+from mcpgen.runtime.adapting.payloads import message_payload
 from mcpgen.runtime.clients.listening import LISTEN, SUBSCRIBE, UNSUBSCRIBE, Changes
 from mcpgen.runtime.engine.listening import Filter, honoured
-from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.errors import UnsupportedByPeer, UsageError
+from mcpgen.runtime.peers.capabilities import offers
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -28,6 +30,8 @@ __all__ = ["Services"]
 DISCOVER = "server/discover"
 PING = "ping"
 SET_LEVEL = "logging/setLevel"
+
+_SERVED = frozenset({PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE})
 
 
 class Services:
@@ -56,6 +60,8 @@ class Services:
 
         Raises:
             UsageError: It is not for callers to send.
+            InvalidPayload: Home does not allow its params; a mistake of ours.
+            UnsupportedByPeer: The server has not declared it.
         """
         if method == "initialize":
             raise UsageError("connect() has shaken hands already; client.server says with whom")
@@ -67,9 +73,12 @@ class Services:
         return self._discovered() if method == DISCOVER else None
 
     async def _for_stateless(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+        if method in _SERVED:
+            message_payload(self._session.offering.home, method, "params", "client").check(params)
         if method == PING:
             await self._ask(DISCOVER, {})
         elif method == SET_LEVEL:
+            self._require("notifications/message")
             self._session.level = params["level"]
         elif method == SUBSCRIBE:
             await self._watch(params["uri"])
@@ -82,10 +91,20 @@ class Services:
         return {}
 
     async def _watch(self, uri: str) -> None:
-        if uri not in self._watching:
-            changes = Changes(self._session, Filter(resource_subscriptions=[uri]), self._subscribe)
-            await changes.__aenter__()
-            self._watching[uri] = changes
+        known = self._watching.get(uri)
+        if known is not None and not known.is_over:
+            return
+        changes = Changes(self._session, Filter(resource_subscriptions=[uri]), self._subscribe)
+        await changes.__aenter__()
+        older = self._watching.get(uri)  # somebody else may have been faster
+        self._watching[uri] = changes
+        if older is not None:
+            await older.__aexit__(None, None, None)
+
+    def _require(self, method: str) -> None:
+        server = self._session.server
+        if server is not None and not offers(server.declared, server.revision, method):
+            raise UnsupportedByPeer(revision=server.revision, what=method, reason="it has not declared it")
 
     async def hear_lists(self) -> None:
         """Have the handlers told of changed lists that want to be, by a server which tells only who asks."""

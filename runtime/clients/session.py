@@ -221,7 +221,9 @@ class ClientSession:
         self.listening.fail(failure)
 
     def receive(self, frame: Frame | OversizedLine) -> None:
-        """Take one frame."""
+        """Take one frame; nobody wants it any more when the conversation is over."""
+        if self.failure is not None:
+            return
         if isinstance(frame, OversizedLine):
             self._malformed(envelope.decode_oversized(frame))
             return
@@ -231,10 +233,11 @@ class ClientSession:
         else:
             self._take(message, None)
 
-    def complain(self, what: str, *details: object) -> None:
-        """Log what a server should not have done; much of it is only logged for who wants to see all."""
+    def complain(self, what: str, *details: object, failure: BaseException | None = None) -> None:
+        """Log what a server should not have done, or what failed at it; much of it only for who wants to see all."""
         self._unread += 1
-        _LOG.log(logging.WARNING if self._unread <= _MOST_WARNINGS else logging.DEBUG, what, *details)
+        level = logging.WARNING if self._unread <= _MOST_WARNINGS else logging.DEBUG
+        _LOG.log(level, what, *details, exc_info=failure)
 
     def _take(self, message: Message | Malformed, batch: answering.Answers | None) -> None:
         if isinstance(message, Response | ErrorResponse):
@@ -254,8 +257,13 @@ class ClientSession:
             # 2026-07-28, basic/patterns/cancellation: the answer to what was cancelled may still come, and is ignored.
             _LOG.debug("an answer to %r, which nobody waits for", message.id)
             return
-        self.drop(call)
+        self._end(call)
         call.settle(message.result if isinstance(message, Response) else message)
+
+    def _end(self, call: Call) -> None:
+        """Forget *call*, which is answered, and the stream that it opened: nothing may come on that any more."""
+        self.drop(call)
+        self.listening.streams.pop(call.id, None)
 
     def _only_call(self) -> Call | None:
         """Return what an error without an id is about: before anything is agreed on, there is one request at a time."""
@@ -285,5 +293,5 @@ class ClientSession:
         if call is None:
             self.complain("what the server sent is ignored: %s", malformed.fault.reason)
             return
-        self.drop(call)
+        self._end(call)
         call.fail(MalformedFrame(revision=self.revision or "", reason=malformed.fault.reason, request_id=malformed.id))

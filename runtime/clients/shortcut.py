@@ -80,7 +80,10 @@ class ShortCall:
             return None
         if type(value.get("arguments", _NONE)) is not dict:
             return None
-        return _encode({**value, **self._rest})
+        try:
+            return _encode({**value, **self._rest})
+        except (TypeError, ValueError, OverflowError, RecursionError):  # no JSON; the long way says what of it
+            return None
 
     def _newest(self, raw: Raw) -> models.CallToolResult | None:
         try:

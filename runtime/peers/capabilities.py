@@ -27,7 +27,7 @@ from mcpgen.runtime.wire.messages import Code
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Peer", "ServerPeer", "client_peer", "has", "lacking", "offers", "server_peer"]
+__all__ = ["Peer", "ServerPeer", "client_peer", "has", "lacking", "needed", "offers", "server_peer"]
 
 Path: TypeAlias = tuple[str, ...]
 """Where a capability stands: ``("resources", "subscribe")``."""
@@ -259,6 +259,11 @@ def offers(capabilities: Mapping[str, object], revision: str, method: str) -> bo
     if method not in methods.CLIENT_REQUESTS and method not in methods.SERVER_NOTIFICATIONS:
         return False
     return has(capabilities, _known(revision, "ServerCapabilities", _OF_A_SERVER.get(method, ())))
+
+
+def needed(revision: str, method: str) -> str:
+    """Return what a server of *revision* would have to declare for *method*: ``resources.subscribe``."""
+    return ".".join(_known(revision, "ServerCapabilities", _OF_A_SERVER.get(method, ())))
 
 
 def has(declared: Mapping[str, object], path: Path) -> bool:

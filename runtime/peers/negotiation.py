@@ -56,7 +56,7 @@ def served(revisions: Iterable[str] | None) -> tuple[str, ...]:
         if each not in known:
             raise UnknownRevision(each)
     if not wanted:
-        raise UsageError("at least one revision has to be served")
+        raise UsageError("there has to be at least one revision")
     return tuple(label for label in known if label in wanted)
 
 

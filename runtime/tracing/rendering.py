@@ -17,13 +17,14 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from mcpgen.runtime.tracing.annotations import Finding
+from mcpgen.runtime.wire.quoting import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from mcpgen.runtime.tracing.annotations import Annotation
 
-__all__ = ["Style", "as_json", "as_text", "printable"]
+__all__ = ["Style", "as_json", "as_text"]
 
 # Where the type begins, if it can, so that 80 columns hold most types; and how far it reaches, mostly.
 _FACTS: Final = 45
@@ -57,16 +58,6 @@ class Style(NamedTuple):
     width: int = 200
     is_coloured: bool = False
     is_whole: bool = False
-
-
-def printable(text: str) -> str:
-    """Return *text* on one line, with what could steer a terminal written as an escape."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-        for character in text
-    )
 
 
 def as_text(annotation: Annotation, style: Style) -> str:

@@ -85,6 +85,7 @@ class Tracer:
         self._ledgers: dict[Sender, Ledger] = {"client": Ledger(), "server": Ledger()}
         self._agreed: str | None = None  # by initialize
         self._latest: str | None = None  # of the stateless requests
+        self._proposed: str | None = None  # by the last `initialize`
 
     def feed(self, direction: Direction, data: bytes, time_seconds: float) -> list[Annotation]:
         """Return the annotations of the messages that *data* completes, oldest first."""
@@ -174,7 +175,7 @@ class Tracer:
         ledger = self._ledgers[sender]
         meta = read_meta(message.params)
         if message.method == "initialize" and sender == "client":
-            draft.revision = _offered(draft, message.params)
+            draft.revision = self._proposed = _offered(draft, message.params)
         else:
             draft.revision = self._named(draft, meta.revision, message.method)
         problem = ledger.ask(message.id, Asked(message.method, draft.revision, draft.time_seconds))
@@ -188,6 +189,9 @@ class Tracer:
         """Return the revision of a request that names this one in its ``_meta``, or none."""
         if named is UNSET:
             revision = self._agreed or self._latest
+            if revision is None and method != "ping" and self._proposed is not None:
+                draft.note("revision", "", f"initialize was not answered yet: judged as {self._proposed}, as offered")
+                return self._proposed
             if revision is None and method != "ping":
                 reason = "it belongs to no revision: none was agreed on, and its _meta names none"
                 draft.violate("revision", "", reason)
@@ -206,7 +210,7 @@ class Tracer:
         if named is not UNSET and named in _STATELESS:
             draft.revision = named
         else:
-            draft.revision = self._mentioned(draft, message) or self._agreed or self._latest
+            draft.revision = self._mentioned(draft, message) or self._agreed or self._latest or self._proposed
         _judge(draft, message.method, "notification", message.params)
 
     def _mentioned(self, draft: Draft, message: Notification) -> str | None:

@@ -1,13 +1,34 @@
-"""Repeating to a peer, or in a log, what a peer sent."""
+"""Repeating to a peer, in a log or on a terminal, what a peer sent."""
 
 from __future__ import annotations
 
-__all__ = ["quoted"]
+import unicodedata
+
+__all__ = ["printable", "quoted"]
 
 # Enough to recognise it; an error must not be as long as what caused it.
 MAX_QUOTED_CHARS = 300
 
+# Blanks of other widths, such as the one between Japanese words: they are no danger, and an escape would be ugly.
+_BLANK = "Zs"
+
 
 def quoted(text: str) -> str:
-    """Return a text that may hold what a peer sent, cut to a bearable length."""
-    return text if len(text) <= MAX_QUOTED_CHARS else f"{text[:MAX_QUOTED_CHARS]}…"
+    """Return a text that may hold what a peer sent, cut to a bearable length, and harmless to a terminal."""
+    shown = text if len(text) <= MAX_QUOTED_CHARS else f"{text[:MAX_QUOTED_CHARS]}…"
+    return shown if shown.isprintable() else "".join(map(_printable, shown))
+
+
+def _printable(character: str) -> str:
+    return character if character.isprintable() or character in "\t\n" else f"\\x{ord(character):02x}"
+
+
+def printable(text: str) -> str:
+    """Return *text* on one line, with what could steer a terminal written as an escape."""
+    return text if text.isprintable() else "".join(map(_escaped, text))
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable() or unicodedata.category(character) == _BLANK:
+        return character
+    return character.encode("unicode_escape").decode("ascii")

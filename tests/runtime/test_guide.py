@@ -31,12 +31,15 @@ import pytest
 
 from mcpgen import runtime
 from mcpgen.generated import registry
-from mcpgen.runtime import Context, Limits, Server, errors
+from mcpgen.runtime import Client, ClientLimits, Context, Limits, Server, errors
+from mcpgen.runtime.clients.bare import CallOptions
+from mcpgen.runtime.connecting import Options, connect
 from mcpgen.runtime.engine.sealing import MAX_CONTENT_BYTES, MIN_KEY_BYTES
 from mcpgen.runtime.functions.completions import MAX_VALUES
 from mcpgen.runtime.functions.matching import MAX_URI_CHARS
 from mcpgen.runtime.tasks.store import MemoryTaskStore
 from mcpgen.runtime.transports import memory
+from mcpgen.runtime.transports.process import Process
 from tests.runtime.recorder import Recorder
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide"
@@ -270,6 +273,7 @@ class Story:
 def test_a_page_does_what_it_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story(page, tmp_path)
     monkeypatch.chdir(tmp_path)  # what examples read and write is theirs
+    monkeypatch.setenv("PATH", story.environment["PATH"])  # where they find the programs that they start
     monkeypatch.setitem(sys.modules, story.module.__name__, story.module)  # where dataclasses look annotations up
     for block in blocks(page):
         story.run(block)
@@ -329,6 +333,13 @@ def test_the_guide_has_every_limit_with_its_default() -> None:
     )
 
 
+def test_the_guide_has_every_limit_of_a_client_with_its_default() -> None:
+    default = ClientLimits()
+    names = ClientLimits.__struct_fields__
+
+    assert {name: told(name, getattr(default, name)) for name in names} == table("limits.md", "limit of a client")
+
+
 async def threads() -> float:
     return anyio.to_thread.current_default_thread_limiter().total_tokens
 
@@ -379,7 +390,7 @@ def test_the_guide_names_every_logger() -> None:
     package = Path(str(runtime.__file__)).parent
     written = "".join(each.read_text(encoding="utf-8") for each in package.rglob("*.py"))
 
-    assert set(re.findall(r"getLogger\(\"(.+?)\"\)", written)) == set(table("errors.md", "logger"))
+    assert set(re.findall(r"getLogger\(\"(mcpgen\..+?)\"\)", written)) == set(table("errors.md", "logger"))
 
 
 def test_the_guide_names_every_error() -> None:
@@ -391,6 +402,25 @@ def test_the_guide_names_every_error() -> None:
 
 def test_the_guide_has_every_revision() -> None:
     assert [each.label for each in registry.REVISIONS] == list(table("revisions.md", "revision"))
+
+
+def test_the_guide_has_every_option_of_connect() -> None:
+    own = {name for name, each in inspect.signature(connect).parameters.items() if each.kind is each.KEYWORD_ONLY}
+    listed = [re.findall(r"\w+", names) for names in table("client.md", "option")]
+
+    assert own | Options.__annotations__.keys() == {name for names in listed for name in names}
+
+
+def test_the_guide_has_every_option_of_a_process() -> None:
+    assert inspect.signature(Process).parameters.keys() == table("processes.md", "argument of `Process`").keys()
+
+
+def test_the_guide_has_everything_that_a_client_can_do() -> None:
+    pages = "".join((GUIDE / name).read_text(encoding="utf-8") for name in ("client.md", "answering.md"))
+    public = {name for name in dir(Client) if not name.startswith("_")} | CallOptions.__annotations__.keys()
+    ours = {"begin"}  # connect calls it
+
+    assert [] == sorted(name for name in public - ours if not re.search(rf"\b{name}\b", pages))
 
 
 def test_the_guide_has_every_attribute_of_a_context() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.tracing import Tracer
-from mcpgen.runtime.tracing.rendering import Style, as_json, as_text, printable
+from mcpgen.runtime.tracing.rendering import Style, as_json, as_text
+from mcpgen.runtime.wire.quoting import printable
 from tests.runtime.conversations import BROKEN, FINE, TOOLS, asked, opened
 
 if TYPE_CHECKING:

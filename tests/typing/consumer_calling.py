@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, assert_type
+from typing import TYPE_CHECKING, Any, assert_type
 
 from mcpgen.generated import v2025_06_18
 from mcpgen.generated.v2025_11_25 import ClientHandlers, ElicitRequestParams, ElicitResult
@@ -20,6 +19,9 @@ from mcpgen.runtime import (
     ServerExited,
     connect,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 server = Server("typed")
 
@@ -59,7 +61,7 @@ async def older() -> None:
 class Handlers(ClientHandlers[ClientContext]):
     async def elicit(self, params: ElicitRequestParams, context: ClientContext, /) -> ElicitResult:
         assert_type(context.method, str)
-        return ElicitResult(action="decline")
+        return ElicitResult(action="decline" if params.message else "cancel")
 
 
 async def handled(on_stderr: Callable[[str], None]) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Hashable, Iterable
 
     from mcpgen.runtime.limits import ClientLimits
-    from mcpgen.runtime.transports.ends import Channel, Endpoint, Transport
+    from mcpgen.runtime.transports.ends import Channel, Endpoint
 
 ERAS = {each.label: each.era for each in REVISIONS}
 STATELESS = "2026-07-28"
@@ -397,66 +397,3 @@ async def _close(connecting: Errand) -> None:
     if client is not None:
         with anyio.fail_after(PATIENCE_SECONDS):
             await client.close()
-
-
-@asynccontextmanager
-async def heard(transport: Transport, revisions: Iterable[str] | None = None) -> AsyncGenerator[Transport]:
-    """Judge what a client says over *transport* within the block."""
-    made = _Heard(transport, list(ERAS) if revisions is None else list(revisions))
-    yield made
-    assert made.recorders
-    for each in made.recorders:
-        each.verify()
-
-
-class _Heard:
-    def __init__(self, transport: Transport, revisions: list[str]) -> None:
-        self.identity = transport.identity
-        self.description = transport.description
-        self.recorders: list[ClientRecorder] = []
-        self._transport = transport
-        self._revisions = revisions
-
-    @asynccontextmanager
-    async def open(self, limits: ClientLimits) -> AsyncGenerator[Channel]:
-        recorder = ClientRecorder(self._revisions)
-        self.recorders.append(recorder)
-        async with self._transport.open(limits) as channel:
-            yield _HeardChannel(channel, recorder)
-
-
-class _HeardChannel:
-    def __init__(self, channel: Channel, recorder: ClientRecorder) -> None:
-        self._channel = channel
-        self._recorder = recorder
-        self.drain = channel.drain
-        self.ended = channel.ended
-
-    @property
-    def is_full(self) -> bool:
-        return self._channel.is_full
-
-    @property
-    def stderr(self) -> str:
-        return self._channel.stderr
-
-    def write(self, message: bytes) -> None:
-        self._recorder.said(bytes(message))
-        self._channel.write(message)
-
-    async def run(self, endpoint: Endpoint) -> None:
-        await self._channel.run(_HeardEndpoint(endpoint, self._recorder))
-
-
-class _HeardEndpoint:
-    def __init__(self, endpoint: Endpoint, recorder: ClientRecorder) -> None:
-        self._endpoint = endpoint
-        self._recorder = recorder
-        self.end_of_input = endpoint.end_of_input
-        self.finished = endpoint.finished
-        self.close = endpoint.close
-
-    def receive(self, frames: Any) -> None:
-        for each in frames:
-            self._recorder.heard(bytes(each))
-            self._endpoint.receive([each])

@@ -9,8 +9,9 @@ import pytest
 
 from mcpgen.runtime import NoCommonRevision, Server, connect
 from mcpgen.runtime.transports.memory import Memory
-from tests.runtime.client.scripted import PATIENCE_SECONDS, heard, on_both_loops
-from tests.runtime.protocol.spec import HANDSHAKES, LABELS, everywhere, spec
+from tests.runtime.client.overheard import heard
+from tests.runtime.client.scripted import PATIENCE_SECONDS, on_both_loops
+from tests.runtime.protocol.spec import LABELS, everywhere, spec
 
 pytestmark = pytest.mark.anyio
 
@@ -67,15 +68,3 @@ async def test_any_client_speaks_the_newest_revision_that_it_has_of_a_server_of_
         with anyio.fail_after(PATIENCE_SECONDS):
             async with connect(server, revisions=revisions) as client:
                 assert revisions[-1] == client.revision
-
-
-@spec("2026-07-28", "server/discover#discoverresult")
-@pytest.mark.parametrize("theirs", SETS, ids=" ".join)
-async def test_a_server_of_both_eras_tells_what_to_greet_it_with(theirs: list[str]) -> None:
-    """What a handshake alone would miss: the server would answer with its newest, which the client may not speak."""
-    revisions = sorted({HANDSHAKES[0], LABELS[-1], *theirs})
-    ours = [HANDSHAKES[0], HANDSHAKES[2]]
-    async with heard(Memory(made(revisions)), [*ours, LABELS[-1]]) as server:
-        with anyio.fail_after(PATIENCE_SECONDS):
-            async with connect(server, revisions=[*ours, LABELS[-1]]) as client:
-                assert LABELS[-1] == client.revision

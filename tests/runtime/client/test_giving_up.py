@@ -30,7 +30,7 @@ def cancelled(own: Any, asked: Any) -> bool:
 # --- too long
 
 
-@spec("2024-11-05", "basic/lifecycle#operation")
+@spec("2025-03-26", "basic/lifecycle#timeouts")
 @spec("2025-11-25", "basic/lifecycle#timeouts")
 @spec("2026-07-28", "basic/patterns/cancellation#timeouts")
 @everywhere

@@ -219,6 +219,7 @@ async def test_handlers_of_any_home_answer_a_demand(home: str) -> None:
     bindings = registry.revision(home).bindings()
 
     async def list_roots(own: Any, params: Any, context: Any) -> Any:
+        del own, params
         assert (NEWEST, "roots/list") == (context.peer.revision, context.method)
 
         return bindings.models.ListRootsResult(roots=[bindings.models.Root(uri="file:///a")])

@@ -13,17 +13,16 @@ from tests.runtime.protocol.spec import everywhere, spec
 pytestmark = pytest.mark.anyio
 
 LISTS = pytest.mark.parametrize(
-    ("call", "method", "key", "item", "name"),
+    ("call", "method", "key", "item"),
     [
-        ("tools", "tools/list", "tools", {"name": "x", "inputSchema": {"type": "object"}}, "name"),
-        ("prompts", "prompts/list", "prompts", {"name": "x"}, "name"),
-        ("resources", "resources/list", "resources", {"name": "x", "uri": "a:b"}, "name"),
+        ("tools", "tools/list", "tools", {"name": "x", "inputSchema": {"type": "object"}}),
+        ("prompts", "prompts/list", "prompts", {"name": "x"}),
+        ("resources", "resources/list", "resources", {"name": "x", "uri": "a:b"}),
         (
             "resource_templates",
             "resources/templates/list",
             "resourceTemplates",
             {"name": "x", "uriTemplate": "a:{b}"},
-            "name",
         ),
     ],
     ids=["tools", "prompts", "resources", "templates"],
@@ -41,8 +40,8 @@ async def names(items: Any) -> list[str]:
 @everywhere
 @LISTS
 @on_both_loops
-async def test_all_pages_are_asked_for_with_the_cursors_as_they_came(  # noqa: PLR0913 (of every list of every revision)
-    call: str, method: str, key: str, item: Any, name: str, revision: str
+async def test_all_pages_are_asked_for_with_the_cursors_as_they_came(
+    call: str, method: str, key: str, item: Any, revision: str
 ) -> None:
     cursors = ["second", "", " \u00e4=\n", "null", "0"]
     async with opened(revision) as own:
@@ -50,12 +49,12 @@ async def test_all_pages_are_asked_for_with_the_cursors_as_they_came(  # noqa: P
         assert "cursor" not in asked.get("params", {})
 
         for number, cursor in enumerate(cursors):
-            page = {key: [{**item, name: f"n{number}"}], "nextCursor": cursor}
+            page = {key: [{**item, "name": f"n{number}"}], "nextCursor": cursor}
             own.wire.result(asked, complete(revision, is_list=True, **page))
             asked = await own.wire.hear(method)
             assert cursor == asked["params"]["cursor"]
 
-        own.wire.result(asked, complete(revision, is_list=True, **{key: [{**item, name: "last"}]}))
+        own.wire.result(asked, complete(revision, is_list=True, **{key: [{**item, "name": "last"}]}))
 
         assert [*(f"n{number}" for number in range(len(cursors))), "last"] == await errand.outcome()
         assert [] == await own.wire.rest()
@@ -66,10 +65,7 @@ async def test_all_pages_are_asked_for_with_the_cursors_as_they_came(  # noqa: P
 @spec("2026-07-28", "server/utilities/pagination#implementation-guidelines")
 @everywhere
 @LISTS
-async def test_a_list_without_pages_is_one_page(  # noqa: PLR0913 (of every list of every revision)
-    call: str, method: str, key: str, item: Any, name: str, revision: str
-) -> None:
-    del name
+async def test_a_list_without_pages_is_one_page(call: str, method: str, key: str, item: Any, revision: str) -> None:
     async with opened(revision) as own:
         errand, asked = await own.asked(names(getattr(own.client, call)()))
         own.wire.result(asked, complete(revision, is_list=True, **{key: [item, item]}))

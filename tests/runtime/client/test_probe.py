@@ -237,7 +237,10 @@ async def test_a_server_that_answers_with_what_nobody_says_today_is_greeted(answ
 
 
 @spec("2026-07-28", "basic/transports/stdio#backward-compatibility")
-@pytest.mark.parametrize("frame", [None, b"Listening.", b"{", b'{"jsonrpc":"2.0","id":1}', b"[]", b'"x"', b'{"jsonrpc":"2.0","id":99,"result":{}}'])
+@pytest.mark.parametrize(
+    "frame",
+    [None, b"Listening.", b"{", b'{"jsonrpc":"2.0","id":1}', b"[]", b'"x"', b'{"jsonrpc":"2.0","id":99,"result":{}}'],
+)
 @on_both_loops
 async def test_a_server_that_is_silent_or_talks_of_something_else_is_greeted_soon(frame: bytes | None) -> None:
     async with scripted(limits=SOON) as (connecting, wire):

@@ -12,7 +12,7 @@ from mcpgen.generated import registry
 from mcpgen.runtime import ClientLimits, RequestError
 from mcpgen.runtime.newest import models
 from tests.runtime.client.scripted import PATIENCE_SECONDS, on_both_loops, opened
-from tests.runtime.protocol.spec import HANDSHAKES, since, spec, with_handshakes, without_handshakes
+from tests.runtime.protocol.spec import since, spec, with_handshakes, without_handshakes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -371,9 +371,7 @@ async def test_a_handler_that_returns_nonsense_is_an_internal_error(result: Any,
 @spec("2024-11-05", "client/sampling#error-handling")
 @spec("2025-11-25", "client/sampling#error-handling")
 @with_handshakes
-@pytest.mark.parametrize(
-    "result", [None, 5, {}, models.ElicitResult(action="accept")], ids=repr
-)
+@pytest.mark.parametrize("result", [None, 5, {}, models.ElicitResult(action="accept")], ids=repr)
 async def test_a_model_that_says_nonsense_is_an_internal_error(result: Any, revision: str) -> None:
     async with opened(revision, sample=lambda *_: result) as own:
         said = await own.wire.ask(1, "sampling/createMessage", SAMPLE)
@@ -400,6 +398,7 @@ async def test_an_error_that_is_no_json_is_an_internal_error(data: Any, revision
 @with_handshakes
 async def test_an_error_that_a_handler_of_the_servers_own_revision_raises_is_the_answer(revision: str) -> None:
     async def refuse(own: Any, params: Any, context: Any) -> Any:
+        del own, params, context
         raise RequestError(-1, "User rejected sampling request")
 
     base = registry.revision(revision).bindings().client.ClientHandlers
@@ -492,6 +491,33 @@ async def test_what_a_handler_returns_after_it_was_cancelled_is_not_sent(revisio
         assert [] == await own.wire.rest()
 
 
+@spec("2024-11-05", "basic/utilities/cancellation#behavior-requirements")
+@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements")
+@with_handshakes
+async def test_what_was_cancelled_does_not_answer_what_has_its_id_afterwards(revision: str) -> None:
+    gates = [anyio.Event(), anyio.Event()]
+    answers = iter(zip(gates, "ab", strict=True))
+
+    async def stubborn(_: Any) -> list[models.Root]:
+        gate, name = next(answers)
+        with anyio.CancelScope(shield=True):
+            await gate.wait()
+        return [models.Root(uri=f"file:///{name}")]
+
+    async with opened(revision, roots=stubborn) as own:
+        own.wire.say({"jsonrpc": "2.0", "id": 1, "method": "roots/list"})
+        await own.wire.rest()
+        own.wire.tell("notifications/cancelled", requestId=1)
+        own.wire.say({"jsonrpc": "2.0", "id": 1, "method": "roots/list"})
+        await own.wire.rest()
+        gates[0].set()
+        assert [] == await own.wire.rest()
+
+        gates[1].set()
+
+        assert {"roots": [{"uri": "file:///b"}]} == (await own.wire.hear())["result"]
+
+
 @spec("2024-11-05", "basic/utilities/cancellation#error-handling")
 @spec("2025-11-25", "basic/utilities/cancellation#error-handling")
 @with_handshakes
@@ -525,96 +551,6 @@ async def test_a_server_does_not_cancel_what_the_client_asks(revision: str) -> N
         assert [] == (await errand.outcome()).content
 
 
-# --- batches
-
-
-def _batch(*parts: tuple[Any, str, Any]) -> list[Any]:
-    def member(identity: Any, method: str, params: Any) -> dict[str, Any]:
-        found = {"jsonrpc": "2.0", "method": method}
-        return {**found, **({} if identity is None else {"id": identity}), **({"params": params} if params else {})}
-
-    return [member(*each) for each in parts]
-
-
-@spec("2025-03-26", "basic/index#batching")
-@on_both_loops
-async def test_a_batch_of_requests_is_answered_as_a_batch_when_all_are_answered() -> None:
-    gate = anyio.Event()
-
-    async def slow(params: Any, context: Any) -> Any:
-        await gate.wait()
-        return sample(params, context)
-
-    async with opened("2025-03-26", roots=[], sample=slow) as own:
-        own.wire.say(
-            _batch(
-                (1, "sampling/createMessage", SAMPLE),
-                (2, "roots/list", None),
-                (None, "notifications/message", {"level": "info", "data": 1}),
-                (3, "ping", None),
-                (4, "no/such", None),
-            )
-        )
-        assert [] == await own.wire.rest()
-
-        gate.set()
-        said = await own.wire.hear()
-
-    assert {1: "result", 2: "result", 3: "result", 4: "error"} == {
-        each["id"]: "error" if "error" in each else "result" for each in said
-    }
-
-
-@spec("2025-03-26", "basic/index#batching")
-async def test_a_batch_of_notifications_is_not_answered() -> None:
-    async with opened("2025-03-26") as own:
-        own.wire.say(_batch((None, "notifications/message", {"level": "info", "data": 1})))
-
-        assert [] == await own.wire.rest()
-
-
-@spec("2025-03-26", "basic/index#batching")
-async def test_what_is_cancelled_of_a_batch_is_left_out_of_its_answer() -> None:
-    async def wait(*_: Any) -> Any:
-        await anyio.sleep_forever()
-
-    async with opened("2025-03-26", roots=[], sample=wait) as own:
-        own.wire.say(_batch((1, "sampling/createMessage", SAMPLE), (2, "roots/list", None)))
-        assert [] == await own.wire.rest()
-
-        own.wire.tell("notifications/cancelled", requestId=1)
-        said = await own.wire.hear()
-
-    assert [{"jsonrpc": "2.0", "id": 2, "result": {"roots": []}}] == said
-
-
-@spec("2025-03-26", "basic/index#batching")
-@on_both_loops
-async def test_answers_that_come_as_a_batch_are_taken() -> None:
-    async with opened("2025-03-26") as own:
-        first, one = await own.asked(own.client.call_tool("x"))
-        second, two = await own.asked(own.client.ping())
-        own.wire.say(
-            [
-                {"jsonrpc": "2.0", "id": two["id"], "result": {}},
-                {"jsonrpc": "2.0", "id": one["id"], "result": {"content": []}},
-            ]
-        )
-        await second.outcome()
-
-        assert [] == (await first.outcome()).content
-
-
-@spec("2025-06-18", "changelog#major-changes")
-@pytest.mark.parametrize("revision", [each for each in HANDSHAKES if each != "2025-03-26"])
-async def test_a_batch_of_any_other_revision_is_ignored(revision: str) -> None:
-    async with opened(revision) as own:
-        own.wire.say(_batch((1, "ping", None)))
-
-        assert [] == await own.wire.rest()
-        assert {} == (await own.wire.ask(2, "ping"))["result"]
-
-
 # --- without a session
 
 
@@ -623,7 +559,13 @@ async def test_a_batch_of_any_other_revision_is_ignored(revision: str) -> None:
 @without_handshakes
 @pytest.mark.parametrize(
     ("method", "params"),
-    [("roots/list", None), ("ping", None), ("elicitation/create", FORM), ("no/such", {}), ("sampling/createMessage", 5)],
+    [
+        ("roots/list", None),
+        ("ping", None),
+        ("elicitation/create", FORM),
+        ("no/such", {}),
+        ("sampling/createMessage", 5),
+    ],
 )
 @on_both_loops
 async def test_requests_of_a_server_without_sessions_are_not_answered(method: str, params: Any, revision: str) -> None:

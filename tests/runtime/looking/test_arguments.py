@@ -1,0 +1,126 @@
+"""Arguments from a command line: what the schema wants is what they become."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+import pytest
+
+from mcpgen.runtime.looking.arguments import Misfit, converted, json_object, pairs_of, similar
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def given(schema: object, *words: str) -> dict[str, Any]:
+    return converted(pairs_of(words), schema)
+
+
+def reasons(schema: object, *words: str) -> tuple[str, ...]:
+    with pytest.raises(Misfit) as caught:
+        given(schema, *words)
+    return caught.value.reasons
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "expected"),
+    [
+        ({"type": "string"}, "5", "5"),
+        ({"type": "string"}, "a=b", "a=b"),
+        ({"type": "string"}, "", ""),
+        ({"type": "integer"}, "-5", -5),
+        ({"type": "number"}, "5", 5),
+        ({"type": "number"}, "1.5e3", 1500.0),
+        ({"type": "boolean"}, "false", False),
+        ({"type": ["integer", "null"]}, "null", None),
+        ({"type": ["string", "integer"]}, "5", "5"),
+        ({"anyOf": [{"type": "integer"}, {"type": "boolean"}]}, "true", True),
+        ({"type": "array"}, "[1, 2]", [1, 2]),
+        ({"type": "object"}, '{"a": null}', {"a": None}),
+        ({"$ref": "#/$defs/Count"}, "7", 7),
+        ({"enum": [1, "two", None]}, "1", 1),
+        ({"enum": [1, "two", None]}, "two", "two"),
+        ({}, "5", 5),
+        ({}, "five", "five"),
+        (True, "true", True),
+    ],
+)
+def test_a_value_becomes_what_its_schema_wants(schema: object, text: str, expected: object) -> None:
+    whole = {"properties": {"x": schema}, "$defs": {"Count": {"type": "integer"}}}
+
+    made = given(whole, f"x={text}")["x"]
+    assert expected == made
+    assert type(expected) is type(made)
+
+
+def test_json_is_taken_as_it_is_whatever_the_schema_says() -> None:
+    assert {"x": {"a": [1]}} == given({"properties": {"x": {"type": "string"}}}, 'x:={"a": [1]}')
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "expected"),
+    [
+        ({"type": "integer"}, "5.0", "x takes integer, not '5.0'."),
+        ({"type": "integer"}, "1_000", "x takes integer, not '1_000'."),
+        ({"type": "number"}, "nan", "x takes number, not 'nan'."),
+        ({"type": "number"}, "1e999", "x takes number, not '1e999'."),
+        ({"type": "boolean"}, "yes", "x takes boolean, not 'yes'."),
+        ({"type": "array"}, "a", "x takes array, not 'a', in JSON: x='[…]'."),
+        ({"type": "object"}, "{a}", "x takes object, not '{a}', in JSON: x='{…}'."),
+        ({"enum": ["a", "b"]}, "c", 'x takes string (one of "a", "b"), not \'c\'.'),
+    ],
+)
+def test_a_value_that_cannot_be_that_is_refused(schema: object, text: str, expected: str) -> None:
+    assert (expected,) == reasons({"properties": {"x": schema}}, f"x={text}")
+
+
+def test_forced_json_that_is_none_is_refused() -> None:
+    (reason,) = reasons({"properties": {"x": {}}}, "x:={")
+
+    assert reason.startswith("x is not JSON: ")
+
+
+def test_unknown_and_missing_arguments_are_told_together() -> None:
+    schema = {"properties": {"name": {}, "age": {}, "size": {}}, "required": ["name", "age"]}
+
+    assert ("There is no argument nam; did you mean name?", "name and age are missing.") == reasons(schema, "nam=x")
+    assert ("There is no argument zzz.",) == reasons({"properties": {"a": {}}}, "zzz=1")
+    assert ("age is missing.",) == reasons(schema, "name=x")
+
+
+def test_a_tool_that_takes_anything_gets_anything() -> None:
+    schema = {"properties": {}, "additionalProperties": {"type": "integer"}}
+
+    assert {"x": 5} == given(schema, "x=5")
+    assert ("x takes integer, not 'a'.",) == reasons(schema, "x=a")
+    assert {"y": "a"} == given({"additionalProperties": True}, "y=a")
+
+
+@pytest.mark.parametrize("word", ["x", "=5", "x:5"])
+def test_a_word_that_is_no_pair_is_wrong_usage(word: str) -> None:
+    with pytest.raises(click.UsageError, match="key=value"):
+        pairs_of([word])
+
+
+def test_a_key_comes_once() -> None:
+    with pytest.raises(click.UsageError, match="twice"):
+        pairs_of(["x=1", "x:=2"])
+
+
+def test_all_arguments_can_come_as_json(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text('{"a": 1}', encoding="utf-8")
+
+    assert {"a": 1} == json_object(f"@{file}") == json_object('{"a": 1}')
+
+
+@pytest.mark.parametrize("source", ["[1]", "{", "@/no/such/file", '{"a": NaN}', "[" * 100_000])
+def test_what_is_no_json_object_is_wrong_usage(source: str) -> None:
+    with pytest.raises(click.UsageError):
+        json_object(source)
+
+
+def test_names_that_are_like_it_are_suggested() -> None:
+    assert "; did you mean find_boats?" == similar("findboat", ["find_boats", "book"])
+    assert "" == similar("zzz", ["find_boats", "book"])

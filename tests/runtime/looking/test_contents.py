@@ -1,0 +1,68 @@
+"""What a server returns that is no text: saved under names of ours, and never over what is there."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from mcpgen.runtime.looking.contents import Folder, as_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def image(media_type: str) -> dict[str, Any]:
+    return {"type": "image", "data": base64.b64encode(b"abc").decode(), "mimeType": media_type}
+
+
+@pytest.mark.parametrize(
+    ("media_type", "name"),
+    [
+        ("image/png", "image-1.png"),
+        ("image/jpeg", "image-1.jpg"),
+        ("IMAGE/PNG; x=y", "image-1.png"),
+        ("../../etc/passwd", "image-1.bin"),
+        ("image/\x1b[2J", "image-1.bin"),
+        ("", "image-1.bin"),
+    ],
+)
+def test_no_server_chooses_the_name_of_a_file(tmp_path: Path, media_type: str, name: str) -> None:
+    list(as_text([image(media_type)], Folder(str(tmp_path / "new"))))
+
+    assert [name] == [each.name for each in (tmp_path / "new").iterdir()]
+
+
+def test_what_is_there_stays(tmp_path: Path) -> None:
+    (tmp_path / "image-1.png").write_bytes(b"mine")
+    (tmp_path / "image-2.png").symlink_to(tmp_path / "elsewhere")
+    list(as_text([image("image/png")], Folder(str(tmp_path))))
+
+    assert b"mine" == (tmp_path / "image-1.png").read_bytes()
+    assert not (tmp_path / "elsewhere").exists()
+    assert b"abc" == (tmp_path / "image-3.png").read_bytes()
+
+
+def test_every_kind_of_content_has_its_line() -> None:
+    blocks = [
+        {"type": "text", "text": "a\x1b\nb"},
+        image("image/\x1bpng"),
+        {"type": "audio", "data": "!", "mimeType": "audio/wav"},
+        {"type": "resource_link", "uri": "mem://\x1b", "name": "n", "mimeType": "t", "size": 1, "description": "d"},
+        {"type": "resource", "resource": {"uri": "mem://a", "text": "inside"}},
+        {"type": "resource", "resource": {"uri": "mem://b", "blob": "YWJj"}},
+        {"type": "new", "x": "\x1b"},
+    ]
+
+    expected = [
+        "a\\x1b\nb",
+        "[image, image/\\x1bpng, 3 bytes]",
+        "[audio, audio/wav: it is not valid base64]",
+        "→ mem://\\x1b n (t, 1 byte) — d",
+        "→ mem://a:",
+        "inside",
+        "[resource mem://b, no type, 3 bytes]",
+        '{"type":"new","x":"\\u001b"}',
+    ]
+    assert expected == list(as_text(blocks, None))

@@ -1,0 +1,89 @@
+"""Fields of a form: what is typed is checked against what the server asks for before anything is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcpgen.runtime.looking.fields import Field, Unfit, fields_of
+
+CHOICE = {"type": "string", "enum": ["s", "l"], "enumNames": ["Small", "Large"]}
+MANY = {"type": "array", "items": {"type": "string", "enum": ["a", "b", "c"]}, "minItems": 1, "maxItems": 2}
+TITLED = {"type": "array", "items": {"anyOf": [{"const": "a", "title": "Ape"}, {"const": "b", "title": "Bee"}]}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "expected"),
+    [
+        ({"type": "string"}, " hello ", "hello"),
+        ({"type": "string"}, '""', ""),
+        ({"type": "integer", "minimum": 3}, "3", 3),
+        ({"type": "number"}, "-2.5", -2.5),
+        ({"type": "number"}, "2", 2),
+        ({"type": "boolean"}, "Y", True),
+        ({"type": "boolean"}, "no", False),
+        (CHOICE, "2", "l"),
+        (CHOICE, "small", "s"),
+        (MANY, "3, 1", ["c", "a"]),
+        (MANY, "a a", ["a"]),
+        (TITLED, "bee", ["b"]),
+        (TITLED, "none", []),
+        ({"type": "string", "format": "date"}, "2026-02-28", "2026-02-28"),
+        ({"type": "string", "format": "date-time"}, "2026-02-28T12:00:00Z", "2026-02-28T12:00:00Z"),
+        ({"type": "string", "format": "email"}, "a@b", "a@b"),
+        ({"type": "string", "format": "uri"}, "mailto:x", "mailto:x"),
+        ({"type": "integer", "default": 5}, "", 5),
+        ({"type": "string"}, "", None),
+    ],
+)
+def test_what_is_typed_becomes_a_value(schema: dict[str, Any], text: str, expected: object) -> None:
+    made = Field("x", schema, is_required=False).read(text)
+
+    assert expected == made
+    assert type(expected) is type(made)
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "expected"),
+    [
+        ({"type": "string", "minLength": 2, "maxLength": 3}, "a", "It has to have 2 to 3 characters, not 1."),
+        ({"type": "string", "maxLength": 3}, "abcd", "It has to have at most 3 characters, not 4."),
+        ({"type": "integer", "minimum": 3}, "2", "It has to be at least 3."),
+        ({"type": "integer", "minimum": 3, "maximum": 3}, "2", "It has to be exactly 3."),
+        ({"type": "integer"}, "2.0", "It has to be a whole number."),
+        ({"type": "number"}, "nan", "It has to be a number."),
+        ({"type": "boolean"}, "maybe", "Type yes or no."),
+        (CHOICE, "3", "There is no 3; type a number from 1 to 2."),
+        (CHOICE, "0", "There is no 0; type a number from 1 to 2."),
+        (MANY, "1 2 3", "Choose 1 to 2, not 3."),
+        (MANY, "none", "Choose 1 to 2, not 0."),
+        ({"type": "string", "format": "date"}, "2026-02-30", "It has to be a date, such as 2026-01-31."),
+        ({"type": "string", "format": "date-time"}, "2026-02-28", "It has to be a time, such as 2026-01-31T12:00:00Z."),
+        ({"type": "string", "format": "email"}, "a b@c", "It has to be an e-mail address."),
+        ({"type": "string", "format": "uri"}, "x", "It has to be an address, such as https://example.com."),
+        ({"type": "integer"}, "", "It has to be filled in."),
+        ({"type": "string"}, "", 'It has to be filled in. Type "" for an empty text.'),
+        ({"type": "integer", "default": 1, "minimum": 2}, "", "It has to be at least 2."),
+        (CHOICE | {"default": "x"}, "", "The server's default is not what it asks for; type something else."),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_a_reason(schema: dict[str, Any], text: str, expected: str) -> None:
+    with pytest.raises(Unfit) as caught:
+        Field("x", schema, is_required=True).read(text)
+
+    assert expected == str(caught.value)
+
+
+def test_fields_come_in_the_order_of_the_server() -> None:
+    schema = {"properties": {"b": {"type": "string", "title": "Bee"}, "a": CHOICE}, "required": ["a"]}
+
+    assert [("b", "Bee", False), ("a", "a", True)] == [(f.name, f.title, f.is_required) for f in fields_of(schema)]
+
+
+def test_values_are_shown_as_people_chose_them() -> None:
+    field = Field("x", CHOICE, is_required=False)
+
+    assert ["Large", "(left out)", "yes", "7", '""'] == [field.shown(each) for each in ("l", None, True, 7, "")]
+    assert "\\x1b" == field.shown("\x1b")
+    assert "Ape, Bee" == Field("x", TITLED, is_required=False).shown(["a", "b"])
