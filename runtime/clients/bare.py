@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 import msgspec
@@ -12,13 +11,13 @@ from mcpgen.generated import registry
 from mcpgen.runtime.clients.asking import Asking, Question
 from mcpgen.runtime.clients.calls import as_it_is
 from mcpgen.runtime.clients.listening import SUBSCRIBE, Changes
+from mcpgen.runtime.clients.reading import Reader
 from mcpgen.runtime.clients.services import SET_LEVEL, Services
 from mcpgen.runtime.clients.shortcut import CALL, ShortCall
 from mcpgen.runtime.engine.listening import Filter
 from mcpgen.runtime.engine.telling import LEVELS
 from mcpgen.runtime.errors import (
     AdaptationError,
-    InvalidPayload,
     TransportClosed,
     UnknownMethod,
     UnsupportedByPeer,
@@ -27,7 +26,6 @@ from mcpgen.runtime.errors import (
 from mcpgen.runtime.newest import NEWEST
 from mcpgen.runtime.peers.capabilities import has, needed, offers
 from mcpgen.runtime.peers.codec import AskCodec, codec
-from mcpgen.runtime.peers.negotiation import of_era
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -42,8 +40,6 @@ __all__ = ["BareClient", "CallOptions", "ClientContext", "OnProgress"]
 
 OnProgress: TypeAlias = "Callable[[float, float | None, str | None], Awaitable[object] | object]"
 """Told how far a request has come: so much, of so much if that is known, and what is being done; plain or async."""
-
-_LOG = logging.getLogger("mcpgen.session")
 
 _LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 _ROOTS_CHANGED = "notifications/roots/list_changed"
@@ -116,7 +112,7 @@ class BareClient:
         self._peer_meta: dict[str, object] | None = None if server.revision == home else offering.meta(server.revision)
         self._asks: dict[str, AskCodec] = {}  # of what may be asked
         self._short: ShortCall | None = None
-        self._ahead: set[tuple[str, str]] = set()  # what the server speaks in a later revision than was agreed
+        self._reader = Reader(home, server.revision)
 
     @property
     def revision(self) -> str:
@@ -214,6 +210,8 @@ class BareClient:
         """
         value = dict(params or {})
         meta = {**value.pop("_meta", {}), **self._session.offering.meta(self.revision)}
+        if self._session.level is not None:
+            meta[_LOG_LEVEL] = self._session.level
         if meta:
             value["_meta"] = meta
         written = msgspec.json.encode(value) if value else UNSET
@@ -297,7 +295,7 @@ class BareClient:
                 short = self._short.result
                 question = Question(method=CALL, params=written, error=ask.error, seconds=timeout_seconds, short=short)
                 found = await self._asking.final(question)
-                return self._read(ask, found) if type(found) is Raw else found
+                return self._reader.read(ask, found) if type(found) is Raw else found
         if "task" in value:
             self._require_task(method)
         token = None if on_progress is None else self._session.next_token()
@@ -320,34 +318,10 @@ class BareClient:
             seconds=timeout_seconds,
         )
         raw = await self._asking.final(question)
-        result = self._read(ask, raw)
+        result = self._reader.read(ask, raw)
         if self._checker.is_on and method in ("tools/call", "tools/list"):
             self._check(method, value, raw, result)
         return result
-
-    def _read(self, ask: AskCodec, raw: Raw) -> Any:
-        """Return a result as home has it.
-
-        Many servers send old clients what only later revisions have, such as audio: they adapt nothing. So a result
-        that the revision does not allow is read as one of the revisions after it, and the log says so.
-
-        Raises:
-            InvalidPayload: No revision of this era allows it.
-        """
-        try:
-            return ask.result(raw)
-        except InvalidPayload as invalid:
-            labels = of_era([each.label for each in registry.REVISIONS], self._peer.era)
-            for label in labels[labels.index(self.revision) + 1 :]:
-                try:
-                    result = codec(self.home, label, "client").ask(ask.method).result(raw)
-                except (InvalidPayload, AdaptationError, UnknownMethod):
-                    continue
-                if (ask.method, label) not in self._ahead:
-                    self._ahead.add((ask.method, label))
-                    _LOG.warning("the server speaks %s as %s has it: %s", ask.method, label, invalid)
-                return result
-            raise
 
     def _check(self, method: str, value: dict[str, Any], raw: Raw, result: Any) -> None:
         """Check a structured result, or learn what such results are to be checked against; as the server wrote both.

@@ -104,7 +104,7 @@ def _listing(roots: Sequence[models.Root] | Function) -> Function:
             return models.ListRootsResult(roots=found)
 
         return call
-    fixed = list(roots) if isinstance(roots, Iterable) else [roots]
+    fixed = _several(roots)
     _check_roots(fixed, roots)
 
     async def list_roots(self: object, params: object, context: object) -> models.ListRootsResult:
@@ -117,6 +117,10 @@ def _listing(roots: Sequence[models.Root] | Function) -> Function:
 def _check_roots(found: Sequence[object], given: object) -> None:
     if not all(isinstance(each, models.Root) for each in found):
         raise UsageError(f"roots are a list of Root, such as Root(uri='file:///home'), or a function, not {given!r}")
+
+
+def _several(roots: Any) -> list[Any]:
+    return list(roots) if isinstance(roots, Iterable) else [roots]
 
 
 async def _result(outcome: Any) -> Any:

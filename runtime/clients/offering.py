@@ -67,7 +67,7 @@ class Offering:
         home: The revision that the handlers are written in.
 
     Raises:
-        UsageError: The handlers cannot be called, or the capabilities are not valid, or nothing answers what they declare.
+        UsageError: The handlers cannot be called, the capabilities are not valid, or nothing answers what is declared.
     """
 
     def __init__(self, handlers: Any, *, capabilities: Mapping[str, object], info: Any) -> None:

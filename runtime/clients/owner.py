@@ -158,6 +158,9 @@ class Conversation:
                 await self._tell(hearing, params)
         finally:
             self._is_telling = False
+            if self._notices and self.session.failure is None:  # a handler raised what is no Exception
+                self._is_telling = True
+                self._spawner.start(self._tell_all)
 
     async def _tell(self, hearing: Hearing, params: Raw | UnsetType) -> None:
         method = hearing.codec.method

@@ -16,11 +16,7 @@ _BLANK = "Zs"
 def quoted(text: str) -> str:
     """Return a text that may hold what a peer sent, cut to a bearable length, and harmless to a terminal."""
     shown = text if len(text) <= MAX_QUOTED_CHARS else f"{text[:MAX_QUOTED_CHARS]}…"
-    return shown if shown.isprintable() else "".join(map(_printable, shown))
-
-
-def _printable(character: str) -> str:
-    return character if character.isprintable() or character in "\t\n" else f"\\x{ord(character):02x}"
+    return "\n".join(map(printable, shown.split("\n")))
 
 
 def printable(text: str) -> str:

@@ -11,7 +11,9 @@ from tests.runtime.protocol.spec import LABELS
 from tests.runtime.protocol.test_citations import citations
 
 FOLDER = Path(__file__).parent
-FILES = sorted(each for each in FOLDER.glob("test_*.py") if each.name != Path(__file__).name)
+# What was found wrong once need not be a rule of the specification.
+ELSE = (Path(__file__).name, "test_found.py")
+FILES = sorted(each for each in FOLDER.glob("test_*.py") if each.name not in ELSE)
 NODES = [
     (f"{path.stem}.{node.name}", node)
     for path in FILES

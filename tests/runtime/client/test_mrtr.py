@@ -259,7 +259,7 @@ async def test_a_server_that_is_never_satisfied_is_given_up(most: int) -> None:
             own.wire.result(asked, demand(None, "s"))
             asked = await own.wire.hear("tools/call")
         own.wire.result(asked, demand(None, "s"))
-        with pytest.raises(InvalidPayload, match="demands input"):
+        with pytest.raises(InvalidPayload, match="demanded input"):
             await errand.outcome()
 
         assert [] == await own.wire.rest()
