@@ -182,17 +182,21 @@ def connect(target: Target, *, home: str | None = None, **options: Unpack[Option
 
 
 def _transport(target: Any) -> Transport:
-    if isinstance(target, str) or (isinstance(target, Sequence) and not isinstance(target, bytes | bytearray)):
-        if isinstance(target, str) and target.startswith(("http://", "https://")):
-            raise UsageError(f"{target!r} is an address, but servers are reached by a command or in this process")
-        command: str | Sequence[str] = target  # Process says what is wrong with any other sequence
-        return Process(command)
+    if isinstance(target, str) and target.startswith(("http://", "https://")):
+        raise UsageError(f"{target!r} is an address, but servers are reached by a command or in this process")
+    if isinstance(target, str | list | tuple):
+        return Process(_command(target))
     if isinstance(target, Servable) and not isinstance(target, type):
         return Memory(target)
     if isinstance(target, Transport) and not isinstance(target, type):
         return target
     hint = f"; write {target.__name__}()" if isinstance(target, type) else ""
     raise UsageError(f"a server is reached by a command, a Server or a transport such as Process, not {target!r}{hint}")
+
+
+def _command(target: Any) -> str | Sequence[str]:
+    command: str | Sequence[str] = target  # whose parts Process looks at
+    return command
 
 
 def _offering(settings: _Settings, home: str) -> Offering:

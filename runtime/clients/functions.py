@@ -7,7 +7,7 @@ Spec:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -120,7 +120,10 @@ def _check_roots(found: Sequence[object], given: object) -> None:
 
 
 def _several(roots: Any) -> list[Any]:
-    return list(roots) if isinstance(roots, Iterable) else [roots]
+    try:
+        return list(roots)
+    except TypeError:  # not even several things; what it is instead is found when it is checked
+        return [roots]
 
 
 async def _result(outcome: Any) -> Any:

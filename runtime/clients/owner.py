@@ -221,7 +221,7 @@ class Owner:
         Raises:
             McpgenError: That could not be done; nothing is left behind.
         """
-        self._handle = start_alone(self._run)
+        self._handle = start_alone(self._run, self._end)
         try:
             await self._ready.wait()
         except BaseException:
@@ -246,9 +246,10 @@ class Owner:
             await self._converse()
         except Exception as failure:  # noqa: BLE001 (raised from whatever waits for it, in the task that waits)
             self._failure = failure
-        finally:
-            self._ready.set()
-            self._over.set()
+
+    def _end(self) -> None:
+        self._ready.set()
+        self._over.set()
 
     async def _converse(self) -> None:
         identity = self._transport.identity

@@ -143,6 +143,7 @@ class SchemaGraph:
         nodes = list(self._nodes.values())
         self._patterns = any(node.pattern or node.key_patterns for node in nodes)
         self.in_place: int = _longest_in_place(nodes)
+        self.weight: int | None
         self.weight, self._longest = _weight(nodes, self._root)
         self._reached: dict[_Node, list[tuple[_Node, int]]] = {}
 
