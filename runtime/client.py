@@ -25,6 +25,7 @@ class Client(BareClient):
     * `RequestTimedOut`: it did not answer in time;
     * `TransportClosed`: it is gone; `ServerExited`, with its status and last words, if it was a process;
     * `UnsupportedByPeer`: its revision has no such request, or it has not declared it; nothing was sent;
+    * `AdaptationError`: what is asked cannot be said in its revision; nothing was sent either;
     * `InvalidPayload`: its answer is not valid.
 
     Each takes `CallOptions`: ``timeout_seconds``, ``on_progress`` and ``meta``.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
@@ -37,6 +39,7 @@ Target = str | Sequence[str] | Servable | Transport
 """How a server is reached: a command, a `Server` of this process, or a transport such as `Process`."""
 
 _VERDICTS = Verdicts()
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 class Options(TypedDict, total=False):
@@ -155,7 +158,7 @@ def connect(target: Target, *, home: str | None = None, **options: Unpack[Option
         UsageError: The arguments make no sense together; the message says why.
         UnknownRevision: There is no such revision.
     """
-    settings = _Settings(**options)
+    settings = _settings(options)
     limits = ClientLimits() if settings.limits is None else settings.limits
     if not isinstance(limits, ClientLimits):
         raise UsageError(f"limits are a ClientLimits, such as ClientLimits(call_seconds=10), not {limits!r}")
@@ -181,8 +184,18 @@ def connect(target: Target, *, home: str | None = None, **options: Unpack[Option
     return Connection(start)
 
 
+def _settings(options: Options) -> _Settings:
+    known = _Settings.__struct_fields__
+    for each in options:
+        if each not in known:
+            meant = difflib.get_close_matches(each, known, 1)
+            hint = f"; did you mean {meant[0]}?" if meant else f"; there are {', '.join(known)}"
+            raise UsageError(f"connect has no option {each!r}{hint}")
+    return _Settings(**options)
+
+
 def _transport(target: Any) -> Transport:
-    if isinstance(target, str) and target.startswith(("http://", "https://")):
+    if isinstance(target, str) and _ADDRESS.match(target):
         raise UsageError(f"{target!r} is an address, but servers are reached by a command or in this process")
     if isinstance(target, str | list | tuple):
         return Process(_command(target))

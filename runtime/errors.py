@@ -336,7 +336,7 @@ class RequestTimedOut(McpgenError, TimeoutError):  # noqa: N818 (as the tree abo
         self.method = method
         self.seconds = seconds
         self.server = server
-        super().__init__(method, seconds)
+        super().__init__(method)  # two arguments would make it an error of the system with this number
 
     def __str__(self) -> str:
         if self.server is not None:

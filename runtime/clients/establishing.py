@@ -283,12 +283,10 @@ class _Establishing:
     async def _not_initialized(self, answer: ErrorResponse, *, is_first: bool) -> None:
         """Go on with a server that does not shake hands."""
         refusal = RequestRefused("initialize", as_it_is(answer))
-        late = self._probe
-        if late is not None and late.is_settled:
-            outcome = late.outcome()
-            if isinstance(outcome, Raw):
-                await self._discovered(_read_discovered(outcome, self._stateless[-1]))
-                return
+        late = await self._late_answer()
+        if late is not None:
+            await self._discovered(_read_discovered(late, self._stateless[-1]))
+            return
         supported = _supported(answer)
         if answer.code == _UNSUPPORTED_REVISION and self._stateless and any(e in supported for e in self._stateless):
             await self._choose(supported, is_settled=False, reason=str(refusal))
@@ -300,6 +298,20 @@ class _Establishing:
         if self._stateless:
             raise StartAnew("probe", refusal)
         raise refusal
+
+    async def _late_answer(self) -> Raw | None:
+        """Return the result of a probe that was given up, if there is one: a server may answer out of order."""
+        probe, self._probe = self._probe, None
+        if probe is None:
+            return None
+        with anyio.move_on_after(self._session.limits.probe_seconds):
+            while not probe.is_settled:
+                await probe.waker.wait()
+        try:
+            answer = probe.outcome() if probe.is_settled else None
+        except (TransportClosed, MalformedFrame):
+            return None
+        return answer if isinstance(answer, Raw) else None
 
 
 async def _answered(call: Call) -> Any:

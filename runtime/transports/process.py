@@ -21,6 +21,7 @@ import os
 import select
 import sys
 from contextlib import asynccontextmanager
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -56,6 +57,9 @@ _LEFT_SECONDS: Final = 0.5
 
 # The system ends what is killed at once, unless it hangs in a device.
 _KILL_SECONDS: Final = 2.0
+
+# So that nobody can find out by trying what a digest was made of.
+_SECRET: Final = os.urandom(32)
 
 _LOG = logging.getLogger("mcpgen.client")
 
@@ -98,8 +102,9 @@ class Process:
 
     @property
     def identity(self) -> Hashable:
-        """Equal for what starts the same."""
-        return (self._command, self._directory, frozenset(self._environment.items()), self._inherits_all)
+        """Equal for what starts the same; a digest, since the environment may hold secrets, and this is kept."""
+        told = (self._command, self._directory, sorted(self._environment.items()), self._inherits_all)
+        return blake2b(repr(told).encode("utf-8", "surrogatepass"), key=_SECRET).digest()
 
     @property
     def description(self) -> str:

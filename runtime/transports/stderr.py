@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.transports.children import chunk
 from mcpgen.runtime.transports.descriptors import READ_BYTES
+from mcpgen.runtime.wire.quoting import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +101,7 @@ class Stderr:
     def _tell(self, line: str) -> None:
         line = line.removesuffix("\r")
         if _PRINTED.isEnabledFor(logging.DEBUG):
-            _PRINTED.debug("%s", line)
+            _PRINTED.debug("%s", printable(line))
         if self._on_line is None:
             return
         try:
