@@ -182,7 +182,7 @@ class Child:
         If it is not, all of its group is killed. This does not wait for the event loop, so that it works where nothing
         can be awaited any more.
         """
-        if not self._look():
+        if not self._look() or self.has_others():
             self.kill()
             until = time.monotonic() + _DYING_SECONDS
             while not self._look() and time.monotonic() < until:

@@ -119,15 +119,18 @@ class Process:
             UsageError: It cannot be started.
         """
         environment = environment_of(self._environment, inherits_all=self._inherits_all)
-        async with open_group() as group:
-            # Nothing can be cancelled between the start of the process and that of the task that ends it.
-            child = Child(self._command, environment, self._directory)
-            conversation = _Conversation(child, self.description, limits, self._on_stderr)
-            group.start_soon(conversation.own)
-            try:
-                yield await conversation.begun()
-            finally:
-                conversation.close()
+        # Nothing can be cancelled between the start of the process and that of the task that ends it.
+        child = Child(self._command, environment, self._directory)
+        conversation = _Conversation(child, self.description, limits, self._on_stderr)
+        try:
+            async with open_group() as group:
+                group.start_soon(conversation.own)
+                try:
+                    yield await conversation.begun()
+                finally:
+                    conversation.close()
+        finally:
+            conversation.abandon()
 
 
 class _Conversation:
@@ -215,6 +218,11 @@ class _Conversation:
                 # asyncio may cancel tasks past any shield; then this is all that is done.
                 if not self._is_released and not self._release():
                     _LOG.error("the server %r was killed, but does not end", self._description)
+
+    def abandon(self) -> None:
+        """End the process if nobody has: asyncio may cancel a task before it is entered, and then `own` never ran."""
+        if not self._is_released:
+            self._release()
 
     async def _watch(self) -> None:
         await self._child.watch()

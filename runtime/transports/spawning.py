@@ -20,6 +20,7 @@ import logging
 import sys
 from contextlib import asynccontextmanager
 from contextvars import copy_context
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVarTuple
 
 import anyio
@@ -197,36 +198,53 @@ class _Group:
         self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
     ) -> Handle:
         handle = _Scope()
-        self._group.start_soon(self._run, handle, function(*arguments))
+        self._group.start_soon(_uninterrupted(), handle, function(*arguments))
         return handle
 
-    async def _run(self, handle: _Scope, coroutine: Coroutine[Any, Any, object]) -> None:
-        with handle.scope:
-            try:
-                await coroutine
-            except anyio.get_cancelled_exc_class():
-                if not handle.scope.cancel_called and not anyio.get_current_task().has_pending_cancellation():
-                    _LOG.exception("a handler was cancelled, but not by us")
-                    return
-                raise
-            except BaseException:  # noqa: BLE001 (the boundary: what was started fails alone, whatever it raises)
-                _LOG.exception("a handler failed")
+
+async def _run_in_scope(handle: _Scope, coroutine: Coroutine[Any, Any, object]) -> None:
+    with handle.scope:
+        try:
+            await coroutine
+        except anyio.get_cancelled_exc_class():
+            if not handle.scope.cancel_called and not anyio.get_current_task().has_pending_cancellation():
+                _LOG.exception("a handler was cancelled, but not by us")
+                return
+            raise
+        except BaseException:  # noqa: BLE001 (the boundary: what was started fails alone, whatever it raises)
+            _LOG.exception("a handler failed")
 
 
-def start_alone(function: Callable[[], Coroutine[Any, Any, object]]) -> Handle:
+@cache
+def _uninterrupted() -> Callable[[_Scope, Coroutine[Any, Any, object]], Coroutine[Any, Any, None]]:
+    """Return `_run_in_scope`, but for trio to raise no interrupt from the keyboard in it.
+
+    It raises one wherever the program is when it comes, which may be in a handler, where it would be logged and lost.
+    So protected, it is raised in the main task, as asyncio does.
+    """
+    import trio  # noqa: PLC0415 (only where it runs already)
+
+    return trio.lowlevel.enable_ki_protection(_run_in_scope)
+
+
+def start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Callable[[], object]) -> Handle:
     """Start *function* in a task that belongs to nobody, and so may outlive the one that runs now.
 
-    It has to see to its own end, and must not raise. When the event loop ends, it is cancelled.
+    It has to see to its own end, and must not raise. When the event loop ends, it is cancelled; asyncio may do so
+    before it is entered, so that *ended* is called at its end in any case.
     """
     if is_asyncio():
-        return _start_alone(function)
+        return _start_alone(function, ended)
     import trio  # noqa: PLC0415 (only where it runs already)
 
     handle = _Scope()
 
     async def run() -> None:
-        with handle.scope:
-            await function()
+        try:
+            with handle.scope:
+                await function()
+        finally:
+            ended()
 
     trio.lowlevel.spawn_system_task(run, context=copy_context())
     return handle
@@ -235,10 +253,11 @@ def start_alone(function: Callable[[], Coroutine[Any, Any, object]]) -> Handle:
 _ALONE: Final[set[asyncio.Task[object]]] = set()  # asyncio itself keeps weak references only
 
 
-def _start_alone(function: Callable[[], Coroutine[Any, Any, object]]) -> Handle:
+def _start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Callable[[], object]) -> Handle:
     task: asyncio.Task[object] = asyncio.get_running_loop().create_task(function())
     _ALONE.add(task)
     task.add_done_callback(_ALONE.discard)
+    task.add_done_callback(lambda _: ended())
     return _Alone(task)
 
 
