@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from msgspec import UnsetType
 
-from mcpgen.runtime.clients.bare import BareClient, CallOptions, ClientContext
-from mcpgen.runtime.errors import InvalidPayload
+from mcpgen.runtime.clients.bare import BareClient, ClientContext
+from mcpgen.runtime.errors import InvalidPayload, UsageError
 from mcpgen.runtime.newest import ClientMethods, models
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from mcpgen.runtime.clients.options import CallOptions
 
 __all__ = ["Client", "ClientContext"]
 
@@ -55,7 +58,7 @@ class Client(BareClient):
         """
         params: dict[str, Any] = {"name": name}
         if arguments is not None:
-            params["arguments"] = dict(arguments)
+            params["arguments"] = _mapping(arguments)
         result: models.CallToolResult = await self._ask("tools/call", params, **options)
         return result
 
@@ -77,7 +80,7 @@ class Client(BareClient):
         """Return the messages of a prompt, filled in."""
         params: dict[str, Any] = {"name": name}
         if arguments is not None:
-            params["arguments"] = dict(arguments)
+            params["arguments"] = _mapping(arguments)
         result: models.GetPromptResult = await self._ask("prompts/get", params, **options)
         return result
 
@@ -178,3 +181,9 @@ class Client(BareClient):
 
     def _endless(self, reason: str) -> InvalidPayload:
         return InvalidPayload(revision=self.revision, pointer="/nextCursor", what="a list", reason=reason)
+
+
+def _mapping(arguments: Any) -> dict[str, Any]:
+    if not isinstance(arguments, Mapping):
+        raise UsageError(f"arguments are a mapping, such as {{'name': 'value'}}, not {arguments!r}")
+    return dict(arguments)

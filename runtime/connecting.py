@@ -39,6 +39,14 @@ Target = str | Sequence[str] | Servable | Transport
 """How a server is reached: a command, a `Server` of this process, or a transport such as `Process`."""
 
 _VERDICTS = Verdicts()
+# What people look for here, and where it is.
+_OF_PROCESS = "; it is one of Process: connect(Process(command, environment=…, directory=…))"
+_OF_LIMITS = "; it is one of ClientLimits: connect(…, limits=ClientLimits(call_seconds=…))"
+_ELSEWHERE = {
+    **dict.fromkeys(("env", "environment", "cwd", "directory", "on_stderr", "inherit_environment"), _OF_PROCESS),
+    **dict.fromkeys(("timeout", "timeout_seconds", "call_seconds", "connect_seconds"), _OF_LIMITS),
+}
+
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -91,6 +99,9 @@ class _Settings(Struct, kw_only=True):
     limits: Any = None
 
 
+_WAIT = "write `async with connect(…) as client`, or `client = await connect(…)`"
+
+
 class Connection(Generic[C_co]):
     """A client that can be had: by ``async with``, which closes it at the end of the block, or by ``await``.
 
@@ -101,6 +112,14 @@ class Connection(Generic[C_co]):
         self._start = start
         self._has_begun = False
         self._client: C_co | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {_WAIT}>"
+
+    if not TYPE_CHECKING:  # to a type checker, there are no other attributes
+
+        def __getattr__(self, name: str) -> object:
+            raise AttributeError(f"a connection has no {name}, a client has: {_WAIT}")
 
     def __await__(self) -> Generator[Any, Any, C_co]:
         """Connect.
@@ -190,6 +209,7 @@ def _settings(options: Options) -> _Settings:
         if each not in known:
             meant = difflib.get_close_matches(each, known, 1)
             hint = f"; did you mean {meant[0]}?" if meant else f"; there are {', '.join(known)}"
+            hint = _ELSEWHERE.get(each, hint)
             raise UsageError(f"connect has no option {each!r}{hint}")
     return _Settings(**options)
 

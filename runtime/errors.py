@@ -306,6 +306,8 @@ class ServerExited(TransportClosed):
             how = f"has exited with status {self.status}"
         printed = self.stderr.strip()
         last = "; it printed nothing on its standard error"
+        if self.status == 0:
+            last += " (does it serve? Python files call server.run())"
         if printed:
             lines = printed.splitlines()[-_MOST_LINES:]
             last = ", having printed last:\n" + "\n".join(f"    {printable(line.expandtabs())}" for line in lines)

@@ -14,6 +14,7 @@ import anyio
 from msgspec import Raw, Struct, UnsetType
 
 from mcpgen.runtime.clients import demands
+from mcpgen.runtime.clients.waking import OTHER_LOOP
 from mcpgen.runtime.errors import (
     InvalidPayload,
     RequestError,
@@ -64,6 +65,7 @@ class Asking:
         self._deadlines = conversation.deadlines
         self._writer = conversation.writer
         self._context = conversation.context
+        self._is_here = conversation.is_here
 
     async def final(self, question: Question) -> Any:
         """Return the final result, undecoded unless the short way has read it; what the server asks first is answered.
@@ -121,6 +123,8 @@ class Asking:
             TransportClosed: It is gone.
             UsageError: It has no time to do so.
         """
+        if not self._is_here():
+            raise UsageError(OTHER_LOOP)
         limits = self._session.limits
         seconds = limits.call_seconds if question.seconds is None else question.seconds
         if not seconds > 0:  # so written, nan is refused, too

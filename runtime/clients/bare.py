@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -11,6 +12,7 @@ from mcpgen.generated import registry
 from mcpgen.runtime.clients.asking import Asking, Question
 from mcpgen.runtime.clients.calls import as_it_is
 from mcpgen.runtime.clients.listening import SUBSCRIBE, Changes
+from mcpgen.runtime.clients.options import CallOptions, checked
 from mcpgen.runtime.clients.reading import Reader
 from mcpgen.runtime.clients.services import SET_LEVEL, Services
 from mcpgen.runtime.clients.shortcut import CALL, ShortCall
@@ -26,9 +28,12 @@ from mcpgen.runtime.errors import (
 from mcpgen.runtime.newest import NEWEST
 from mcpgen.runtime.peers.capabilities import has, needed, offers
 from mcpgen.runtime.peers.codec import AskCodec, codec
+from mcpgen.runtime.wire.quoting import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
+    from types import TracebackType
+    from typing import Self
 
     from mcpgen.runtime.clients.checking import Checker
     from mcpgen.runtime.clients.owner import Conversation, Owner
@@ -36,24 +41,10 @@ if TYPE_CHECKING:
     from mcpgen.runtime.newest import models
     from mcpgen.runtime.peers.capabilities import ServerPeer
 
-__all__ = ["BareClient", "CallOptions", "ClientContext", "OnProgress"]
-
-OnProgress: TypeAlias = "Callable[[float, float | None, str | None], Awaitable[object] | object]"
-"""Told how far a request has come: so much, of so much if that is known, and what is being done; plain or async."""
+__all__ = ["BareClient", "ClientContext"]
 
 _LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 _ROOTS_CHANGED = "notifications/roots/list_changed"
-
-
-class CallOptions(TypedDict, total=False):
-    """What can be said of any request."""
-
-    on_progress: OnProgress | None
-    """Called in the task that waits, before the result is returned."""
-    timeout_seconds: float | None
-    """How long it may take, and again from each progress on; by default what the limits of the client say."""
-    meta: Mapping[str, object] | None
-    """More to say with it, under keys with a prefix of your own."""
 
 
 class ClientContext:
@@ -148,6 +139,20 @@ class BareClient:
     def meta(self) -> dict[str, object]:
         """What each request says about this client, where home wants that of each: for ``meta`` of its params."""
         return dict(self._home_meta)
+
+    def __repr__(self) -> str:
+        named = "a server" if self.server is None else f"{self.server.name} {self.server.version}"
+        return f"<{type(self).__name__} of {printable(named)}, {self.revision}>"
+
+    async def __aenter__(self) -> Self:
+        """Return the client, which is connected already; it is closed at the end of the block."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the client."""
+        await self.close()
 
     async def begin(self) -> None:
         """Do what the handlers want done first: `connect` calls this."""
@@ -278,16 +283,9 @@ class BareClient:
         await self._asking.room(_ROOTS_CHANGED)
         self._session.notify(_ROOTS_CHANGED)
 
-    async def _ask(
-        self,
-        method: str,
-        value: dict[str, Any],
-        *,
-        on_progress: OnProgress | None = None,
-        timeout_seconds: float | None = None,
-        meta: Mapping[str, object] | None = None,
-    ) -> Any:
+    async def _ask(self, method: str, value: dict[str, Any], **options: Unpack[CallOptions]) -> Any:
         """Return the result of a request whose params are *value*, both in terms of home."""
+        on_progress, timeout_seconds, meta = checked(options) if options else (None, None, None)
         ask = self._asks.get(method) or self._asker(method)
         if method == CALL and self._short is not None and not (on_progress or meta or self._session.level):
             written = self._short.params(value)

@@ -71,8 +71,22 @@ def handlers_of(functions: Functions) -> tuple[ClientHandlers[Any], dict[str, ob
 
 
 def _check(name: str, function: object) -> None:
-    if function is not None and not callable(function):
+    if function is None:
+        return
+    if not callable(function):
         raise UsageError(f"{name} is a function that takes params and a context, not {function!r}")
+    _check_arguments(name, function, "params and a context", 2)
+
+
+def _check_arguments(name: str, function: Function, takes: str, count: int) -> None:
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):  # some that are written in C have none
+        return
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        raise UsageError(f"{name} is called with {takes}, but {function!r} takes {signature}") from None
 
 
 def _calling(function: Function) -> Function:
@@ -96,6 +110,7 @@ def _eliciting(form: Function | None, url: Function | None) -> Function:
 
 def _listing(roots: Sequence[models.Root] | Function) -> Function:
     if callable(roots):
+        _check_arguments("roots", roots, "a context", 1)
 
         async def call(self: object, params: object, context: Any) -> models.ListRootsResult:
             del self, params

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from msgspec import Raw, UnsetType
 
+from mcpgen.generated import registry
 from mcpgen.runtime.clients import answering
 from mcpgen.runtime.clients.deadlines import Deadlines
 from mcpgen.runtime.clients.establishing import StartAnew, agree, plan_for
 from mcpgen.runtime.clients.session import ClientSession
-from mcpgen.runtime.clients.waking import Waker, wakers
-from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestTimedOut, TransportClosed
+from mcpgen.runtime.clients.waking import OTHER_LOOP, Waker, presence, wakers
+from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestTimedOut, TransportClosed, UsageError
 from mcpgen.runtime.transports.spawning import open_group, open_spawner, start_alone
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Conversation:
         session: What was said, and what may be.
         deadlines: Fails what takes too long.
         writer: Where messages go.
+        is_here: Tells whether the event loop that runs is ours.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Conversation:
         self.deadlines: Deadlines = Deadlines(self.session)
         self._spawner = spawner
         self.waker: Callable[[], Waker] = wakers()
+        self.is_here: Callable[[], bool] = presence()
         self._make_context = context
         self._notices: deque[tuple[Hearing, Raw | UnsetType]] = deque()
         self._notices_bytes = 0
@@ -211,6 +214,7 @@ class Owner:
         self._context = partial(context, self)
         self._failure: Exception | None = None
         self._handle: Handle | None = None
+        self._is_here: Callable[[], bool] | None = None
         self._closing = anyio.Event()
         self._ready = anyio.Event()
         self._over = anyio.Event()
@@ -221,6 +225,7 @@ class Owner:
         Raises:
             McpgenError: That could not be done; nothing is left behind.
         """
+        self._is_here = presence()
         self._handle = start_alone(self._run, self._end)
         try:
             await self._ready.wait()
@@ -234,6 +239,10 @@ class Owner:
 
     async def close(self) -> None:
         """End the conversation, and return when nothing is left of it; a handler of it is cancelled meanwhile."""
+        if self._over.is_set():
+            return
+        if self._is_here is not None and not self._is_here():
+            raise UsageError(OTHER_LOOP)
         self._closing.set()
         if self.conversation is not None and _RUNS_IN.get() is self.conversation:
             await self._over.wait()
@@ -290,7 +299,8 @@ class Owner:
                     raise RequestTimedOut("initialize", self._limits.connect_seconds, self._transport.description)
             if scope.cancelled_caught or made.session.server is None:
                 return
-            self._verdicts.remember(self._transport.identity, made.session.server.era)
+            if len({registry.revision(each).era for each in self._offered}) > 1:  # or it had no choice
+                self._verdicts.remember(self._transport.identity, made.session.server.era)
             group.start_soon(made.deadlines.run)
             self.conversation = made
             self._ready.set()

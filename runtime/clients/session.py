@@ -34,6 +34,7 @@ from mcpgen.runtime.wire.messages import (
     RequestId,
     Response,
 )
+from mcpgen.runtime.wire.quoting import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +51,9 @@ __all__ = ["ClientSession", "Sink"]
 
 # Whoever floods us with nonsense should not fill a disk.
 _MOST_WARNINGS: Final = 20
+
+# Characters of what is no message: enough to find who printed it.
+_MOST_SHOWN: Final = 80
 
 _LOG = logging.getLogger("mcpgen.session")
 
@@ -231,7 +235,7 @@ class ClientSession:
         if isinstance(message, Batch):
             self._batch(message)
         else:
-            self._take(message, None)
+            self._take(message, None, frame)
 
     def complain(self, what: str, *details: object, failure: BaseException | None = None) -> None:
         """Log what a server should not have done, or what failed at it; much of it only for who wants to see all."""
@@ -239,7 +243,7 @@ class ClientSession:
         level = logging.WARNING if self._unread <= _MOST_WARNINGS else logging.DEBUG
         _LOG.log(level, what, *details, exc_info=failure)
 
-    def _take(self, message: Message | Malformed, batch: answering.Answers | None) -> None:
+    def _take(self, message: Message | Malformed, batch: answering.Answers | None, frame: Frame = b"") -> None:
         if isinstance(message, Response | ErrorResponse):
             self._answer(message)
         elif isinstance(message, Notification):
@@ -247,7 +251,7 @@ class ClientSession:
         elif isinstance(message, Request):
             answering.take(self, message, batch)
         else:
-            self._malformed(message)
+            self._malformed(message, frame)
 
     def _answer(self, message: Response | ErrorResponse) -> None:
         call = None if message.id is None else self.calls.get(message.id)
@@ -287,11 +291,14 @@ class ClientSession:
         gathered.is_complete = True
         gathered.send_if_finished(self)
 
-    def _malformed(self, malformed: Malformed) -> None:
+    def _malformed(self, malformed: Malformed, frame: Frame = b"") -> None:
         """Take what is no message: it may be an answer that somebody waits for."""
         call = None if malformed.id is None or malformed.kind != "response" else self.calls.get(malformed.id)
         if call is None:
-            self.complain("what the server sent is ignored: %s", malformed.fault.reason)
+            shown = printable(frame[:_MOST_SHOWN].decode(errors="replace"))
+            self.complain(
+                "what the server sent is ignored: %s%s", malformed.fault.reason, f": {shown}" if shown else ""
+            )
             return
         self._end(call)
         call.fail(MalformedFrame(revision=self.revision or "", reason=malformed.fault.reason, request_id=malformed.id))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
 
@@ -16,7 +16,9 @@ from mcpgen.runtime.transports.spawning import is_asyncio
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Waker", "waker", "wakers"]
+__all__ = ["OTHER_LOOP", "Waker", "presence", "waker", "wakers"]
+
+OTHER_LOOP: Final = "this client belongs to another event loop: use it, and close it, where connect() was awaited"
 
 
 class Waker(Protocol):
@@ -39,6 +41,24 @@ def waker() -> Waker:
 def wakers() -> Callable[[], Waker]:
     """Return what makes new ones for the event loop that runs."""
     return partial(_Future, asyncio.get_running_loop()) if is_asyncio() else _Event
+
+
+def presence() -> Callable[[], bool]:
+    """Return what tells whether the event loop that runs then is the one that runs now."""
+    if is_asyncio():
+        loop = asyncio.get_running_loop()
+        return lambda: _running() is loop
+    import trio  # noqa: PLC0415 (only where it runs already)
+
+    token = trio.lowlevel.current_trio_token()
+    return lambda: not is_asyncio() and trio.lowlevel.in_trio_run() and trio.lowlevel.current_trio_token() is token
+
+
+def _running() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 class _Future:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import signal
 import sys
 from typing import TYPE_CHECKING, Any, Final, Unpack
@@ -36,13 +37,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Visit"]
 
+# What programs print that look for a variable that is not there.
+_ENVIRONMENT: Final = re.compile(r"environ|KeyError: '[A-Z][A-Z0-9_]+'|[A-Z][A-Z0-9]*_[A-Z0-9_]+")
+
 _INTERRUPTED: Final = 130  # 128 and SIGINT, as shells have it
 
 # How much of the data of an error is shown; some servers send a stack trace.
 _MOST_DATA: Final = 2000
-
-# Of a request that was told of progress, unless one allows longer for an answer anyway.
-_MOST_SECONDS: Final = 600.0
 
 
 class Visit:
@@ -145,6 +146,8 @@ class Visit:
         is_demand = isinstance(error, InvalidPayload | RequestRefused) and "elicitation" in _sentence(error)
         if is_demand and not Keyboard.is_there():
             lines.append("The server wants to know something first; somebody at a terminal can be asked.")
+        if isinstance(error, ServerExited) and _ENVIRONMENT.search(error.stderr):
+            lines.append("A server gets only part of the environment; give it what else it needs with --env KEY=VALUE.")
         if isinstance(error, RequestTimedOut) and self.target.last_words:
             lines.append("The server has printed last:")
             lines += [f"    {shown(line)}" for line in self.target.last_words]
@@ -173,7 +176,7 @@ def _sentence(error: McpgenError) -> str:
 
 
 def _limits(seconds: float) -> ClientLimits:
-    return ClientLimits(call_seconds=seconds, connect_seconds=seconds, max_call_seconds=max(seconds, _MOST_SECONDS))
+    return ClientLimits(call_seconds=seconds, connect_seconds=seconds, max_call_seconds=seconds)
 
 
 async def _heed(scope: anyio.CancelScope, caught: list[int]) -> None:

@@ -306,6 +306,10 @@ def _open_pidfd(pid: int) -> int | None:
 
 
 def _reason(error: Exception, program: str) -> str:
+    if isinstance(error, FileNotFoundError) and " " in program:
+        return "there is no such program; in a list, each argument stands by itself"
+    if isinstance(error, FileNotFoundError | PermissionError) and program.endswith(".py"):
+        return f"it is a file for an interpreter; did you mean 'python {program}'?"
     if isinstance(error, FileNotFoundError):
         if os.sep in program:
             return "there is no such program, or not the interpreter that its first line names"

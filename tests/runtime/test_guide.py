@@ -32,7 +32,7 @@ import pytest
 from mcpgen import runtime
 from mcpgen.generated import registry
 from mcpgen.runtime import Client, ClientLimits, Context, Limits, Server, errors
-from mcpgen.runtime.clients.bare import CallOptions
+from mcpgen.runtime.clients.options import CallOptions
 from mcpgen.runtime.connecting import Options, connect
 from mcpgen.runtime.engine.sealing import MAX_CONTENT_BYTES, MIN_KEY_BYTES
 from mcpgen.runtime.functions.completions import MAX_VALUES
