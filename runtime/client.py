@@ -186,4 +186,5 @@ class Client(BareClient):
 def _mapping(arguments: Any) -> dict[str, Any]:
     if not isinstance(arguments, Mapping):
         raise UsageError(f"arguments are a mapping, such as {{'name': 'value'}}, not {arguments!r}")
-    return dict(arguments)
+    found: Mapping[str, Any] = arguments
+    return dict(found)

@@ -36,11 +36,12 @@ def checked(options: CallOptions) -> tuple[OnProgress | None, float | None, Mapp
             meant = difflib.get_close_matches(each, CallOptions.__annotations__, 1, 0.5)
             hint = f"; did you mean {meant[0]}?" if meant else f"; there are {', '.join(CallOptions.__annotations__)}"
             raise UsageError(f"a request has no option {each!r}{hint}")
-    on_progress, seconds, meta = (options.get(each) for each in ("on_progress", "timeout_seconds", "meta"))
+    given: dict[str, object] = {**options}
+    on_progress, seconds, meta = (given.get(each) for each in ("on_progress", "timeout_seconds", "meta"))
     if on_progress is not None and not callable(on_progress):
         raise UsageError(f"on_progress is a function that takes progress, total and message, not {on_progress!r}")
     if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float)):
         raise UsageError(f"timeout_seconds is a number, not {seconds!r}")
     if meta is not None and not isinstance(meta, Mapping):
         raise UsageError(f"meta is a mapping, such as {{'com.example/key': 1}}, not {meta!r}")
-    return on_progress, seconds, meta
+    return options.get("on_progress"), options.get("timeout_seconds"), options.get("meta")

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
 import pytest
 
 from mcpgen.generated.registry import REVISIONS
+from tests.runtime import children
+from tests.runtime.faults import attacked
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Generator
 
 
 @pytest.fixture
@@ -17,3 +26,28 @@ def anyio_backend() -> str:
 def revision(request: pytest.FixtureRequest) -> str:
     """Return each revision that there is."""
     return str(request.param)
+
+
+@pytest.fixture
+def no_process_is_left() -> Generator[None]:
+    """See that every process which a client has started, and all that those have started, is gone."""
+    yield
+    left = children.clear()
+    dead = children.own_zombies()
+    for pid in dead:  # so that the next test does not find them
+        with suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+
+    assert [] == left
+    assert [] == dead
+
+
+@pytest.fixture
+async def nothing_is_left(no_process_is_left: None) -> AsyncGenerator[None]:
+    """See that there are no more tasks and descriptors than before, and no processes."""
+    del no_process_is_left
+    before = attacked.standing()
+    yield
+    after = await attacked.settled(before)
+
+    assert all(now <= then for now, then in zip(after, before, strict=True)), (before, after)
