@@ -183,8 +183,8 @@ class Client(BareClient):
         return InvalidPayload(revision=self.revision, pointer="/nextCursor", what="a list", reason=reason)
 
 
-def _mapping(arguments: Any) -> dict[str, Any]:
-    if not isinstance(arguments, Mapping):
+def _mapping(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    given: object = arguments
+    if not isinstance(given, Mapping):
         raise UsageError(f"arguments are a mapping, such as {{'name': 'value'}}, not {arguments!r}")
-    found: Mapping[str, Any] = arguments
-    return dict(found)
+    return dict(arguments)

@@ -132,6 +132,15 @@ class ClientSession:
         self._ahead = 0  # bytes of answers that were written since the sink was full
 
     @property
+    def _may_answer(self) -> bool:
+        """Whether a server asks with requests of its own: then one that cannot be read is answered, too.
+
+        Spec:
+            2025-11-25, basic/index, "Error Responses"; 2026-07-28, basic/transports/stdio: a client writes none.
+        """
+        return self.server is not None and self.server.era == "handshake"
+
+    @property
     def revision(self) -> str | None:
         """What was agreed on; None if nothing was."""
         return None if self.server is None else self.server.revision
@@ -296,9 +305,12 @@ class ClientSession:
         call = None if malformed.id is None or malformed.kind != "response" else self.calls.get(malformed.id)
         if call is None:
             shown = printable(frame[:_MOST_SHOWN].decode(errors="replace"))
-            self.complain(
-                "what the server sent is ignored: %s%s", malformed.fault.reason, f": {shown}" if shown else ""
-            )
+            said = f": {shown}" if shown else ""
+            self.complain("what the server sent is ignored: %s%s", malformed.fault.reason, said)
+            if malformed.kind == "request" and malformed.id is not None and self._may_answer:
+                refusal = envelope.refusal(malformed, self.revision)
+                if refusal is not None:
+                    self.answer(refusal)
             return
         self._end(call)
         call.fail(MalformedFrame(revision=self.revision or "", reason=malformed.fault.reason, request_id=malformed.id))
