@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeGuard, Unpack
 
 from msgspec import UnsetType
 
@@ -183,8 +183,11 @@ class Client(BareClient):
         return InvalidPayload(revision=self.revision, pointer="/nextCursor", what="a list", reason=reason)
 
 
-def _mapping(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    given: object = arguments
-    if not isinstance(given, Mapping):
+def _mapping(arguments: object) -> dict[str, Any]:
+    if not _is_mapping(arguments):
         raise UsageError(f"arguments are a mapping, such as {{'name': 'value'}}, not {arguments!r}")
     return dict(arguments)
+
+
+def _is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, Mapping)
