@@ -274,8 +274,8 @@ class Owner:
                 if next_step.plan in tried or self._closing.is_set():
                     raise next_step.reason from None
                 plan = next_step.plan
-            except Exception:
-                if self.conversation is None:  # what was known of it may be why
+            except Exception:  # raised again: only what was known of the server, which may be why, is forgotten
+                if self.conversation is None:
                     self._verdicts.forget(identity)
                 raise
             else:

@@ -18,7 +18,7 @@ from mcpgen.runtime.adapting.payloads import message_payload
 from mcpgen.runtime.clients.listening import LISTEN, SUBSCRIBE, UNSUBSCRIBE, Changes
 from mcpgen.runtime.engine.listening import Filter, honoured
 from mcpgen.runtime.errors import UnsupportedByPeer, UsageError
-from mcpgen.runtime.peers.capabilities import offers
+from mcpgen.runtime.peers.capabilities import needed, offers
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -104,7 +104,9 @@ class Services:
     def _require(self, method: str) -> None:
         server = self._session.server
         if server is not None and not offers(server.declared, server.revision, method):
-            raise UnsupportedByPeer(revision=server.revision, what=method, reason="it has not declared it")
+            raise UnsupportedByPeer(
+                revision=server.revision, what=method, reason=f"it has not declared {needed(server.revision, method)}"
+            )
 
     async def hear_lists(self) -> None:
         """Have the handlers told of changed lists that want to be, by a server which tells only who asks."""

@@ -260,7 +260,7 @@ class ClientSession:
         elif isinstance(message, Request):
             answering.take(self, message, batch)
         else:
-            self._malformed(message, frame)
+            self._malformed(message, frame, batch)
 
     def _answer(self, message: Response | ErrorResponse) -> None:
         call = None if message.id is None else self.calls.get(message.id)
@@ -300,7 +300,7 @@ class ClientSession:
         gathered.is_complete = True
         gathered.send_if_finished(self)
 
-    def _malformed(self, malformed: Malformed, frame: Frame = b"") -> None:
+    def _malformed(self, malformed: Malformed, frame: Frame = b"", batch: answering.Answers | None = None) -> None:
         """Take what is no message: it may be an answer that somebody waits for."""
         call = None if malformed.id is None or malformed.kind != "response" else self.calls.get(malformed.id)
         if call is None:
@@ -309,8 +309,10 @@ class ClientSession:
             self.complain("what the server sent is ignored: %s%s", malformed.fault.reason, said)
             if malformed.kind == "request" and malformed.id is not None and self._may_answer:
                 refusal = envelope.refusal(malformed, self.revision)
-                if refusal is not None:
+                if refusal is not None and batch is None:
                     self.answer(refusal)
+                elif refusal is not None and batch is not None:
+                    batch.messages.append(refusal)
             return
         self._end(call)
         call.fail(MalformedFrame(revision=self.revision or "", reason=malformed.fault.reason, request_id=malformed.id))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Visit"]
 
 # What programs print that look for a variable that is not there.
-_ENVIRONMENT: Final = re.compile(r"environ|KeyError: '[A-Z][A-Z0-9_]+'|[A-Z][A-Z0-9]*_[A-Z0-9_]+")
+_ENVIRONMENT: Final = re.compile(r"environ|KeyError: '[A-Z][A-Z0-9_]+'")
 
 _INTERRUPTED: Final = 130  # 128 and SIGINT, as shells have it
 

@@ -260,6 +260,30 @@ def test_a_server_that_takes_too_long_is_told_with_its_last_words() -> None:
     )
 
 
+def test_a_server_that_lacks_a_variable_is_told_how_to_give_it_one(tmp_path: Path) -> None:
+    _, _, err = run("inspect", server(tmp_path, "os.environ['API_KEY']"))
+
+    assert "    KeyError: 'API_KEY'\n" in err
+    assert "give it what else it needs with --env KEY=VALUE." in err
+
+
+def test_progress_does_not_lengthen_the_time_that_one_has_given(tmp_path: Path) -> None:
+    code = """
+    if method == 'initialize': hello({'tools': {}})
+    elif method == 'tools/list':
+        say(id=message['id'], result={'tools': [{'name': 'a', 'inputSchema': {'type': 'object'}}]})
+    elif method == 'tools/call':
+        for done in range(100):
+            token = message['params']['_meta']['progressToken']
+            say(method='notifications/progress', params={'progressToken': token, 'progress': done})
+            time.sleep(0.1)
+    """
+    status, out, err = run("call", server(tmp_path, code), "a", "--timeout", "1")
+
+    assert (1, "") == (status, out)
+    assert "tools/call was not answered within 1 second" in err
+
+
 def test_a_server_that_crashes_is_told_with_its_last_words() -> None:
     status, out, err = run("call", COMMAND, "crash")
 

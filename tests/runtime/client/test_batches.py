@@ -67,6 +67,20 @@ async def test_what_can_be_answered_at_once_waits_for_the_rest_of_its_batch() ->
 
 
 @spec("2025-03-26", "basic/index#batching")
+async def test_what_cannot_be_read_of_a_batch_is_refused_in_its_answer() -> None:
+    async with opened("2025-03-26", roots=[]) as own:
+        own.wire.say(
+            [
+                {"jsonrpc": "2.0", "id": 1, "method": "ping"},
+                {"jsonrpc": "2.0", "id": 2, "method": "roots/list", "params": []},
+            ]
+        )
+        (said,) = await own.wire.rest()
+
+    assert [(1, None), (2, -32600)] == [(each["id"], each.get("error", {}).get("code")) for each in said]
+
+
+@spec("2025-03-26", "basic/index#batching")
 async def test_a_batch_of_notifications_is_not_answered() -> None:
     async with opened("2025-03-26") as own:
         own.wire.say(batch((None, "notifications/message", {"level": "info", "data": 1})))
