@@ -273,10 +273,11 @@ def test_progress_does_not_lengthen_the_time_that_one_has_given(tmp_path: Path) 
     elif method == 'tools/list':
         say(id=message['id'], result={'tools': [{'name': 'a', 'inputSchema': {'type': 'object'}}]})
     elif method == 'tools/call':
-        for done in range(100):
+        for done in range(30):
             token = message['params']['_meta']['progressToken']
             say(method='notifications/progress', params={'progressToken': token, 'progress': done})
             time.sleep(0.1)
+        say(id=message['id'], result={'content': [{'type': 'text', 'text': 'late'}]})
     """
     status, out, err = run("call", server(tmp_path, code), "a", "--timeout", "1")
 
