@@ -196,6 +196,24 @@ class Context:
         found: list[models.Root] = result.roots
         return found
 
+    async def disconnect(self, *, retry_seconds: float | None = None) -> bool:
+        """Close the connection that the client waits on, if it can come back for the rest; return whether.
+
+        Work that takes long need not hold a connection. Over HTTP, a client of 2025-11-25 comes back for what it missed
+        and for the answer; elsewhere nothing happens, and nothing has to: whatever is sent next arrives all the same.
+
+        Args:
+            retry_seconds: When it is to come back; otherwise it decides.
+
+        Spec:
+            2025-11-25, basic/transports, "Sending Messages to the Server": the server MAY close the connection.
+        """
+        origin = None if self._exchange is None else self._exchange.origin
+        if self._exchange is None or origin is None:
+            return False
+        retry_ms = None if retry_seconds is None else round(retry_seconds * 1000)
+        return origin.session.sink.disconnect(self._exchange, retry_ms)
+
     async def resource_updated(self, uri: str) -> None:
         """Tell every client that watches the resource *uri* that it has changed."""
         await self.server.resource_updated(uri)
@@ -235,7 +253,7 @@ class Context:
     async def _drain(self) -> None:
         """Wait until the peer has read most of what it was sent, on the connection that its open request came by."""
         origin = None if self._exchange is None else self._exchange.origin
-        await (self._session if origin is None else origin.session).sink.drain()
+        await (self._session if origin is None else origin.session).sink.drain(self._exchange)
 
     def _brought(self, name: str) -> Any:
         """Return what a retry brought; the short way, whose params are a function's arguments, takes none."""

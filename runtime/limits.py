@@ -9,7 +9,7 @@ from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.wire.envelope import MAX_BATCH_LENGTH
 from mcpgen.runtime.wire.framing import MAX_FRAME_BYTES
 
-__all__ = ["ClientLimits", "Limits"]
+__all__ = ["ClientLimits", "HttpLimits", "Limits"]
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -49,6 +49,42 @@ class Limits(Struct, frozen=True, kw_only=True):
         _check(self, may_be_zero="grace_seconds")
 
 
+class HttpLimits(Struct, frozen=True, kw_only=True):
+    """Bounds on what one HTTP application holds for all its clients; `Limits` bounds what each may ask for.
+
+    Attributes:
+        max_sessions: The most sessions; each takes some kilobytes. When there are so many, one whose client never came
+            back after `initialize` makes room, and otherwise no other begins.
+        max_open: The most requests and streams that are open at once.
+        max_open_bytes: How much the bodies of those requests may hold.
+        idle_seconds: How long a session may be silent, with no stream open, before it ends.
+        handshake_seconds: How long a client may take to come back after `initialize`.
+        body_seconds: How long a client may take to send the rest of a body.
+        stream_after_seconds: How long the answer in a session may take before a stream is begun, on which it can come
+            later. What is lost before cannot be had again.
+        keep_alive_seconds: How long a stream is silent before a comment is sent, so that nobody in between takes it for
+            dead; many do so after 30 seconds or a minute.
+        write_seconds: How long a client may read nothing while there is something to read.
+        retry_seconds: When a client of a stream that broke is to come back.
+        max_kept_messages: The most messages that wait for a session's own stream to be opened.
+    """
+
+    max_sessions: int = 10_000
+    max_open: int = 10_000
+    max_open_bytes: int = 256 * 1024 * 1024
+    idle_seconds: float = 1800
+    handshake_seconds: float = 60
+    body_seconds: float = 30
+    stream_after_seconds: float = 1
+    keep_alive_seconds: float = 15
+    write_seconds: float = 60
+    retry_seconds: float = 1
+    max_kept_messages: int = 100
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
 class ClientLimits(Struct, frozen=True, kw_only=True):
     """Bounds on what one client holds for its server, and how long it waits for it.
 
@@ -68,6 +104,9 @@ class ClientLimits(Struct, frozen=True, kw_only=True):
         max_call_seconds: How long it waits in all, however much progress is told.
         probe_seconds: How long a server may take to say which era it is of, before it is taken for an old one.
         connect_seconds: How long it may take in all until it can be used; some are downloaded first.
+        max_connections: The most requests to an HTTP server that are on their way at once; others wait for their turn.
+            What the server asked us is answered all the same, and streams of changes do not count.
+        open_seconds: How long a connection to an HTTP server may take to be made, and a part of a request to be sent.
         stdin_seconds: How long a process may take to exit when its input is closed.
         term_seconds: How long it may take when it was then told to terminate; after that it is killed.
     """
@@ -86,6 +125,8 @@ class ClientLimits(Struct, frozen=True, kw_only=True):
     max_call_seconds: float = 600
     probe_seconds: float = 3
     connect_seconds: float = 60
+    max_connections: int = 100
+    open_seconds: float = 15
     stdin_seconds: float = 2
     term_seconds: float = 2
 

@@ -1,4 +1,4 @@
-"""The command ``serve``: find a server in a file or module, and serve it on standard input and output."""
+"""The command ``serve``: find a server in a file or module, and serve it on standard input and output, or over HTTP."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import click
 
+from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.server import Server
 from mcpgen.runtime.transports import serving
 from mcpgen.runtime.transports.ends import Servable
 from mcpgen.runtime.transports.standard import StandardStreams
 
 if TYPE_CHECKING:
     from types import ModuleType, TracebackType
+
+    from mcpgen.runtime.http.serving.application import Options
 
 __all__ = ["serve"]
 
@@ -32,16 +36,65 @@ class Unservable(click.ClickException):
 
 @click.command()
 @click.argument("target", metavar="FILE.py[:OBJECT]")
-def serve(target: str) -> None:
-    """Serve on standard input and output.
+@click.option("--http", "address", metavar="HOST:PORT", help="Serve over HTTP instead, at this address; port 0 is any.")
+@click.option("--path", default="/mcp", show_default=True, help="Path of the HTTP endpoint.")
+@click.option("--allow-origin", "origins", multiple=True, metavar="ORIGIN", help="Whose pages may ask; repeatable.")
+@click.option("--allow-host", "hosts", multiple=True, metavar="HOST", help="What the server may be called; repeatable.")
+def serve(target: str, address: str | None, path: str, origins: tuple[str, ...], hosts: tuple[str, ...]) -> None:
+    """Serve on standard input and output, or with --http at an address.
 
     FILE.py may also be a module's dotted name. The server is OBJECT, or the only one there, or that called server, mcp
-    or app. What the file prints, and what its handlers print, goes to standard error.
+    or app. On standard input and output, what the file prints, and what its handlers print, goes to standard error.
+
+    Over HTTP, clients of every revision use the one endpoint, and those of 2024-11-05 also /sse. By default, at an
+    address of this machine alone, only pages of this machine may ask; at any other, no pages.
     """
+    if address is not None:
+        _serve_http(target, address, path, origins, hosts)
+        return
+    if origins or hosts or path != "/mcp":
+        raise click.UsageError("--path, --allow-origin and --allow-host are about HTTP: add --http HOST:PORT")
     with StandardStreams() as streams:
         origin, name = _parted(target)
         found = _chosen(_loaded(origin), origin, name)
         serving.run(found, streams=streams)
+
+
+def _serve_http(target: str, address: str, path: str, origins: tuple[str, ...], hosts: tuple[str, ...]) -> None:
+    try:
+        from mcpgen.runtime.http.serving import listening  # noqa: PLC0415 (an extra, which stdio needs nothing of)
+    except ModuleNotFoundError as error:
+        raise Unservable(f'HTTP needs {error.name}, which is not installed: pip install "mcpgen[http]"') from None
+    host, port = _host_and_port(address)
+    origin, name = _parted(target)
+    found = _chosen(_loaded(origin), origin, name)
+    if not isinstance(found, Server):
+        raise Unservable(f"{target} is served on standard input and output only; over HTTP, it has to be a Server.")
+    try:
+        options: Options = {
+            "path": path,
+            "allowed_origins": origins or None,
+            "allowed_hosts": hosts or None,
+        }
+        listening.serve_http(found, listening.bind(host, port), options)
+    except UsageError as error:
+        raise Unservable(f"{error}.") from None
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    """Return the two parts of an address.
+
+    Raises:
+        click.BadParameter: It has others.
+    """
+    host, _, port = address.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        host = ""  # an address of IPv6 without its brackets: nobody knows where its port begins
+    if not host or not port.isdecimal() or not port.isascii() or int(port) > 65535:  # noqa: PLR2004 (of TCP)
+        raise click.BadParameter(f"{address!r} is no address such as 127.0.0.1:8000 or [::1]:8000", param_hint="--http")
+    return host, int(port)
 
 
 def _parted(target: str) -> tuple[str, str]:

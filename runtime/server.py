@@ -26,7 +26,9 @@ from mcpgen.runtime.peers.negotiation import served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+    from typing import Unpack
 
+    from mcpgen.runtime.http.serving.application import Application, Options
     from mcpgen.runtime.tasks.store import TaskStore
     from mcpgen.runtime.tasks.tasking import Tasking
     from mcpgen.runtime.transports import Writer
@@ -208,6 +210,24 @@ class Server(Registrations):
         for each in list(self._connections):
             each.change(method, uri)
         await anyio.lowlevel.checkpoint()  # whoever tells of changes in a loop lets them be written
+
+    def asgi(self, **options: Unpack[Options]) -> Application:
+        """Return this server as an ASGI application: one HTTP endpoint for clients of every revision.
+
+            app = server.asgi()
+
+        A server of ASGI serves it as it is (``uvicorn file:app``), and frameworks mount it; then ``app.running()``
+        belongs into their lifespan.
+
+        Args:
+            **options: Those of `Application`: ``path``, ``allowed_origins``, ``allowed_hosts``, ``limits`` and others.
+
+        Raises:
+            UsageError: The options make no sense together.
+        """
+        from mcpgen.runtime.http.serving.application import Application  # noqa: PLC0415 (who serves stdio needs no HTTP)
+
+        return Application(self, **options)
 
     def run(self) -> None:
         """Serve standard input and output until the input ends, or the process is told to stop."""

@@ -9,13 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mcpgen.runtime.wire import envelope
+from mcpgen.runtime.wire.messages import Fault, Malformed, Request
 
 if TYPE_CHECKING:
     from mcpgen.runtime.engine.exchange import Body
+    from mcpgen.runtime.engine.session import ServerSession
     from mcpgen.runtime.engine.sink import Sink
-    from mcpgen.runtime.wire.messages import RequestId
+    from mcpgen.runtime.wire.messages import Batch, RequestId
 
-__all__ = ["BatchAnswer", "refuse"]
+__all__ = ["BatchAnswer", "refuse", "take_batch"]
 
 
 class BatchAnswer:
@@ -38,6 +40,30 @@ def refuse(sink: Sink, request_id: RequestId, body: Body, batch: BatchAnswer | N
     """Answer a request that never got as far as an origin."""
     message = envelope.encode_error(request_id, body.json)
     if batch is None:
-        sink.send(message, None)
+        sink.answer(message, None)
     else:
         batch.messages.append(message)
+
+
+def take_batch(session: ServerSession, batch: Batch) -> None:
+    """Take the messages of a batch, or refuse each of them where its revision has no batches.
+
+    Spec:
+        2025-03-26, basic/index, "Batching"; 2025-06-18, changelog: batches are gone.
+    """
+    if not envelope.allows_batches(session.revision):
+        for item in batch.items:
+            if isinstance(item, Request):
+                session.refuse(Malformed(Fault.NO_BATCHES, item.id, "request"), None)
+        if not any(isinstance(item, Request) for item in batch.items):
+            session.refuse(Malformed(Fault.NO_BATCHES), None)
+        return
+    gathered = BatchAnswer()
+    for item in batch.items:
+        session.take_one(item, gathered)
+    gathered.is_complete = True
+    whole = gathered.finished()
+    if whole is not None:
+        session.sink.answer(whole, None)
+    elif not gathered.open:
+        session.sink.dropped(None)

@@ -82,8 +82,22 @@ class Connection:
         del about
         self._writer.write(message)
 
-    async def drain(self) -> None:
+    def answer(self, message: bytes, origin: Origin | None) -> None:
+        """Write an answer, likewise."""
+        del origin
+        self._writer.write(message)
+
+    def dropped(self, origin: Origin | None) -> None:
+        """Note that there will be no answer, for which nothing has to be done here."""
+
+    def disconnect(self, exchange: Exchange, retry_ms: int | None) -> bool:
+        """Return False: who loses the one channel cannot come back."""
+        del exchange, retry_ms
+        return False
+
+    async def drain(self, about: Exchange | None) -> None:
         """Wait until the peer has read most of what was written."""
+        del about
         if self._writer.is_full:
             await self._writer.drain()
 
@@ -143,8 +157,8 @@ class Connection:
                     call = self._lengthen(exchange)
                     exchange.params = await gather(context, exchange, session, result)
                     result = await call(exchange.params, context)
-            if self._writer.is_full:  # or thousands of answers would pile up in front of a peer that does not read
-                await self._writer.drain()
+            if exchange.origin is not None:  # or thousands of answers would pile up in front of who does not read
+                await exchange.origin.session.sink.drain(exchange)
             session.complete(exchange, result)
         except Exception as failure:  # noqa: BLE001 (the boundary: a handler's failure becomes an error response)
             session.fail(exchange, failure)

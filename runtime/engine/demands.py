@@ -126,7 +126,8 @@ def _seal(service: Service, exchange: Exchange, sealed: _Sealed) -> str:
 def _binding(exchange: Exchange) -> dict[str, Any]:
     raw = Raw(b"{}") if isinstance(exchange.raw, UnsetType) else exchange.raw
     method = f"{exchange.peer.revision} {exchange.entry.method}"
-    return {"principal": "", "method": method, "digest": params_digest(raw)}
+    user = "" if exchange.origin is None else exchange.origin.session.user
+    return {"principal": user, "method": method, "digest": params_digest(raw)}
 
 
 def demand(exchange: Exchange, result: Any) -> None:

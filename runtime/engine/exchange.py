@@ -78,6 +78,7 @@ class Origin(Struct, eq=False):
         log_level: What it wants to see of the log; UNSET: whatever its session says.
         batch: What gathers the answers, if it came in a batch.
         on_drop: Called when it is cancelled, where no handler serves it.
+        via: What its answer goes over, where a connection has more than one way; the shell's own.
     """
 
     session: ServerSession
@@ -87,6 +88,7 @@ class Origin(Struct, eq=False):
     log_level: str | UnsetType = UNSET
     batch: Any = None
     on_drop: Callable[[], None] | None = None
+    via: Any = None
 
 
 class Exchange(Struct, eq=False):

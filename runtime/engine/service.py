@@ -19,6 +19,7 @@ from mcpgen.runtime.engine.exchange import Entry
 from mcpgen.runtime.engine.shortcut import ShortWay
 from mcpgen.runtime.engine.waiting import Waiting
 from mcpgen.runtime.errors import AdaptationError
+from mcpgen.runtime.http.mirroring import Mirror, mirror_of
 from mcpgen.runtime.newest import NEWEST
 from mcpgen.runtime.peers.capabilities import offers
 from mcpgen.runtime.peers.codec import NoticeInCodec, codec
@@ -127,12 +128,14 @@ class Service:
         self._capabilities: dict[str, Mapping[str, object]] = {}
         self._bodies: dict[tuple[str, str], bytes] = {}
         self._signatures: dict[str, bytes] = {}
+        self._mirrors: dict[str, Mirror] = {}
 
     def forget(self) -> None:
         """Look anew at what the handlers offer: something was registered or removed."""
         self._tables.clear()
         self._capabilities.clear()
         self._bodies.clear()
+        self._mirrors.clear()
 
     def methods(self, revision: str) -> ModuleType:
         """Return the tables of methods of *revision*."""
@@ -190,6 +193,23 @@ class Service:
         entry = exchange.entry
         params = exchange.params if entry.long is None else entry.codec.params(exchange.raw)
         return bool(may(entry.method, params))
+
+    def mirror(self, tool: str) -> Mirror | None:
+        """Return which arguments of a tool HTTP repeats in headers; None if that is not known, or there are none.
+
+        Handlers say so by a method ``input_schema(name)``.
+
+        Spec:
+            2026-07-28, server/tools#x-mcp-header.
+        """
+        if tool not in self._mirrors:
+            find = getattr(self.handlers, "input_schema", None)
+            schema = None if find is None else find(tool)
+            if schema is None:
+                return None  # whatever a client calls is not kept
+            self._mirrors[tool] = mirror_of(schema)
+        found = self._mirrors[tool]
+        return found if found.annotations else None
 
     def initialize_result(self, revision: str) -> bytes:
         """Return the result of `initialize` that agrees on *revision*.

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from mcpgen.runtime.engine import answering, demands, failures, hearing, inquiry
-from mcpgen.runtime.engine.batching import BatchAnswer, refuse
+from mcpgen.runtime.engine.batching import BatchAnswer, refuse, take_batch
 from mcpgen.runtime.engine.exchange import Body, Exchange, Origin
 from mcpgen.runtime.engine.listening import Listening
 from mcpgen.runtime.errors import RequestError, UnsupportedByPeer
@@ -67,7 +67,8 @@ class ServerSession:
     Attributes:
         service: What the server offers.
         sink: The shell.
-        principal: What tells its client from others: an authorized user, or else the connection itself.
+        principal: What tells its client from others: the connection itself.
+        user: Who it is, where the transport knows; empty otherwise.
         peer: Who shook hands; None before `initialize`, and where clients are stateless.
         meta: What each of its requests would say about it, where home wants to hear that from each.
         declared: What the server declared to it.
@@ -84,6 +85,7 @@ class ServerSession:
     def __init__(self, service: Service, sink: Sink, principal: str = "") -> None:
         self.service = service
         self.principal = principal
+        self.user: str = ""
         self.sink = sink
         self.peer: Peer | None = None
         self.meta: Mapping[str, object] | None = None
@@ -107,13 +109,16 @@ class ServerSession:
     def receive(self, frame: Frame | OversizedLine) -> None:
         """Take one frame."""
         if isinstance(frame, OversizedLine):
-            self._take(envelope.decode_oversized(frame), None)
+            self.take_one(envelope.decode_oversized(frame), None)
             return
-        message = envelope.decode(frame, max_batch_length=self.service.limits.max_batch_length)
+        self.take(envelope.decode(frame, max_batch_length=self.service.limits.max_batch_length))
+
+    def take(self, message: Message | Batch | Malformed) -> None:
+        """Take what a frame held."""
         if isinstance(message, Batch):
-            self._batch(message)
+            take_batch(self, message)
         else:
-            self._take(message, None)
+            self.take_one(message, None)
 
     def complete(self, exchange: Exchange, result: Any) -> None:
         """Answer *exchange* with what its handler returned.
@@ -182,7 +187,7 @@ class ServerSession:
         encode = envelope.encode_error if body.is_error else envelope.encode_response
         message = encode(origin.id, body.json)
         if origin.batch is None:
-            session.sink.send(message, origin)
+            session.sink.answer(message, origin)
             return
         batch: BatchAnswer = origin.batch
         batch.messages.append(message)
@@ -210,38 +215,19 @@ class ServerSession:
             self.service.tasking.forget(self.principal)
         self.listening = Listening()
 
-    def _batch(self, batch: Batch) -> None:
-        """Take the messages of a batch, or refuse each of them where its revision has no batches.
-
-        Spec:
-            2025-03-26, basic/index, "Batching"; 2025-06-18, changelog: batches are gone.
-        """
-        if not envelope.allows_batches(self.revision):
-            for item in batch.items:
-                if isinstance(item, Request):
-                    self._refuse(Malformed(Fault.NO_BATCHES, item.id, "request"), None)
-            if not any(isinstance(item, Request) for item in batch.items):
-                self._refuse(Malformed(Fault.NO_BATCHES), None)
-            return
-        gathered = BatchAnswer()
-        for item in batch.items:
-            self._take(item, gathered)
-        gathered.is_complete = True
-        whole = gathered.finished()
-        if whole is not None:
-            self.sink.send(whole, None)
-
-    def _take(self, message: Message | Malformed, batch: BatchAnswer | None) -> None:
+    def take_one(self, message: Message | Malformed, batch: BatchAnswer | None) -> None:
+        """Take one message, which may be one of a *batch*."""
         if isinstance(message, Request):
             self._request(message, batch)
         elif isinstance(message, Notification):
             hearing.hear(self, message)
         elif isinstance(message, Malformed):
-            self._refuse(message, batch)
+            self.refuse(message, batch)
         else:
             self._response(message)
 
-    def _refuse(self, malformed: Malformed, batch: BatchAnswer | None) -> None:
+    def refuse(self, malformed: Malformed, batch: BatchAnswer | None) -> None:
+        """Answer what is no message, if it may be answered."""
         self._unread += 1
         # A host need not read our standard error; a pipe that is full of warnings would stop us.
         _LOG.log(logging.WARNING if self._unread <= _MOST_WARNINGS else logging.DEBUG, "%s", malformed.fault.reason)
@@ -259,7 +245,7 @@ class ServerSession:
         if refusal is None:
             return
         if batch is None:
-            self.sink.send(refusal, None)
+            self.sink.answer(refusal, None)
         else:
             batch.messages.append(refusal)
 
@@ -381,13 +367,17 @@ class ServerSession:
             self.reply(each, Body(failures.plain(failure), is_error=True))
 
     def dropped(self, origin: Origin) -> None:
-        """Take it that *origin* gets no answer; a batch need not wait for it."""
-        batch = origin.batch
-        if batch is not None:
-            batch.open -= 1
-            whole = batch.finished()
-            if whole is not None:
-                self.sink.send(whole, None)
+        """Take it that *origin* gets no answer of its own; a batch need not wait for it."""
+        batch: BatchAnswer | None = origin.batch
+        if batch is None:
+            self.sink.dropped(origin)
+            return
+        batch.open -= 1
+        whole = batch.finished()
+        if whole is not None:
+            self.sink.answer(whole, origin)
+        elif batch.is_complete and not batch.open:
+            self.sink.dropped(origin)
 
     def _response(self, response: Response | ErrorResponse) -> None:
         """Hand an answer to whoever asked; one to nothing is ignored (a late one is usual)."""

@@ -53,6 +53,11 @@ class Catalogue(Registrations, ServerHandlers["Context"]):
         """Return the tool *name*, for `mcpgen.runtime.engine.shortcut`."""
         return self.offered.tools.entries.get(name)
 
+    def input_schema(self, name: str) -> dict[str, Any] | None:
+        """Return the schema of a tool's arguments, some of which HTTP repeats in headers."""
+        tool = self.offered.tools.entries.get(name)
+        return None if tool is None else tool.definition.input_schema
+
     def may_replay(self, method: str, params: object) -> bool:
         """Whether the function that a request is for was registered with ``replay=True``."""
         match method, params:

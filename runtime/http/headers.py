@@ -50,6 +50,10 @@ _ALLOWED: Final = re.compile(r"[\t\x20-\x7e]*")
 # A tab may stand within a value, but it is a control character, so we do not send one.
 _PLAIN: Final = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
 _TOKEN_BYTES: Final = bytes(each for each in range(128) if TOKEN.fullmatch(chr(each)))
+# Most requests have the same names; to look at one again takes ten times as long as to remember it.
+_KNOWN: Final[dict[bytes, str]] = {}
+_MOST_KNOWN: Final = 500
+_LONGEST_KNOWN: Final = 64
 _REPEATED: Final = "\n"
 _NO_BASE64: Final = "it is marked as base64, but is not the base64 of any text"
 
@@ -142,14 +146,21 @@ def gathered(lines: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for raw, value in lines:
-        if not raw or raw.translate(None, _TOKEN_BYTES):
-            raise ValueError("the name of a header has characters that no name may have")
-        name, text = raw.decode("ascii").lower(), value.decode("latin-1")
+        name, text = _KNOWN.get(raw) or _name(raw), value.decode("latin-1")
         before = found.get(name)
         if before is not None:
             text = before + (_REPEATED if name.startswith("mcp-") else ", ") + text
         found[name] = text
     return found
+
+
+def _name(raw: bytes) -> str:
+    if not raw or raw.translate(None, _TOKEN_BYTES):
+        raise ValueError("the name of a header has characters that no name may have")
+    name = raw.decode("ascii").lower()
+    if len(_KNOWN) < _MOST_KNOWN and len(raw) <= _LONGEST_KNOWN:
+        _KNOWN[raw] = name
+    return name
 
 
 def _is_marked(text: str) -> bool:

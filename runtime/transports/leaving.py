@@ -50,9 +50,13 @@ class Departure:
 
     Signals are only noticed if the block is entered in the main thread, and only those that were not ignored before, as
     SIGINT is in the background of a shell.
+
+    Args:
+        leave_seconds: From a signal to the end of the process at the latest.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, leave_seconds: float = LEAVE_SECONDS) -> None:
+        self._leave_seconds = leave_seconds
         self._ear, self._mouth = _private_pair()  # what the keeper is told: the numbers of signals, or 0 to look around
         self._bell, self._hammer = _private_pair()  # how it wakes the event loop
         self._mouth.setblocking(False)  # noqa: FBT003 (the socket's own signature)
@@ -124,7 +128,7 @@ class Departure:
                 with suppress(OSError):
                     os.write(self._older_wakeup, heard)
             if any(each in heard for each in self._handlers):
-                self._hurry(LEAVE_SECONDS)
+                self._hurry(self._leave_seconds)
                 _send(self._hammer, 0)
 
 

@@ -13,27 +13,23 @@ Spec:
 
 from __future__ import annotations
 
-import gc
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from mcpgen.runtime.transports.collecting import calm_collector
 from mcpgen.runtime.transports.leaving import Departure
 from mcpgen.runtime.transports.spawning import open_group, open_spawner
 from mcpgen.runtime.transports.standard import StandardStreams
 from mcpgen.runtime.transports.stdio import open_pump
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from mcpgen.runtime.transports.ends import Endpoint, Servable
     from mcpgen.runtime.transports.stdio import Pump
 
 __all__ = ["run", "serve_stdio"]
-
-_DEFAULT_THRESHOLDS: Final = gc.get_threshold()
 
 # What handlers get to clean up when they are cancelled, and their last answers to be read.
 _SETTLE_SECONDS: Final = 0.1
@@ -62,32 +58,11 @@ def run(
         UsageError: This process serves on its standard streams already.
     """
     with (
-        _calm_collector(),
+        calm_collector(),
         Departure() as departure,
         StandardStreams() if streams is None else nullcontext(streams) as kept,
     ):
         anyio.run(partial(serve_stdio, server, streams=kept, departure=departure), backend=backend)
-
-
-@contextmanager
-def _calm_collector() -> Generator[None]:
-    """Keep the garbage collector from looking at all that was loaded, again and again, while requests come and go.
-
-    What is there when serving starts is there to stay, and requests leave few cycles behind. Collecting as often as a
-    process does by default took 1.5 to 3 µs of each call, of about 12 (docs/benchmarks.md). Whoever has chosen other
-    thresholds keeps them.
-    """
-    before = gc.get_threshold()
-    if before != _DEFAULT_THRESHOLDS:
-        yield
-        return
-    gc.freeze()
-    gc.set_threshold(10_000, 20, 20)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
 
 
 async def serve_stdio(

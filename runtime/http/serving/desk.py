@@ -1,0 +1,105 @@
+"""What all requests of one application share: its server, its sessions, what is open, and how much there may be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+
+from mcpgen.runtime.http.serving.hall import Hall
+from mcpgen.runtime.http.serving.sessions import Sessions
+from mcpgen.runtime.http.store import MemoryEventStore
+
+if TYPE_CHECKING:
+    from mcpgen.runtime.engine.connection import Connection
+    from mcpgen.runtime.http.serving.outlet import Outlet
+    from mcpgen.runtime.http.store import EventStore
+    from mcpgen.runtime.limits import HttpLimits
+    from mcpgen.runtime.server import Server
+    from mcpgen.runtime.transports.spawning import Spawner
+
+__all__ = ["Desk"]
+
+
+class Desk:
+    """What all requests of one application share.
+
+    Args:
+        server: The server.
+        limits: Bounds of the application.
+        store: Keeps what streams of sessions send; by default in memory.
+
+    Attributes:
+        sessions: Those of clients that shake hands.
+        passing: The connections that last as long as one request.
+        outlets: What is being sent.
+        is_leaving: Whether nothing new is begun any more.
+    """
+
+    def __init__(self, server: Server, limits: HttpLimits, store: EventStore | None) -> None:
+        clock = server.service.clock
+        self.server: Server = server
+        self.limits: HttpLimits = limits
+        self.store: EventStore = MemoryEventStore(clock=clock) if store is None else store
+        self.sessions: Sessions = Sessions(limits, clock)
+        self.passing: dict[Connection, None] = {}
+        self.outlets: dict[Outlet, None] = {}
+        self.is_leaving: bool = False
+        self._bytes = 0
+        self._hall = Hall(server, self.sessions.expire)
+
+    async def open(self) -> Spawner:
+        """Return what starts handlers.
+
+        Raises:
+            Exception: Whatever the server's lifespan raised.
+        """
+        return self._hall.spawner or await self._hall.open()
+
+    def refusal(self, size: int) -> str | None:
+        """Return why a request with a body of *size* bytes cannot be served now; None if it can."""
+        if self.is_leaving:
+            return "the server is shutting down"
+        if len(self.outlets) >= self.limits.max_open:
+            return "too many requests and streams are open (max_open)"
+        if size and self._bytes + size > self.limits.max_open_bytes:
+            return "the open requests hold too much (max_open_bytes)"
+        return None
+
+    def enter(self, outlet: Outlet, size: int = 0) -> None:
+        """Note that something is being answered."""
+        self.outlets[outlet] = None
+        self._bytes += size
+
+    def leave(self, outlet: Outlet, size: int = 0) -> None:
+        """Note that it is not any more."""
+        del self.outlets[outlet]
+        self._bytes -= size
+        outlet.lose()
+
+    async def close(self) -> None:
+        """End all streams, let what runs finish within the grace of the server, and cancel the rest.
+
+        Raises:
+            Exception: Whatever the server's lifespan raised at its end.
+        """
+        await self.dismiss()
+        await self._hall.close()
+
+    async def dismiss(self) -> None:
+        """End all streams, and let what runs finish within the grace of the server; then nothing is open any more."""
+        if self.is_leaving:
+            return
+        self.is_leaving = True
+        connections = [*self.passing, *self.sessions]
+        for each in connections:
+            each.end_of_input()
+        with anyio.move_on_after(self.server.limits.grace_seconds):
+            for each in connections:
+                await each.finished()
+        for session in self.sessions:
+            self.sessions.end(session)
+        for each in connections:
+            each.close()
+        for outlet in self.outlets:
+            outlet.end()

@@ -1,0 +1,87 @@
+"""HTTP+SSE: a stream on which a server says all it has to say, and an address for what a client says.
+
+Theory of operation. A client opens the stream, and is told where to post. From then on it is a conversation as on a
+pipe, which lasts as long as the stream does.
+
+Spec:
+    2024-11-05, basic/transports, "HTTP with SSE".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, quote
+
+from mcpgen.runtime.http.events import event
+from mcpgen.runtime.http.serving import replies
+from mcpgen.runtime.http.serving.outlet import Outlet
+from mcpgen.runtime.http.serving.sessions import new_id
+from mcpgen.runtime.wire import envelope
+from mcpgen.runtime.wire.messages import Malformed
+
+if TYPE_CHECKING:
+    from mcpgen.runtime.engine.connection import Connection
+    from mcpgen.runtime.http.serving.desk import Desk
+    from mcpgen.runtime.http.serving.replies import Receive, Scope, Send
+
+__all__ = ["Legacy"]
+
+
+class Legacy:
+    """The conversations of clients of 2024-11-05.
+
+    Args:
+        desk: What they share with others.
+        path: Where messages are posted, below where the application is mounted.
+    """
+
+    def __init__(self, desk: Desk, path: str) -> None:
+        self._desk = desk
+        self._path = path
+        self._talks: dict[str, tuple[Connection, str]] = {}
+
+    async def stream(self, scope: Scope, user: str, receive: Receive, send: Send) -> None:
+        """Hold a conversation, until its client goes."""
+        desk = self._desk
+        busy = desk.refusal(0)
+        if busy is not None:
+            await replies.refuse(send, 503, busy)
+            return
+        spawner = await desk.open()
+        outlet = Outlet(desk.server.limits.max_buffered_bytes)
+        connection = desk.server.connect(outlet, spawner)
+        connection.session.user = user
+        talk = new_id()
+        address = f"{quote(scope.get('root_path', ''))}{quote(self._path)}?session={talk}"
+        outlet.begin(_message, event(address.encode(), name="endpoint"))
+        self._talks[talk] = connection, user
+        desk.passing[connection] = None
+        desk.enter(outlet)
+        try:
+            await replies.stream_until_gone(outlet, receive, send, desk.limits, spawner)
+        finally:
+            del self._talks[talk], desk.passing[connection]
+            desk.leave(outlet)
+            connection.close()
+
+    async def post(self, scope: Scope, user: str, body: bytes, send: Send) -> None:
+        """Take what a client posts."""
+        query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+        connection, owner = self._talks.get(query.get("session", [""])[0], (None, ""))
+        if connection is None or owner != user:
+            await replies.refuse(send, 404, "there is no such session")
+            return
+        busy = self._desk.refusal(len(body))
+        if busy is not None:
+            await replies.refuse(send, 503, busy)
+            return
+        message = envelope.decode(body, max_batch_length=self._desk.server.limits.max_batch_length)
+        connection.session.take(message)
+        if isinstance(message, Malformed):
+            await replies.refuse(send, 400, message.fault.reason, code=message.fault.code)
+        else:
+            await replies.empty(send, 202)
+
+
+def _message(message: bytes) -> bytes:
+    return event(message, name="message")

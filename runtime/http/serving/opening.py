@@ -1,0 +1,84 @@
+"""A GET to the endpoint: the session's own stream, or one that broke and goes on; and a DELETE, which ends the session.
+
+Spec:
+    2025-03-26 to 2025-11-25, basic/transports, "Listening for Messages from the Server", "Resumability and Redelivery",
+    "Session Management". 2026-07-28 has neither.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mcpgen.runtime.http import headers as http
+from mcpgen.runtime.http.serving import replies
+from mcpgen.runtime.http.serving.outlet import Outlet
+from mcpgen.runtime.http.store import parsed_id
+from mcpgen.runtime.peers.negotiation import unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcpgen.runtime.http.serving.desk import Desk
+    from mcpgen.runtime.http.serving.replies import Receive, Send
+    from mcpgen.runtime.http.serving.session import HttpSession
+
+__all__ = ["delete", "get"]
+
+_LAST_EVENT: Final = "last-event-id"
+
+
+async def get(desk: Desk, headers: Mapping[str, str], user: str, receive: Receive, send: Send) -> None:
+    """Open a stream of a session, and send what comes on it until its client goes."""
+    session = await _session(desk, headers, user, send)
+    if session is None:
+        return
+    busy = desk.refusal(0)
+    if busy is not None:
+        await replies.refuse(send, 503, busy)
+        return
+    outlet = Outlet(desk.server.limits.max_buffered_bytes)
+    desk.sessions.hold(session)
+    desk.enter(outlet)
+    try:
+        if not await _attach(session, headers.get(_LAST_EVENT), outlet):
+            await replies.refuse(send, 400, "what came after the event of Last-Event-ID is not known here")
+            return
+        await replies.stream_until_gone(outlet, receive, send, desk.limits, await desk.open())
+    finally:
+        session.leave(outlet)
+        desk.leave(outlet)
+        desk.sessions.release(session)
+
+
+async def _attach(session: HttpSession, last_event: str | None, outlet: Outlet) -> bool:
+    if last_event is None:
+        session.own.open(outlet, retry_ms=session.retry_ms)
+        return True
+    place = parsed_id(last_event.strip())
+    return place is not None and await session.resume(*place, outlet)
+
+
+async def delete(desk: Desk, headers: Mapping[str, str], user: str, send: Send) -> None:
+    """End a session."""
+    session = await _session(desk, headers, user, send)
+    if session is not None:
+        desk.sessions.end(session)
+        await replies.empty(send, 204)
+
+
+async def _session(desk: Desk, headers: Mapping[str, str], user: str, send: Send) -> HttpSession | None:
+    """Return the session that is named; without one, the request is refused."""
+    service = desk.server.service
+    said = headers.get(http.REVISION)
+    if said is not None and said.strip() not in service.served:
+        error = unsupported(said.strip(), service.served)
+        await replies.refuse(send, 400, str(error), code=error.code, data=error.data)
+        return None
+    session_id = headers.get(http.SESSION)
+    if session_id is None:
+        await replies.refuse(send, 400, "the request belongs to no session: it has no Mcp-Session-Id")
+        return None
+    session = desk.sessions.find(session_id, user)
+    if session is None:
+        await replies.refuse(send, 404, "there is no such session")
+    return session
