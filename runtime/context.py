@@ -90,6 +90,12 @@ class Context:
         return None if found is UNSET else found
 
     @property
+    def user(self) -> str:
+        """Who asks, where the transport knows: what ``server.asgi(user=…)`` has said; empty otherwise."""
+        origin = None if self._exchange is None else self._exchange.origin
+        return (self._session if origin is None else origin.session).user
+
+    @property
     def state(self) -> Any:
         """What the server's lifespan yielded."""
         return self.server.state

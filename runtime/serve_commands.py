@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import traceback
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
@@ -46,8 +47,9 @@ def serve(target: str, address: str | None, path: str, origins: tuple[str, ...],
     FILE.py may also be a module's dotted name. The server is OBJECT, or the only one there, or that called server, mcp
     or app. On standard input and output, what the file prints, and what its handlers print, goes to standard error.
 
-    Over HTTP, clients of every revision use the one endpoint, and those of 2024-11-05 also /sse. By default, at an
-    address of this machine alone, only pages of this machine may ask; at any other, no pages.
+    Over HTTP, clients of every revision use the one endpoint, and those of 2024-11-05 also /sse. At an address of this
+    machine alone, the server is only called by names of this machine, and only its pages may ask, unless --allow-host
+    and --allow-origin name others, as behind a proxy. At any other address it is called anything, and no pages may ask.
     """
     if address is not None:
         _serve_http(target, address, path, origins, hosts)
@@ -76,9 +78,15 @@ def _serve_http(target: str, address: str, path: str, origins: tuple[str, ...], 
             "allowed_origins": origins or None,
             "allowed_hosts": hosts or None,
         }
-        listening.serve_http(found, listening.bind(host, port), options)
+        with ExitStack() as stack:
+            sockets = [stack.enter_context(each) for each in listening.bind(host, port)]
+            listening.serve_http(found, sockets, options)
     except UsageError as error:
-        raise Unservable(f"{error}.") from None
+        raise Unservable(f"{_in_words_of_options(str(error))}.") from None
+
+
+def _in_words_of_options(message: str) -> str:
+    return message.replace("allowed_origins", "--allow-origin").replace("allowed_hosts", "--allow-host")
 
 
 def _host_and_port(address: str) -> tuple[str, int]:

@@ -171,8 +171,12 @@ class Server(Registrations):
     def connect(self, writer: Writer, spawner: Spawner) -> Connection:
         """Return a new connection, for a transport to drive."""
         made = Connection(self, writer, spawner)
-        self._connections[made] = None
+        self.adopt(made)
         return made
+
+    def adopt(self, connection: Connection) -> None:
+        """Tell *connection* of changes from now on, until it is closed."""
+        self._connections[connection] = None
 
     def principal(self) -> str:
         """Return what tells the client of a new connection from those of others."""
@@ -225,8 +229,12 @@ class Server(Registrations):
         Raises:
             UsageError: The options make no sense together.
         """
-        from mcpgen.runtime.http.serving.application import Application  # noqa: PLC0415 (who serves stdio needs no HTTP)
+        # Who serves stdio needs no HTTP.
+        from mcpgen.runtime.http.serving.application import Application, Options  # noqa: PLC0415
 
+        for each in options:
+            if each not in Options.__annotations__:
+                raise UsageError(f"asgi has no option {each!r}; there are {', '.join(Options.__annotations__)}")
         return Application(self, **options)
 
     def run(self) -> None:

@@ -6,6 +6,9 @@ code, silence, exit, or a stupor in which it answers nothing ever after. So the 
 and whatever is no clear answer means `initialize`. If that finds the server gone or in a stupor, a fresh one is
 started, which is greeted at once. What was learnt is remembered.
 
+Where each request travels by itself, as over HTTP, one that is lost leaves the server as it was: it is greeted all the
+same, unless the failure would be the same (2026-07-28, basic/transports/streamable-http, "Backward Compatibility").
+
 A server that is slow to start may answer the question after all, while its greeting is on the way. Then the answer to
 the greeting counts, if there is one, and otherwise the late answer.
 
@@ -28,6 +31,7 @@ from mcpgen.runtime.errors import (
     InvalidPayload,
     MalformedFrame,
     NoCommonRevision,
+    RequestLost,
     RequestRefused,
     RequestTimedOut,
     TransportClosed,
@@ -126,6 +130,7 @@ async def agree(session: ClientSession, offered: Sequence[str], plan: Plan) -> N
         RequestRefused: It does not want to speak with us.
         InvalidPayload: Its answer is not valid.
         TransportClosed: It is gone.
+        RequestLost: It cannot be reached, or what it says is no message.
     """
     await _Establishing(session, offered).run(plan)
 
@@ -138,6 +143,7 @@ class _Establishing:
         self._stateless = of_era(offered, "stateless")
         self._probe: Call | None = None  # unanswered
         self._refused_in: set[str] = set()  # what the server does not speak, whatever it lists
+        self._asked_again: set[str] = set()
 
     async def run(self, plan: Plan) -> None:
         if plan == "initialize":
@@ -149,6 +155,10 @@ class _Establishing:
                 if not self._handshakes:
                     raise
                 raise StartAnew("initialize", error) from None
+            except RequestLost as error:
+                if not self._handshakes or error.is_general:
+                    raise
+                await self._initialize(is_first=False)
         else:
             await self._ask_first()
 
@@ -166,6 +176,11 @@ class _Establishing:
             answer = call.outcome()
         except TransportClosed as error:
             raise StartAnew("initialize", error) from None
+        except RequestLost as error:
+            if error.is_general:
+                raise
+            await self._initialize(is_first=False)
+            return
         except MalformedFrame:
             await self._initialize(is_first=False)
             return
@@ -231,6 +246,14 @@ class _Establishing:
         if greetings:
             await self._initialize(is_first=False, offer=greetings[-1])
             return ""
+        again = [each for each in self._stateless if each in supported and each not in self._asked_again]
+        if again:
+            # It refuses what it lists. Behind one address there may be several servers, of which one is behind the
+            # others; so it is asked once more, and only once.
+            self._asked_again.add(again[-1])
+            self._refused_in.discard(again[-1])
+            await self._discover(again[-1])
+            return again[-1]
         raise NoCommonRevision(offered=self._offered, supported=supported, reason=reason)
 
     async def _discovered(self, found: _Discovered) -> None:
@@ -266,6 +289,10 @@ class _Establishing:
             if is_first:
                 raise
             raise StartAnew("initialize", error) from None
+        except RequestLost as error:
+            if is_first and self._stateless and not error.is_general:  # it may not be what it once was
+                raise StartAnew("probe", error) from None
+            raise
         if isinstance(answer, ErrorResponse):
             await self._not_initialized(answer, is_first=is_first)
             return
@@ -309,7 +336,7 @@ class _Establishing:
                 await probe.waker.wait()
         try:
             answer = probe.outcome() if probe.is_settled else None
-        except (TransportClosed, MalformedFrame):
+        except (TransportClosed, RequestLost, MalformedFrame):
             return None
         return answer if isinstance(answer, Raw) else None
 
@@ -319,6 +346,7 @@ async def _answered(call: Call) -> Any:
 
     Raises:
         TransportClosed: The server is gone.
+        RequestLost: The server has not got it, or its answer has not come.
         MalformedFrame: What came back is no response.
     """
     while not call.is_settled:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.peers.negotiation import RequestMeta
     from mcpgen.runtime.wire.messages import Request, RequestId
 
-__all__ = ["answer_itself", "cancelled_id", "early_origin", "end_stream", "initialize_origin"]
+__all__ = ["answer_itself", "cancelled_id", "early_origin", "end_stream", "initialize_origin", "torn_down"]
 
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 
@@ -245,8 +245,13 @@ def end_stream(session: ServerSession, stream: Stream) -> None:
     _close_stream(session, stream)
     result = msgspec.json.encode({"resultType": "complete", "_meta": {SUBSCRIPTION_ID: origin.id}})
     session.reply(origin, Body(session.service.sign(result, origin.peer.revision)))
+    session.sink.send(torn_down(origin), None)
+
+
+def torn_down(origin: Origin) -> bytes:
+    """Return the notification that the stream which *origin* has opened is over."""
     cancelled = {"requestId": origin.id, "reason": "the server is shutting down"}
-    session.sink.send(envelope.encode_notification("notifications/cancelled", cancelled), None)
+    return envelope.encode_notification("notifications/cancelled", cancelled)
 
 
 def _empty_list(name: str, session: ServerSession, origin: Origin, params: Any) -> None:

@@ -103,10 +103,14 @@ class Connection:
 
     def start(self, exchange: Exchange) -> None:
         """Run the handler of *exchange*."""
+        self.enter(exchange)
+        exchange.handle = self._spawner.start(self.serve, exchange)
+
+    def enter(self, exchange: Exchange) -> None:
+        """Note that the handler of *exchange* is run, by `serve`."""
         self._running += 1
         self.session.running += 1
         self.session.held_bytes += _size(exchange)
-        exchange.handle = self._spawner.start(self._serve, exchange)
 
     def change(self, method: str, uri: str | None) -> None:
         """Tell of a change, now or as soon as the peer reads again; then once, however often it happened."""
@@ -143,7 +147,8 @@ class Connection:
             self._server.is_expiring = True
             self._spawner.start(self._expire)
 
-    async def _serve(self, exchange: Exchange) -> None:
+    async def serve(self, exchange: Exchange) -> None:
+        """Run the handler of *exchange*, which was entered, and answer."""
         session, call = self.session, exchange.entry.call
         try:
             context = Context(self._server, session, exchange, exchange.peer)

@@ -56,6 +56,7 @@ class Entry(Struct, frozen=True, kw_only=True, eq=False):
         short: The short way, where there is one: returns an entry of its own, with what its handler takes.
         long: In the entry of a short way: the entry that it cuts short.
         frame: Likewise: what stands before and after a text in the JSON of a result.
+        is_alone: Likewise: whether the handler looks at no context, so that it can ask nothing and tell nothing.
     """
 
     method: str
@@ -65,6 +66,7 @@ class Entry(Struct, frozen=True, kw_only=True, eq=False):
     short: Callable[[RequestMeta], tuple[Entry, Any] | None] | None = None
     long: Entry | None = None
     frame: tuple[bytes, bytes] | None = None
+    is_alone: bool = False
 
 
 class Origin(Struct, eq=False):

@@ -304,7 +304,7 @@ class ServerSession:
             InvalidPayload: Its revision does not allow its params.
         """
         revision = origin.peer.revision
-        if origin.peer is self.peer and not self._has_declared(revision, request.method):
+        if origin.peer is self.peer and not self.has_declared(revision, request.method):
             raise RequestError(Code.METHOD_NOT_FOUND, f"{quoted(request.method)} was not declared")
         entry = self.service.entries(revision).get(request.method)
         if entry is None:
@@ -326,7 +326,7 @@ class ServerSession:
         else:
             self.start(exchange)
 
-    def _has_declared(self, revision: str, method: str) -> bool:
+    def has_declared(self, revision: str, method: str) -> bool:
         """Whether the handshake said that *method* is offered, whatever has been registered since.
 
         Spec:
@@ -339,23 +339,39 @@ class ServerSession:
             self.declared = current
         return self.declared is current or offers(self.declared, revision, method)
 
+    def may_begin(self, request: Request) -> bool:
+        """Whether *request*, a tool call, is one that this session may make now; if not, `take` finds out why."""
+        limits, peer = self.service.limits, self.peer
+        return (
+            peer is not None
+            and request.id not in self.exchanges
+            and max(len(self.exchanges), self.running) < limits.max_in_flight
+            and self.held_bytes <= limits.max_in_flight_bytes
+            and self.service.tasking is None
+            and self.has_declared(peer.revision, request.method)
+        )
+
     def start(self, exchange: Exchange) -> None:
         """Let the handler of *exchange* run."""
+        self.begin(exchange)
+        self.sink.start(exchange)
+
+    def begin(self, exchange: Exchange) -> None:
+        """Note that the handler of *exchange* runs."""
         if exchange.origin is not None:
             self.exchanges[exchange.origin.id] = exchange
-        self.sink.start(exchange)
 
     def stop(self, exchange: Exchange) -> None:
         """Stop the handler of *exchange*; nothing more is said about it."""
         if exchange.has_ended:
             return
         exchange.has_ended = True
+        inquiry.withdraw(exchange)  # while there is still the way on which it has asked
         if exchange.origin is not None and exchange.task is None:
             self.dropped(exchange.origin)
         if exchange.round is not None:
             self.service.waiting.forget(exchange.round)
             self._give_up(exchange.round)
-        inquiry.withdraw(exchange)
         if exchange.handle is not None:
             exchange.handle.cancel()
 

@@ -34,6 +34,11 @@ _LEVELS = frozenset(LEVELS)
 class Callee(Protocol):
     """A function, as the short way calls it."""
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether it takes no context."""
+        ...
+
     def read(self, arguments: Raw | UnsetType) -> Struct | None:
         """Return what the function takes; None if the long way has to find out what is wrong with it."""
         ...
@@ -85,6 +90,7 @@ class ShortWay:
             may_ask=long.may_ask,
             long=long,
             frame=self._frame,
+            is_alone=callee.is_alone,
         )
         self._known[name] = entry, callee.read
         return self._known[name]

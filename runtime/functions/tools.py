@@ -81,6 +81,11 @@ class Tool(Struct, frozen=True):
     _returned: Returned
     _read: Callable[[bytes | Raw], Struct]
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether the function takes no Context."""
+        return not self._context
+
     async def call(
         self, given: dict[str, object] | UnsetType, context: Context
     ) -> models.CallToolResult | models.InputRequiredResult:

@@ -34,6 +34,10 @@ _ENDS_WITH_PORT: Final = re.compile(r":[0-9]+\Z")
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _MAX_PORT: Final = 65535
 
+# What it is called in a program, and on a command line.
+_HOSTS: Final = "allowed_hosts (--allow-host)"
+_ORIGINS: Final = "allowed_origins (--allow-origin)"
+
 # Names have 253 characters at most; what is longer is not repeated in full to whoever sent it.
 _MAX_QUOTED: Final = 100
 
@@ -110,11 +114,11 @@ class Guard:
             if host is None:
                 return "The request has no Host; the server's allowed_hosts are checked, so that it needs one"
             if not self._allows_host(host):
-                return f"The Host {_shown(host)} is not allowed; the server's allowed_hosts has to name it"
+                return f"The Host {_shown(host)} is not allowed; the server's {_HOSTS} has to name it"
             _remember(host, self._good_hosts)
         if origin is not None and not self._any_origin and origin not in self._good_origins:
             if not self._allows_origin(origin):
-                return f"The Origin {_shown(origin)} is not allowed; the server's allowed_origins has to name it"
+                return f"The Origin {_shown(origin)} is not allowed; the server's {_ORIGINS} has to name it"
             _remember(origin, self._good_origins)
         return None
 

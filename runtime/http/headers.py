@@ -27,6 +27,7 @@ __all__ = [
     "decoded",
     "encoded",
     "gathered",
+    "is_plain",
     "stripped",
     "written",
 ]
@@ -84,7 +85,7 @@ def encoded(value: str | int | bool) -> str:  # noqa: FBT001 (a value like the o
         ValueError: It is an integer beyond what every reader knows exactly, or text that UTF-8 cannot write.
     """
     text = written(value)
-    if _PLAIN.fullmatch(text) and not _is_marked(text):
+    if is_plain(text):
         return text
     return f"{_PREFIX}{b64encode(text.encode()).decode()}{_SUFFIX}"
 
@@ -134,6 +135,11 @@ def check_plain(value: str) -> str:
     return value
 
 
+def is_plain(text: str) -> bool:
+    """Whether a header carries *text* as it is."""
+    return _PLAIN.fullmatch(text) is not None and not _is_marked(text)
+
+
 def gathered(lines: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """Return the headers of a message by name, in lower case, from its lines as ASGI and httpx have them.
 
@@ -144,9 +150,16 @@ def gathered(lines: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
         ValueError: A name has characters that no name may have, such as whitespace before the colon (RFC 9112, section
             5.1, demands the status 400).
     """
-    found: dict[str, str] = {}
+    lines = list(lines)
+    try:
+        found = {_KNOWN[raw]: value.decode("latin-1") for raw, value in lines}
+        if len(found) == len(lines):
+            return found
+    except KeyError:
+        pass  # a name that was not seen before
+    found = {}
     for raw, value in lines:
-        name, text = _KNOWN.get(raw) or _name(raw), value.decode("latin-1")
+        name, text = _name(raw), value.decode("latin-1")
         before = found.get(name)
         if before is not None:
             text = before + (_REPEATED if name.startswith("mcp-") else ", ") + text

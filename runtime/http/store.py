@@ -16,6 +16,7 @@ Spec:
 from __future__ import annotations
 
 import re
+import time
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -111,7 +112,7 @@ class MemoryEventStore(EventStore):
         max_events_per_stream: What a client can miss of one stream; the progress of long work is some hundred messages.
         max_bytes: What all messages may take, with `EVENT_BYTES` for each.
         lifetime_seconds: How long a message is kept. Networks come back within minutes.
-        clock: Seconds that only ever grow (``time.monotonic``).
+        clock: Seconds that only ever grow.
 
     Raises:
         UsageError: A bound is not above zero.
@@ -124,7 +125,7 @@ class MemoryEventStore(EventStore):
         max_events_per_stream: int = 1000,
         max_bytes: int = 64 * 1024 * 1024,
         lifetime_seconds: float = 600,
-        clock: Callable[[], float],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if min(max_streams, max_events_per_stream, max_bytes) < 1 or not lifetime_seconds > 0:
             raise UsageError("a store of events needs room and time for one at least")

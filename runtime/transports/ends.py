@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from mcpgen.runtime.limits import ClientLimits, Limits
     from mcpgen.runtime.transports.spawning import Spawner
     from mcpgen.runtime.wire.framing import Frame, OversizedLine
+    from mcpgen.runtime.wire.messages import RequestId
 
-__all__ = ["Channel", "Connectable", "Endpoint", "Servable", "Transport", "Writer"]
+__all__ = ["Channel", "ClientEndpoint", "Connectable", "Endpoint", "Servable", "Transport", "Writer"]
 
 
 class Writer(Protocol):
@@ -50,6 +51,13 @@ class Endpoint(Protocol):
         """Cancel all running handlers and forget the conversation."""
 
 
+class ClientEndpoint(Endpoint, Protocol):
+    """The client's side of a conversation, where each request may travel, and get lost, by itself."""
+
+    def lost(self, request_id: RequestId, failure: Exception) -> None:
+        """Learn that a request will not be answered, because of *failure*; the conversation goes on."""
+
+
 @runtime_checkable
 class Connectable(Protocol):
     """Something that has an endpoint for each conversation."""
@@ -76,7 +84,7 @@ class Servable(Connectable, Protocol):
 class Channel(Writer, Protocol):
     """A running conversation with a server, as its client sees it."""
 
-    async def run(self, endpoint: Endpoint, /) -> None:
+    async def run(self, endpoint: ClientEndpoint, /) -> None:
         """Hand what comes to *endpoint*, until there will be no more."""
         ...
 

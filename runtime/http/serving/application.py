@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.functions.calling import is_async
 from mcpgen.runtime.http.guarding import Guard
 from mcpgen.runtime.http.headers import gathered
 from mcpgen.runtime.http.serving import opening, replies
@@ -67,6 +68,9 @@ class Application:
         user: Returns who sends a request, by its scope, as far as that is known; empty for nobody in particular. What
             belongs to one user is not found by another.
 
+    Attributes:
+        limits: Those bounds.
+
     Raises:
         UsageError: The arguments make no sense together.
     """
@@ -89,14 +93,18 @@ class Application:
         self._guard = Guard(allowed_origins=allowed_origins, allowed_hosts=allowed_hosts, bound_to=bound_to)
         if limits is not None and not isinstance(limits, HttpLimits):
             raise UsageError(f"limits are an HttpLimits, such as HttpLimits(max_sessions=100), not {limits!r}")
+        if user is not None and is_async(user):
+            raise UsageError(f"user is a plain function of the scope that returns a text, not {user!r}")
+        if events is not None and not hasattr(events, "append"):
+            raise UsageError(f"events are a store, such as MemoryEventStore(), not {events!r}")
         self._server = server
-        self._limits = HttpLimits() if limits is None else limits
+        self.limits: HttpLimits = HttpLimits() if limits is None else limits
         self._events = events
         self._user = user
         self._begin()
 
     def _begin(self) -> None:
-        self._desk = Desk(self._server, self._limits, self._events)
+        self._desk = Desk(self._server, self.limits, self._events)
         self._legacy = Legacy(self._desk, self._paths["message_path"])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -105,10 +113,8 @@ class Application:
             case "http":
                 try:
                     await self._serve(scope, receive, send)
-                except TimeoutError:
-                    _LOG.warning("a connection is given up: its client reads nothing")
-                except OSError:  # ASGI 2.4: what sending to a client that has gone raises
-                    _LOG.debug("a client went away", exc_info=True)
+                except replies.Gone as gone:
+                    _LOG.debug("%s", gone)
             case "lifespan":
                 await self._lifespan(receive, send)
             case "websocket":
@@ -160,6 +166,9 @@ class Application:
             headers = gathered(scope["headers"])
         except ValueError as error:
             await replies.refuse(send, 400, str(error))
+            return
+        if "," in headers.get("host", ""):  # no name has one: it is there twice (RFC 9112, 3.2)
+            await replies.refuse(send, 400, "the request has more than one Host")
             return
         path: str = scope["path"]
         root: str = scope.get("root_path", "")
@@ -235,7 +244,8 @@ class Application:
                 return None
         most = self._server.limits.max_frame_bytes
         try:
-            return await read_body(receive, headers, most_bytes=most, seconds=self._limits.body_seconds)
+            seconds = self.limits.body_seconds
+            return await read_body(receive, headers, most_bytes=most, seconds=seconds, hold=self._desk.hold)
         except Unreadable as error:
             # What is left of the body is not read, so that no other request can come over this connection.
             await replies.refuse(send, error.status, error.reason, headers=((b"connection", b"close"),))

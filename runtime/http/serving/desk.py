@@ -9,6 +9,7 @@ import anyio
 from mcpgen.runtime.http.serving.hall import Hall
 from mcpgen.runtime.http.serving.sessions import Sessions
 from mcpgen.runtime.http.store import MemoryEventStore
+from mcpgen.runtime.transports.spawning import is_asyncio
 
 if TYPE_CHECKING:
     from mcpgen.runtime.engine.connection import Connection
@@ -34,6 +35,7 @@ class Desk:
         passing: The connections that last as long as one request.
         outlets: What is being sent.
         is_leaving: Whether nothing new is begun any more.
+        may_step: Whether handlers may begin in the task of their request.
     """
 
     def __init__(self, server: Server, limits: HttpLimits, store: EventStore | None) -> None:
@@ -45,6 +47,7 @@ class Desk:
         self.passing: dict[Connection, None] = {}
         self.outlets: dict[Outlet, None] = {}
         self.is_leaving: bool = False
+        self.may_step: bool = False
         self._bytes = 0
         self._hall = Hall(server, self.sessions.expire)
 
@@ -54,7 +57,11 @@ class Desk:
         Raises:
             Exception: Whatever the server's lifespan raised.
         """
-        return self._hall.spawner or await self._hall.open()
+        if self._hall.spawner is not None:
+            return self._hall.spawner
+        opened = await self._hall.open()
+        self.may_step = is_asyncio()
+        return opened
 
     def refusal(self, size: int) -> str | None:
         """Return why a request with a body of *size* bytes cannot be served now; None if it can."""
@@ -65,6 +72,11 @@ class Desk:
         if size and self._bytes + size > self.limits.max_open_bytes:
             return "the open requests hold too much (max_open_bytes)"
         return None
+
+    def hold(self, size: int) -> bool:
+        """Note that *size* bytes more, or less, are held of incomplete requests; return whether there is room."""
+        self._bytes += size
+        return self._bytes <= self.limits.max_open_bytes
 
     def enter(self, outlet: Outlet, size: int = 0) -> None:
         """Note that something is being answered."""

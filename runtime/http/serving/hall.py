@@ -18,6 +18,7 @@ from mcpgen.runtime.transports.spawning import open_spawner, start_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import TracebackType
 
     from mcpgen.runtime.server import Server
     from mcpgen.runtime.transports.spawning import Handle, Spawner
@@ -49,6 +50,7 @@ class Hall:
         self._closing = anyio.Event()
         self._gone = anyio.Event()
         self._failure: Exception | None = None
+        self._traceback: TracebackType | None = None
 
     async def open(self) -> Spawner:
         """Return what starts handlers, once the lifespan of the server has begun.
@@ -61,7 +63,9 @@ class Hall:
             self._handle = start_alone(self._run, self._end)
         await self._ready.wait()
         if self.spawner is None:
-            raise self._failure or TransportClosed("the application has ended")
+            if self._failure is None:
+                raise TransportClosed("the application has ended")
+            raise self._failure.with_traceback(self._traceback)  # or it would grow with each request
         return self.spawner
 
     async def close(self) -> None:
@@ -88,7 +92,7 @@ class Hall:
                     with anyio.move_on_after(self._tidy()):
                         await self._closing.wait()
         except Exception as failure:  # noqa: BLE001 (raised from whatever waits for it)
-            self._failure = failure
+            self._failure, self._traceback = failure, failure.__traceback__
             if self.spawner is not None and not self.is_over:
                 _LOG.exception("the server's lifespan failed")
 

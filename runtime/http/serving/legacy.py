@@ -17,7 +17,7 @@ from mcpgen.runtime.http.serving import replies
 from mcpgen.runtime.http.serving.outlet import Outlet
 from mcpgen.runtime.http.serving.sessions import new_id
 from mcpgen.runtime.wire import envelope
-from mcpgen.runtime.wire.messages import Malformed
+from mcpgen.runtime.wire.messages import ErrorResponse, Malformed, Notification, Response
 
 if TYPE_CHECKING:
     from mcpgen.runtime.engine.connection import Connection
@@ -38,7 +38,7 @@ class Legacy:
     def __init__(self, desk: Desk, path: str) -> None:
         self._desk = desk
         self._path = path
-        self._talks: dict[str, tuple[Connection, str]] = {}
+        self._talks: dict[str, tuple[Connection, Outlet, str]] = {}
 
     async def stream(self, scope: Scope, user: str, receive: Receive, send: Send) -> None:
         """Hold a conversation, until its client goes."""
@@ -54,7 +54,7 @@ class Legacy:
         talk = new_id()
         address = f"{quote(scope.get('root_path', ''))}{quote(self._path)}?session={talk}"
         outlet.begin(_message, event(address.encode(), name="endpoint"))
-        self._talks[talk] = connection, user
+        self._talks[talk] = connection, outlet, user
         desk.passing[connection] = None
         desk.enter(outlet)
         try:
@@ -67,15 +67,20 @@ class Legacy:
     async def post(self, scope: Scope, user: str, body: bytes, send: Send) -> None:
         """Take what a client posts."""
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-        connection, owner = self._talks.get(query.get("session", [""])[0], (None, ""))
-        if connection is None or owner != user:
+        talk = self._talks.get(query.get("session", [""])[0])
+        if talk is None or talk[2] != user:
             await replies.refuse(send, 404, "there is no such session")
             return
+        connection, outlet, _ = talk
         busy = self._desk.refusal(len(body))
         if busy is not None:
             await replies.refuse(send, 503, busy)
             return
         message = envelope.decode(body, max_batch_length=self._desk.server.limits.max_batch_length)
+        if outlet.is_full and not isinstance(message, Notification | Response | ErrorResponse):
+            # Not all that is answered waits for room, and here nothing else keeps a client from asking.
+            await replies.refuse(send, 503, "too much waits to be read (max_buffered_bytes)")
+            return
         connection.session.take(message)
         if isinstance(message, Malformed):
             await replies.refuse(send, 400, message.fault.reason, code=message.fault.code)

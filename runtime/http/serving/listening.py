@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.http.serving.bounds import BoundedConnection
 from mcpgen.runtime.transports.collecting import calm_collector
 from mcpgen.runtime.transports.leaving import Departure
 from mcpgen.runtime.transports.spawning import open_group
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Generator, Sequence
 
     from mcpgen.runtime.http.serving.application import Application, Options
@@ -39,10 +38,6 @@ _LINGER_SECONDS: Final = 1
 
 # How long a connection may be open with nothing asked on it, which saves the next request a handshake.
 _KEEP_ALIVE_SECONDS: Final = 30
-
-# What a head may take: 64 KiB is h11's limit, too. A tool's arguments may be in headers, so that it cannot be small.
-MAX_HEAD_BYTES: Final = 64 * 1024
-_HEAD_SECONDS: Final = 10
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
@@ -104,12 +99,13 @@ def serve_http(server: Server, sockets: Sequence[socket.socket], options: Option
 async def _serve(app: Application, sockets: Sequence[socket.socket], line: str, departure: Departure) -> None:
     config = uvicorn.Config(
         app,  # pyright: ignore[reportArgumentType] (uvicorn has types of its own for each kind of scope)
-        http=_Protocol,
+        http=partial(BoundedConnection, write_seconds=app.limits.write_seconds),  # type: ignore[arg-type] # makes one
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # nothing here looks at the client's address
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_LINGER_SECONDS,
     )
@@ -142,50 +138,3 @@ class _Uvicorn(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self._app.dismiss()
         await super().shutdown(sockets)
-
-
-class _Protocol(HttpToolsProtocol):
-    """uvicorn's protocol, with bounds on the head of a request: its length, and how long it takes to come."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
-        super().connection_made(transport)
-        self._is_in_head = True
-        self._head_bytes = 0
-        self._head_timer: asyncio.TimerHandle | None = self.loop.call_later(_HEAD_SECONDS, self._too_slow)
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if not self._is_in_head:
-            return
-        self._head_bytes += len(data)
-        if self._head_bytes > MAX_HEAD_BYTES:
-            self._refuse(b"431 Request Header Fields Too Large", b"the head of the request is over 64 KiB")
-        elif self._head_timer is None:
-            self._head_timer = self.loop.call_later(_HEAD_SECONDS, self._too_slow)
-
-    def on_headers_complete(self) -> None:
-        self._is_in_head = False
-        self._head_bytes = 0
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
-        super().on_headers_complete()
-
-    def on_message_begin(self) -> None:
-        self._is_in_head = True
-        super().on_message_begin()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-        super().connection_lost(exc)
-
-    def _too_slow(self) -> None:
-        self._head_timer = None
-        if not self.transport.is_closing():
-            self._refuse(b"408 Request Timeout", b"the head of the request did not come in time")
-
-    def _refuse(self, status: bytes, reason: bytes) -> None:
-        head = b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
-        self.transport.write(head % (status, len(reason)) + reason)
-        self.transport.close()

@@ -7,6 +7,7 @@ Spec:
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.http import headers as http
@@ -26,6 +27,8 @@ __all__ = ["delete", "get"]
 
 _LAST_EVENT: Final = "last-event-id"
 
+_LOG = logging.getLogger("mcpgen.http")
+
 
 async def get(desk: Desk, headers: Mapping[str, str], user: str, receive: Receive, send: Send) -> None:
     """Open a stream of a session, and send what comes on it until its client goes."""
@@ -40,7 +43,13 @@ async def get(desk: Desk, headers: Mapping[str, str], user: str, receive: Receiv
     desk.sessions.hold(session)
     desk.enter(outlet)
     try:
-        if not await _attach(session, headers.get(_LAST_EVENT), outlet):
+        try:
+            is_attached = await _attach(session, headers.get(_LAST_EVENT), outlet)
+        except Exception:  # noqa: BLE001 (the boundary: a store is somebody else's)
+            _LOG.exception("a stream cannot be resumed: the store of events failed")
+            await replies.refuse(send, 500, "what came after the event of Last-Event-ID cannot be told now")
+            return
+        if not is_attached:
             await replies.refuse(send, 400, "what came after the event of Last-Event-ID is not known here")
             return
         await replies.stream_until_gone(outlet, receive, send, desk.limits, await desk.open())

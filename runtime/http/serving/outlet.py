@@ -32,14 +32,27 @@ class Outlet:
         is_over: Whether there will be no more.
         is_stream: Whether it has been decided that the response is a stream of events.
         is_lost: Whether nobody reads any more.
+        has_answer: Whether what came last is the answer; without it, what came before is none.
     """
 
-    __slots__ = ("_chunks", "_most", "_render", "_room", "_size", "_waker", "is_lost", "is_over", "is_stream")
+    __slots__ = (
+        "_chunks",
+        "_most",
+        "_render",
+        "_room",
+        "_size",
+        "_waker",
+        "has_answer",
+        "is_lost",
+        "is_over",
+        "is_stream",
+    )
 
     def __init__(self, most_bytes: int) -> None:
         self.is_over: bool = False
         self.is_stream: bool = False
         self.is_lost: bool = False
+        self.has_answer: bool = False
         self._chunks: deque[bytes] = deque()
         self._size = 0
         self._most = most_bytes
@@ -93,8 +106,9 @@ class Outlet:
             self._size += len(chunk)
             self._wake()
 
-    def end(self) -> None:
+    def end(self, *, has_answer: bool = False) -> None:
         """Take it that there will be no more; what waits is still sent."""
+        self.has_answer = self.has_answer or has_answer
         self.is_over = True
         self._wake()
         self._make_room()
@@ -107,8 +121,8 @@ class Outlet:
         self.end()
 
     def only(self) -> bytes | None:
-        """Return the one message that there is, if no other will come and it is no stream."""
-        if self.is_stream or not self.is_over or len(self._chunks) != 1:
+        """Return the answer, if it is the one message that there is and no stream has begun."""
+        if self.is_stream or not self.has_answer or len(self._chunks) != 1:
             return None
         return self._chunks[0]
 

@@ -13,23 +13,27 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import anyio
 from msgspec import UNSET, UnsetType
 
+from mcpgen.runtime.engine.exchange import Exchange, Origin
 from mcpgen.runtime.http import headers as http
 from mcpgen.runtime.http.events import event
 from mcpgen.runtime.http.serving import replies
+from mcpgen.runtime.http.serving.calling import CALL, begin_alone, begin_in_session, go_on
 from mcpgen.runtime.http.serving.outlet import Outlet
+from mcpgen.runtime.http.serving.replying import reply
 from mcpgen.runtime.http.serving.session import HttpSession
 from mcpgen.runtime.http.serving.sessions import new_id
 from mcpgen.runtime.http.serving.stateless import HEADER_MISMATCH, StatelessPost, disagreement, status_of
 from mcpgen.runtime.peers.negotiation import missing_fields, read_meta, unsupported
 from mcpgen.runtime.wire import envelope
-from mcpgen.runtime.wire.messages import Batch, ErrorResponse, Fault, Malformed, Notification, Request, Response
+from mcpgen.runtime.wire.messages import Batch, Code, ErrorResponse, Fault, Malformed, Notification, Request, Response
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
+    from mcpgen.runtime.engine.connection import Connection
+    from mcpgen.runtime.http.serving.calling import Begun
     from mcpgen.runtime.http.serving.desk import Desk
     from mcpgen.runtime.http.serving.replies import Receive, Send
     from mcpgen.runtime.http.serving.streams import Stream
@@ -41,7 +45,11 @@ __all__ = ["Post"]
 # A client that was refused because there is too much to do may try again then.
 _RETRY_LATER: Final = (b"retry-after", b"1")
 
-_HANDSHAKE_NEEDED: Final = "the request belongs to no session: it has no Mcp-Session-Id"
+_NO_SESSION: Final = "there is no such session"
+_HANDSHAKE_NEEDED: Final = (
+    "the request belongs to no session: it has no Mcp-Session-Id; "
+    "begin one with initialize, or name the revision in _meta"
+)
 
 
 class Post:
@@ -76,21 +84,66 @@ class Post:
         limit = self._service.limits.max_batch_length
         message = envelope.decode(body, max_batch_length=limit)
         meta = read_meta(message.params) if isinstance(message, Request) else None
-        if self._is_stateless(meta):
-            if isinstance(message, Request) and meta is not None:
+        is_stateless = self._is_stateless(message, meta)
+        if meta is not None and isinstance(message, Request):
+            begun = self._begun(message, meta, is_stateless) if message.method == CALL else None
+            if begun is not None:
+                await self._go_through(message, meta, *begun)
+            elif is_stateless:
                 await self._stateless(message, meta)
             else:
-                await self._no_request(message)
+                await self._handshake(message)
+        elif is_stateless:
+            await self._no_request(message)
         else:
             await self._handshake(message)
 
-    def _is_stateless(self, meta: RequestMeta | None) -> bool:
-        """Whether the message is of a client that shakes no hands, as its metadata says, or its header."""
+    def _begun(
+        self,
+        call: Request,
+        meta: RequestMeta,
+        is_stateless: bool,  # noqa: FBT001 (of `serve`)
+    ) -> tuple[Begun, HttpSession | None] | None:
+        """Begin a tool call by the short way, if it has one; return it with the session that it belongs to."""
+        if not self._desk.may_step:
+            return None
+        if is_stateless:
+            begun = begin_alone(self._service, self._headers, meta)
+            return None if begun is None else (begun, None)
+        session = self._session()
+        begun = None if session is None else begin_in_session(session.session, call, meta)
+        return None if begun is None else (begun, session)
+
+    async def _go_through(self, call: Request, meta: RequestMeta, begun: Begun, session: HttpSession | None) -> None:
+        """Answer a call that has begun."""
+        answer = begun.answer(call)
+        if answer is not None:
+            await replies.answer(self._send, answer)
+        elif session is None:
+            await self._alone(call, meta, begun)
+        else:
+            await self._answered(session, call, meta, begun)
+
+    def _session(self) -> HttpSession | None:
+        """Return the session that the request belongs to, unless something is wrong with what it says about it."""
+        session_id, said = self._headers.get(http.SESSION), self._headers.get(http.REVISION)
+        if session_id is None or (said is not None and said not in self._service.served):
+            return None
+        return self._desk.sessions.find(session_id, self._user)
+
+    def _is_stateless(self, message: Message | Batch | Malformed, meta: RequestMeta | None) -> bool:
+        """Whether the message is of a client that shakes no hands, as its metadata says, or its header.
+
+        Spec:
+            2026-07-28, basic/versioning, "Compatibility Matrix": metadata selects the one era, `initialize` the other.
+        """
         service = self._service
         if not service.stateless or not service.handshakes:
             return bool(service.stateless)
         if meta is not None and not isinstance(meta.revision, UnsetType):
             return True
+        if isinstance(message, Request) and message.method == "initialize":
+            return False
         return self._headers.get(http.REVISION, "").strip() in service.stateless
 
     async def _stateless(self, request: Request, meta: RequestMeta) -> None:
@@ -108,6 +161,10 @@ class Post:
                 wrong += f"; this server serves {', '.join(data['supported'])}"
             await replies.refuse(self._send, 400, wrong, code=HEADER_MISMATCH, request_id=request.id, data=data)
             return
+        await self._alone(request, meta)
+
+    async def _alone(self, request: Request, meta: RequestMeta, begun: Begun | None = None) -> None:
+        """Answer a stateless request by a connection of its own, which ends with the answer or when its client goes."""
         desk = self._desk
         spawner = await desk.open()
         outlet = Outlet(desk.server.limits.max_buffered_bytes)
@@ -115,9 +172,17 @@ class Post:
         desk.passing[post] = None
         desk.enter(outlet, self._size)
         try:
-            post.session.take(request)
             status = partial(status_of, is_complete=missing_fields(meta) is None)
-            await self._reply(outlet, partial(outlet.begin, event), desk.limits.keep_alive_seconds, status)
+            begin, seconds = partial(outlet.begin, event), desk.limits.keep_alive_seconds
+            sending = partial(reply, desk, self._receive, self._send, outlet)
+            send_all = partial(sending, begin=begin, seconds=seconds, status=status)
+            if begun is None:
+                post.session.take(request)
+                if post.session.listening.streams:
+                    desk.server.adopt(post)
+                await send_all()
+            else:
+                await go_on(desk, post, _exchange(post, request, meta, begun), begun, reply=send_all, end=post.close)
         finally:
             desk.leave(outlet, self._size)
             del desk.passing[post]
@@ -143,13 +208,16 @@ class Post:
         if said is not None and said.strip() not in self._service.served:
             # 2025-06-18, basic/transports, "Protocol Version Header": MUST.
             error = unsupported(said.strip(), self._service.served)
-            await replies.refuse(self._send, 400, str(error), code=error.code, data=error.data)
+            # 2026-07-28, streamable-http, "Backward Compatibility": a client of both eras takes that code for the sign
+            # of a modern server, and would not shake hands with one that is none.
+            code = error.code if self._service.stateless else Code.INVALID_REQUEST
+            await replies.refuse(self._send, 400, str(error), code=code, data=error.data)
             return
         session_id = self._headers.get(http.SESSION)
         if session_id is not None:
             session = self._desk.sessions.find(session_id, self._user)
             if session is None:
-                await replies.refuse(self._send, 404, "there is no such session")
+                await replies.refuse(self._send, 404, _NO_SESSION)
             else:
                 await self._in_session(session, message)
         elif isinstance(message, Request) and message.method == "initialize":
@@ -177,13 +245,14 @@ class Post:
             streams_id=new_id(),
             user=self._user,
         )
-        stream = session.take(request)
-        body = b"" if stream.outlet is None else stream.outlet.take()  # the engine answers it at once
+        _, outlet = session.take(request)
+        body = outlet.take()  # the engine answers it at once
         if session.session.peer is None:
             session.close()
             await replies.answer(self._send, body)
             return
         desk.sessions.add(session)
+        desk.server.adopt(session)
         await replies.answer(self._send, body, headers=((b"mcp-session-id", session.id.encode()),))
 
     async def _in_session(self, session: HttpSession, message: Message | Batch | Malformed) -> None:
@@ -197,63 +266,53 @@ class Post:
             await self._malformed(message)
         elif isinstance(message, Batch) and not envelope.allows_batches(revision):
             await self._malformed(Malformed(Fault.NO_BATCHES))
+        elif isinstance(message, Batch) and (nothing := _nothing(message)) is not None:
+            await self._malformed(nothing)
         else:
             await self._answered(session, message)
 
-    async def _answered(self, session: HttpSession, message: Request | Batch) -> None:
-        stream = session.take(message)
-        outlet = stream.outlet
-        if outlet is None:
-            return  # cannot be: it is given one when it is made
+    async def _answered(
+        self,
+        session: HttpSession,
+        message: Request | Batch,
+        meta: RequestMeta | None = None,
+        begun: Begun | None = None,
+    ) -> None:
+        exchange = None
+        if begun is None or meta is None or not isinstance(message, Request):
+            stream, outlet = session.take(message)
+        else:
+            exchange = _exchange(session, message, meta, begun)
+            stream, outlet = session.open_stream(exchange)
         self._desk.sessions.hold(session)
         self._desk.enter(outlet, self._size)
         try:
             if outlet.is_over and outlet.is_empty:  # a batch in which nothing is to be answered
                 await replies.empty(self._send, 202)
                 return
-            begin = partial(_begin_stream, session, stream)
-            await self._reply(outlet, begin, self._desk.limits.stream_after_seconds)
+            send_all = partial(self._reply_in_session, session, stream, outlet)
+            if exchange is None or begun is None:
+                await send_all()
+            else:
+                leave = partial(self._leave, session, stream, outlet)
+                await go_on(self._desk, session, exchange, begun, reply=send_all, end=leave)
         finally:
+            self._leave(session, stream, outlet)
+
+    async def _reply_in_session(self, session: HttpSession, stream: Stream, outlet: Outlet) -> None:
+        begin = partial(_begin_stream, session, stream)
+        try:
+            seconds = self._desk.limits.stream_after_seconds
+            await reply(self._desk, self._receive, self._send, outlet, begin=begin, seconds=seconds)
+        except _SessionEnded:
+            await replies.refuse(self._send, 404, _NO_SESSION)
+
+    def _leave(self, session: HttpSession, stream: Stream, outlet: Outlet) -> None:
+        """Take it that nothing more goes over *outlet*; its call may go on, and its session may end meanwhile."""
+        if outlet in self._desk.outlets:
             stream.detach(outlet)
             self._desk.leave(outlet, self._size)
             self._desk.sessions.release(session)
-
-    async def _reply(
-        self, outlet: Outlet, begin: Callable[[], object], seconds: float, status: Callable[[bytes], int] | None = None
-    ) -> None:
-        """Send what comes out of *outlet*: as JSON, or after so many *seconds* as a stream.
-
-        Args:
-            outlet: Where it comes out.
-            begin: Makes it a stream.
-            seconds: How long the answer may take to be JSON.
-            status: Says which status goes with it; by default 200.
-        """
-        if not outlet.is_ready:
-            await anyio.lowlevel.checkpoint()  # most handlers have answered by then
-        only = outlet.only()
-        if only is None:
-            watch = (await self._desk.open()).start(replies.lose_when_gone, self._receive, outlet)
-            try:
-                only = await self._first(outlet, begin, seconds)
-                if only is None and self._desk.is_leaving and not outlet.is_stream and outlet.is_empty:
-                    await replies.refuse(self._send, 503, "the server is shutting down")
-                    return
-                if only is None:
-                    await replies.stream(outlet, self._send, self._desk.limits)
-            finally:
-                watch.cancel()
-        if only is not None:
-            await replies.answer(self._send, only, 200 if status is None else status(only))
-
-    async def _first(self, outlet: Outlet, begin: Callable[[], object], seconds: float) -> bytes | None:
-        """Return the answer, if it is the first that comes, and soon; otherwise begin a stream."""
-        with anyio.move_on_after(seconds):
-            await outlet.ready()
-        only = outlet.only()
-        if only is None and not outlet.is_stream and not (self._desk.is_leaving and outlet.is_over):
-            begin()
-        return only
 
     async def _malformed(self, malformed: Malformed) -> None:
         is_answered = malformed.kind not in ("notification", "response")
@@ -261,5 +320,26 @@ class Post:
         await replies.refuse(self._send, 400, malformed.fault.reason, code=malformed.fault.code, request_id=request_id)
 
 
+def _exchange(connection: Connection, request: Request, meta: RequestMeta, begun: Begun) -> Exchange:
+    origin = Origin(connection.session, request.id, begun.peer, meta.progress_token, meta.log_level)
+    return Exchange(origin, begun.as_entry(), begun.params, request.params)
+
+
+class _SessionEnded(Exception):  # noqa: N818 (no error: its client has asked for it)
+    """A session has ended before anything was said about a request."""
+
+
 def _begin_stream(session: HttpSession, stream: Stream) -> None:
+    if session.session.is_closed:
+        raise _SessionEnded
     stream.begin(retry_ms=session.retry_ms)
+
+
+def _nothing(batch: Batch) -> Malformed | None:
+    """Return what is wrong with a batch that holds no message at all; None if it holds one.
+
+    Spec:
+        2025-03-26, basic/transports, "Sending Messages to the Server": what is not accepted has an error status.
+    """
+    faults = [each for each in batch.items if isinstance(each, Malformed) and each.id is None]
+    return faults[0] if len(faults) == len(batch.items) else None

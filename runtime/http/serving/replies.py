@@ -9,6 +9,7 @@ import anyio
 from msgspec import UNSET
 
 from mcpgen.runtime.http.events import KEEP_ALIVE
+from mcpgen.runtime.http.serving.promptness import within
 from mcpgen.runtime.wire import envelope
 from mcpgen.runtime.wire.messages import Code, Error
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.wire.messages import RequestId
 
 __all__ = [
+    "Gone",
     "Header",
     "Receive",
     "Scope",
@@ -49,18 +51,36 @@ _EVENTS: Final[tuple[Header, ...]] = (
 )
 
 
+class Gone(Exception):  # noqa: N818 (no error: there is nobody to tell)
+    """The client has gone, or reads nothing, which is what sending to it says."""
+
+
 async def answer(send: Send, body: bytes, status: int = 200, headers: tuple[Header, ...] = ()) -> None:
-    """Send one JSON document."""
+    """Send one JSON document.
+
+    Raises:
+        Gone: The client has gone.
+    """
     length = (b"content-length", b"%d" % len(body))
-    await send({"type": "http.response.start", "status": status, "headers": [_JSON, length, *headers]})
-    await send({"type": "http.response.body", "body": body})
+    await _whole(send, body, status, [_JSON, length, *headers])
+
+
+async def _whole(send: Send, body: bytes, status: int, headers: list[Header]) -> None:
+    try:
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+    except OSError as error:  # of ASGI 2.4
+        raise Gone("a client went away before its answer") from error
 
 
 async def empty(send: Send, status: int, headers: tuple[Header, ...] = ()) -> None:
-    """Send a status, and no body."""
+    """Send a status, and no body.
+
+    Raises:
+        Gone: The client has gone.
+    """
     length = () if status == 204 else ((b"content-length", b"0"),)  # noqa: PLR2004 (RFC 9110, 8.6: 204 has no length)
-    await send({"type": "http.response.start", "status": status, "headers": [*length, *headers]})
-    await send({"type": "http.response.body", "body": b""})
+    await _whole(send, b"", status, [*length, *headers])
 
 
 async def refuse(  # noqa: PLR0913 (the parts of an error, and of a response)
@@ -75,6 +95,9 @@ async def refuse(  # noqa: PLR0913 (the parts of an error, and of a response)
 ) -> None:
     """Send a status, with an error of JSON-RPC that says why.
 
+    Raises:
+        Gone: The client has gone.
+
     Spec:
         2025-11-25, basic/transports, "Sending Messages to the Server": the body may be an error response without an id.
     """
@@ -86,24 +109,34 @@ async def stream(outlet: Outlet, send: Send, limits: HttpLimits) -> None:
     """Send what comes out of *outlet* as a stream of events, until there is no more or nobody reads it.
 
     Raises:
-        TimeoutError: The client keeps the connection, and reads nothing.
+        Gone: The client has gone, or it keeps the connection, and reads nothing.
     """
-    await send({"type": "http.response.start", "status": 200, "headers": [*_EVENTS]})
-    await _push(send, b"", limits.write_seconds)  # so that the client knows that there is a stream
+    try:
+        await _stream(outlet, send, limits)
+    except TimeoutError as error:
+        raise Gone("a connection is given up: its client reads nothing") from error
+    except OSError as error:  # of ASGI 2.4
+        raise Gone("a client left its stream") from error
+
+
+async def _stream(outlet: Outlet, send: Send, limits: HttpLimits) -> None:
+    seconds = limits.write_seconds
+    await within(seconds, send({"type": "http.response.start", "status": 200, "headers": [*_EVENTS]}))
+    await within(seconds, send(_chunk(b"")))  # so that the client knows that there is a stream
     while True:
         if not outlet.is_ready:
             with anyio.move_on_after(limits.keep_alive_seconds) as scope:
                 await outlet.ready()
             if scope.cancelled_caught and not outlet.is_ready:
-                await _push(send, KEEP_ALIVE, limits.write_seconds)
+                await within(seconds, send(_chunk(KEEP_ALIVE)))
                 continue
         chunk, is_over = outlet.take(), outlet.is_over
         if outlet.is_lost:
             return
         if chunk:
-            await _push(send, chunk, limits.write_seconds)
+            await within(seconds, send(_chunk(chunk)))
         if is_over:
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await within(seconds, send({"type": "http.response.body", "body": b"", "more_body": False}))
             return
 
 
@@ -123,6 +156,5 @@ async def lose_when_gone(receive: Receive, outlet: Outlet) -> None:
     outlet.lose()
 
 
-async def _push(send: Send, chunk: bytes, seconds: float) -> None:
-    with anyio.fail_after(seconds):
-        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+def _chunk(data: bytes) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": data, "more_body": True}

@@ -82,11 +82,12 @@ class HttpSession(Connection):
         """What the first event of a stream says about coming back; None if there is no such event."""
         return round(self._limits.retry_seconds * 1000) if self.session.revision in _POLLING else None
 
-    def take(self, message: Message | Batch | Malformed) -> Stream:
-        """Take what a POST brought, and return what is answered."""
-        self._stream_count += 1
-        outlet = Outlet(self._server.limits.max_buffered_bytes)
-        stream = Stream(f"{self._streams_id}.{self._stream_count}", self._store, outlet)
+    def take(self, message: Message | Batch | Malformed) -> tuple[Stream, Outlet]:
+        """Take what a POST brought; return the stream of the answer, and the connection that it goes over at first.
+
+        The stream may have left it by then: a handler that runs at once can close the connection in its first steps.
+        """
+        stream, outlet = self._new_stream()
         self._taking = stream
         try:
             self.session.take(message)
@@ -94,7 +95,20 @@ class HttpSession(Connection):
             self._taking = None
         if not stream.is_over:
             self.streams[stream.name] = stream
-        return stream
+        return stream, outlet
+
+    def open_stream(self, exchange: Exchange) -> tuple[Stream, Outlet]:
+        """Return likewise what *exchange* will be answered by, which is run elsewhere."""
+        stream, outlet = self._new_stream()
+        if exchange.origin is not None:
+            exchange.origin.via = stream
+        self.streams[stream.name] = stream
+        return stream, outlet
+
+    def _new_stream(self) -> tuple[Stream, Outlet]:
+        self._stream_count += 1
+        outlet = Outlet(self._server.limits.max_buffered_bytes)
+        return Stream(f"{self._streams_id}.{self._stream_count}", self._store, outlet), outlet
 
     async def resume(self, name: str, number: int, outlet: Outlet) -> bool:
         """Go on with the stream of that *name*, if it is one of this session; return whether it is known."""
@@ -123,7 +137,7 @@ class HttpSession(Connection):
         stream = self._stream(origin)
         if stream is not None:
             stream.write(message)
-            self._end(stream)
+            self._end(stream, has_answer=True)
 
     def dropped(self, origin: Origin | None) -> None:
         """End the stream on which the answer would have come."""
@@ -166,8 +180,8 @@ class HttpSession(Connection):
             each.detach()
         self.streams.clear()
 
-    def _end(self, stream: Stream) -> None:
-        stream.end()
+    def _end(self, stream: Stream, *, has_answer: bool = False) -> None:
+        stream.end(has_answer=has_answer)
         self.streams.pop(stream.name, None)
 
     def _stream(self, about: Origin | None) -> Stream | None:

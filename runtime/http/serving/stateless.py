@@ -6,21 +6,25 @@ Spec:
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from mcpgen.runtime.engine.answering import torn_down
 from mcpgen.runtime.engine.connection import Connection
-from mcpgen.runtime.http.mirroring import mismatch
+from mcpgen.runtime.http.mirroring import InvalidAnnotation, mismatch
 from mcpgen.runtime.wire.messages import Code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mcpgen.runtime.engine.exchange import Exchange, Origin
-    from mcpgen.runtime.engine.service import Service
+    from mcpgen.runtime.engine.service import Call, Service
+    from mcpgen.runtime.http.mirroring import Mirror
     from mcpgen.runtime.http.serving.outlet import Outlet
+    from mcpgen.runtime.peers.capabilities import Peer
     from mcpgen.runtime.peers.negotiation import RequestMeta
     from mcpgen.runtime.server import Server
     from mcpgen.runtime.transports.spawning import Spawner
@@ -31,6 +35,8 @@ __all__ = ["HEADER_MISMATCH", "StatelessPost", "disagreement", "status_of"]
 T = TypeVar("T")
 
 HEADER_MISMATCH: Final = -32020
+
+_LOG = logging.getLogger("mcpgen.http")
 
 # 2026-07-28, basic/transports/streamable-http, "Protocol Version Header" and "Server Validation"; basic/index, "_meta"
 # and "Error Codes". What a handler refuses is no matter of HTTP.
@@ -73,18 +79,69 @@ class StatelessPost(Connection):
         """Write the answer, which is the last message."""
         del origin
         self._outlet.write(message)
-        self._outlet.end()
+        self._outlet.end(has_answer=True)
 
     def dropped(self, origin: Origin | None) -> None:
         """Take it that there will be no answer."""
         del origin
         self._outlet.end()
 
+    def end_of_input(self) -> None:
+        """Take it that the application ends: a stream of changes is over with its answer, behind which nothing comes.
+
+        Spec:
+            2026-07-28, basic/patterns/cancellation: the server MUST also send `notifications/cancelled` then.
+        """
+        for each in self.session.listening.streams.values():
+            self._outlet.write(torn_down(each.origin))
+        super().end_of_input()
+
+    def close(self) -> None:
+        """Cancel the handler, and forget the request."""
+        super().close()
+        self.session.sink = _NOWHERE  # or the two would keep each other, until the garbage collector comes
+
     async def drain(self, about: Exchange | None) -> None:
         """Wait until the client has read most of what was written."""
         del about
         if self._outlet.is_full:
             await self._outlet.drain()
+
+
+class _Nowhere:
+    """The sink of a request that is over, for a handler that waits for its client to come back with another."""
+
+    def send(self, message: bytes, about: Exchange | Origin | None) -> None:
+        """Drop a message: nobody is there."""
+
+    def answer(self, message: bytes, origin: Origin | None) -> None:
+        """Drop an answer."""
+
+    def dropped(self, origin: Origin | None) -> None:
+        """Note nothing."""
+
+    def start(self, exchange: Exchange) -> None:
+        """Start nothing."""
+
+    def tell(self, call: Call, params: object, peer: Peer) -> None:
+        """Run nothing."""
+
+    def flush_soon(self, exchange: Exchange) -> None:
+        """Ask nothing: what is asked meanwhile is asked when the client comes back."""
+
+    async def drain(self, about: Exchange | None) -> None:
+        """Return: nothing waits."""
+
+    def disconnect(self, exchange: Exchange, retry_ms: int | None) -> bool:
+        """Return False: there is no connection."""
+        del exchange, retry_ms
+        return False
+
+    def expire_later(self) -> None:
+        """Nothing of it expires."""
+
+
+_NOWHERE: Final = _Nowhere()
 
 
 def disagreement(service: Service, headers: Mapping[str, str], request: Request, meta: RequestMeta) -> str | None:
@@ -103,11 +160,19 @@ def disagreement(service: Service, headers: Mapping[str, str], request: Request,
         if uri is not None and not isinstance(uri.uri, UnsetType):
             params["uri"] = uri.uri
     elif method == "tools/call" and not isinstance(meta.name, UnsetType):
-        mirror = service.mirror(meta.name)
+        mirror = _mirror(service, meta.name)
         if mirror is not None and not isinstance(meta.arguments, UnsetType):
             params["arguments"] = _read(_decode_arguments, meta.arguments)
     revision = None if isinstance(meta.revision, UnsetType) else meta.revision
     return mismatch(headers, method, params, revision, mirror)
+
+
+def _mirror(service: Service, tool: str) -> Mirror | None:
+    try:
+        return service.mirror(tool)
+    except InvalidAnnotation as error:  # clients leave such a tool out, so that none repeats anything of it
+        _LOG.warning("the input schema of %s is not valid over HTTP: %s", tool, error)
+        return None
 
 
 def _read(decode: Callable[[Raw], T], value: Raw) -> T | None:

@@ -11,6 +11,7 @@ Spec:
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from mcpgen.runtime.http.events import event
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.store import EventStore
 
 __all__ = ["Stream"]
+
+_LOG = logging.getLogger("mcpgen.http")
 
 
 class Stream:
@@ -37,13 +40,24 @@ class Stream:
         is_numbered: Whether events were sent, so that a client can come back.
     """
 
-    __slots__ = ("_most_waiting", "_number", "_store", "_waiting", "is_numbered", "is_over", "name", "outlet")
+    __slots__ = (
+        "_is_broken",
+        "_most_waiting",
+        "_number",
+        "_store",
+        "_waiting",
+        "is_numbered",
+        "is_over",
+        "name",
+        "outlet",
+    )
 
     def __init__(self, name: str, store: EventStore, outlet: Outlet | None = None, most_waiting: int = 0) -> None:
         self.name: str = name
         self.outlet: Outlet | None = outlet
         self.is_over: bool = False
         self.is_numbered: bool = False
+        self._is_broken = False  # whether something is not in the store that should be
         self._store = store
         self._number = 0
         self._most_waiting = most_waiting
@@ -52,7 +66,12 @@ class Stream:
     @property
     def is_reachable(self) -> bool:
         """Whether what is written has a chance to arrive."""
-        return not self.is_over and (self.outlet is not None or self.is_numbered)
+        return not self.is_over and (self._is_connected or self.is_numbered)
+
+    @property
+    def _is_connected(self) -> bool:
+        """Whether it has a connection that takes messages: a lost one takes none, some turns before it is left."""
+        return self.outlet is not None and not self.outlet.is_over
 
     @property
     def is_full(self) -> bool:
@@ -63,7 +82,7 @@ class Stream:
         """Send *message*, now or when the client comes back."""
         if self.is_over:
             return
-        if self.outlet is not None:
+        if self.outlet is not None and self._is_connected:
             self.outlet.write(message)
         elif self.is_numbered:
             self._event(message)
@@ -110,11 +129,16 @@ class Stream:
         missed: list[bytes] = []
         seen = number
         while True:
+            if self._is_broken:
+                return False
+            sent = self._number
             found = await self._store.after(self.name, seen)
             if found is None:
                 return False
             missed += [self._rendered(each, message) for each, message in found if message]
             seen = max([seen, *(each for each, _ in found)])
+            if seen < sent:
+                return False  # the store does not have what it should have
             if seen >= self._number:  # nothing came while the store was asked
                 break
         self.detach()
@@ -140,15 +164,24 @@ class Stream:
         self.outlet.end()
         self.outlet = None
 
-    def end(self) -> None:
-        """Take it that there will be no more messages; what has been written still goes over its connection."""
+    def end(self, *, has_answer: bool = False) -> None:
+        """Take it that there will be no more messages; what has been written still goes over its connection.
+
+        Args:
+            has_answer: Whether the last of them is the answer.
+        """
         self.is_over = True
         if self.outlet is not None:
-            self.outlet.end()
+            self.outlet.end(has_answer=has_answer)
 
     def _event(self, message: bytes, retry_ms: int | None = None) -> bytes:
         self._number += 1
-        self._store.append(self.name, self._number, message)
+        if not self._is_broken:
+            try:
+                self._store.append(self.name, self._number, message)
+            except Exception:  # noqa: BLE001 (the boundary: a store that fails must not cost the client its answer)
+                _LOG.exception("a message cannot be kept, so that its stream cannot be resumed")
+                self._is_broken = True
         return self._rendered(self._number, message, retry_ms)
 
     def _rendered(self, number: int, message: bytes, retry_ms: int | None = None) -> bytes:

@@ -120,15 +120,28 @@ async def test_a_server_that_has_only_a_handshake_in_common_is_greeted_with_what
 @spec("2026-07-28", "basic/versioning#protocol-version-negotiation")
 @pytest.mark.parametrize("revisions", [LABELS, STATELESS], ids=["both eras", "today"])
 @on_both_loops
-async def test_a_server_that_lists_what_it_refuses_is_not_asked_for_ever(revisions: list[str]) -> None:
+async def test_a_server_that_lists_what_it_refuses_is_asked_once_more_and_not_for_ever(revisions: list[str]) -> None:
     async with scripted(revisions=revisions) as (connecting, wire):
-        asked = await wire.hear("server/discover")
-        wire.error(asked, -32022, "not that one", data={"supported": [NEWEST], "requested": NEWEST})
+        for _ in range(2):
+            asked = await wire.hear("server/discover")
+            wire.error(asked, -32022, "not that one", data={"supported": [NEWEST], "requested": NEWEST})
         with pytest.raises(NoCommonRevision, match="not that one"):
             await connecting.outcome()
         await wire.left()
 
         assert [] == await wire.rest()
+
+
+@spec("2026-07-28", "basic/versioning#protocol-version-negotiation")
+@pytest.mark.parametrize("revisions", [LABELS, STATELESS], ids=["both eras", "today"])
+@on_both_loops
+async def test_a_server_that_lists_what_it_refused_may_accept_it_then(revisions: list[str]) -> None:
+    async with scripted(revisions=revisions) as (connecting, wire):
+        asked = await wire.hear("server/discover")
+        wire.error(asked, -32022, "not that one", data={"supported": [NEWEST], "requested": NEWEST})
+        await wire.discovered(supportedVersions=[NEWEST])
+
+        assert NEWEST == (await connecting.outcome()).revision
 
 
 @spec("2026-07-28", "basic/versioning#protocol-version-negotiation")

@@ -150,12 +150,12 @@ def test_host_is_looked_at_even_where_the_origin_is_allowed() -> None:
 def test_a_refusal_names_the_origin_and_the_setting() -> None:
     refusal = guard().refusal({**HERE, "origin": "https://evil.example"})
 
-    expected = "The Origin 'https://evil.example' is not allowed; the server's allowed_origins has to name it"
+    expected = "The Origin 'https://evil.example' is not allowed; the server's allowed_origins (--allow-origin) has to name it"
     assert expected == refusal
 
 
 def test_a_refusal_names_the_host_and_the_setting() -> None:
-    expected = "The Host 'mcp.example.com' is not allowed; the server's allowed_hosts has to name it"
+    expected = "The Host 'mcp.example.com' is not allowed; the server's allowed_hosts (--allow-host) has to name it"
     assert expected == guard().refusal({"host": "mcp.example.com"})
 
 

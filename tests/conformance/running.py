@@ -1,0 +1,88 @@
+"""Our server and our client, as the suite meets them: processes of what is installed."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread, Timer
+from typing import TYPE_CHECKING, Final
+
+from tests.conformance.suite import environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["ServerFailed", "client_command", "serving"]
+
+HERE: Final = Path(__file__).parent
+
+# A machine that is busy takes a while to import everything.
+START_SECONDS: Final = 60
+# With open streams, two seconds is what the server takes; the rest is for a busy machine.
+END_SECONDS: Final = 10
+
+_SERVING: Final = re.compile(r"mcpgen: serving .+ at (http://\S+)")
+
+
+class ServerFailed(Exception):  # noqa: N818 (what happened)
+    """The server did not start, or did not end as it should."""
+
+
+def client_command(*, is_told: bool) -> list[str]:
+    """Return how to start our client.
+
+    Args:
+        is_told: Whether it is told what is spoken.
+    """
+    return [sys.executable, str(HERE / "everything_client.py"), *([] if is_told else ["--any"])]
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """Serve ``everything_server.py`` over HTTP, yield its URL, and end it.
+
+    Raises:
+        ServerFailed: It did not start, printed what it should not, or did not end when it was told to.
+    """
+    script = Path(sys.executable).parent / ("mcpgen.exe" if os.name == "nt" else "mcpgen")
+    command = [str(script), "serve", str(HERE / "everything_server.py"), "--http", "127.0.0.1:0"]
+    env = environment()
+    flags = subprocess.CREATE_NEW_PROCESS_GROUP if sys.platform == "win32" else 0
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, creationflags=flags
+    ) as process:
+        try:
+            url = _url(process)
+            said: list[str] = []
+            reader = Thread(target=lambda: said.extend(process.stdout or ()), daemon=True)
+            reader.start()
+            yield url
+            process.send_signal(signal.CTRL_BREAK_EVENT if sys.platform == "win32" else signal.SIGTERM)
+            try:
+                process.wait(END_SECONDS)
+            except subprocess.TimeoutExpired:
+                raise ServerFailed(f"the server did not end within {END_SECONDS} seconds") from None
+            reader.join()
+        finally:
+            process.kill()
+    if process.returncode or said:
+        raise ServerFailed(f"the server ended with {process.returncode}, and had said: {''.join(said) or 'nothing'}")
+
+
+def _url(process: subprocess.Popen[str]) -> str:
+    late = Timer(START_SECONDS, process.kill)
+    late.start()
+    try:
+        line = process.stdout.readline() if process.stdout else ""
+        found = _SERVING.fullmatch(line.rstrip())
+        if found is not None:
+            return found[1]
+        rest, _ = process.communicate()
+    finally:
+        late.cancel()
+    raise ServerFailed(f"the server did not say where it is; it said: {line}{rest}")

@@ -1,0 +1,68 @@
+"""That the judge of HTTP bites: exchanges that break one rule each, and some that break none."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.runtime.http.serving.behaviours import demo
+from tests.runtime.http.serving.callers import BOTH, STREAM, caller
+from tests.runtime.http.serving.doctored import judged
+from tests.runtime.http.serving.exchanges import BROKEN, FINE, NEW
+from tests.runtime.http.serving.rules import on_both_loops
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("name", FINE)
+async def test_exchanges_within_the_rules_pass(name: str) -> None:
+    assert [] == await judged(FINE[name])
+
+
+@pytest.mark.parametrize("name", BROKEN)
+async def test_a_broken_rule_is_reported(name: str) -> None:
+    script, reason = BROKEN[name]
+    found = await judged(script)
+
+    assert [reason] == [reason for each in found if reason in each][:1], found
+
+
+# --- through the harness, with a server that is broken on purpose
+
+
+@on_both_loops
+async def test_a_test_whose_server_leaves_a_header_out_fails_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mcpgen.runtime.http.serving import replies
+
+    monkeypatch.setattr(replies, "_EVENTS", replies._EVENTS[:2])
+    with pytest.raises(AssertionError, match="X-Accel-Buffering"):
+        async with caller(demo(), "2026-07-28") as peer:
+            await peer.call("progress", meta='"progressToken":"p"').complete()
+
+
+async def test_a_test_whose_server_gives_one_number_twice_fails_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mcpgen.runtime.http.serving import streams
+
+    monkeypatch.setattr(streams, "event_id", lambda stream, number: f"{stream}:{number // 2}")
+    with pytest.raises(AssertionError, match="was used before"):
+        async with caller(demo(), NEW) as peer:
+            await peer.call("progress", meta='"progressToken":"p"').complete()
+
+
+async def test_a_test_whose_server_calls_everything_200_fails_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mcpgen.runtime.http.serving import posting
+
+    monkeypatch.setattr(posting, "status_of", lambda message, is_complete: 200)
+    with pytest.raises(AssertionError, match="-32601 has the status 404"):
+        async with caller(demo(), "2026-07-28") as peer:
+            await peer.send("no/such").complete()
+
+
+async def test_a_test_that_fails_for_its_own_reasons_says_so() -> None:
+    async def fail() -> None:
+        async with caller(demo(), NEW) as peer:
+            peer.web.overseer.is_closing = False
+            await peer.web.ask("GET", "/mcp", [STREAM, BOTH])
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        await fail()
