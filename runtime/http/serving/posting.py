@@ -332,7 +332,7 @@ class _SessionEnded(Exception):  # noqa: N818 (no error: its client has asked fo
 def _begin_stream(session: HttpSession, stream: Stream) -> None:
     if session.session.is_closed:
         raise _SessionEnded
-    stream.begin(retry_ms=session.retry_ms)
+    session.begin(stream)
 
 
 def _nothing(batch: Batch) -> Malformed | None:

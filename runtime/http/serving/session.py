@@ -19,6 +19,8 @@ from mcpgen.runtime.http.serving.outlet import Outlet
 from mcpgen.runtime.http.serving.streams import Stream
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mcpgen.runtime.engine.exchange import Origin
     from mcpgen.runtime.http.store import EventStore
     from mcpgen.runtime.limits import HttpLimits
@@ -31,6 +33,10 @@ __all__ = ["HttpSession"]
 # 2025-11-25, changelog: a server may close connections, and says first where to come back. Clients of before may take
 # an event without data for a broken message.
 _POLLING: Final = frozenset(each.label for each in REVISIONS if each.label >= "2025-11-25")
+
+
+# Of a session that lasts long, the store has forgotten the others by then.
+_MOST_KEPT: Final = 1000
 
 
 class HttpSession(Connection):
@@ -76,6 +82,7 @@ class HttpSession(Connection):
         self._streams_id = streams_id
         self._stream_count = 0
         self._taking: Stream | None = None
+        self._kept: list[str] = []  # streams that are over, and may be in the store
 
     @property
     def retry_ms(self) -> int | None:
@@ -96,6 +103,12 @@ class HttpSession(Connection):
         if not stream.is_over:
             self.streams[stream.name] = stream
         return stream, outlet
+
+    def begin(self, stream: Stream) -> None:
+        """Make *stream* one of events."""
+        stream.begin(retry_ms=self.retry_ms)
+        if stream.is_over:
+            self._keep(stream)
 
     def open_stream(self, exchange: Exchange) -> tuple[Stream, Outlet]:
         """Return likewise what *exchange* will be answered by, which is run elsewhere."""
@@ -173,16 +186,31 @@ class HttpSession(Connection):
         self.own.detach()
 
     def close(self) -> None:
-        """Cancel all handlers, end all streams, and forget the session."""
+        """Cancel all handlers, end all streams, and forget the session, with what its streams have sent."""
         super().close()
-        for each in (self.own, *self.streams.values()):
+        streams = [self.own, *self.streams.values()]
+        for each in streams:
             each.end()
             each.detach()
         self.streams.clear()
+        kept = [*self._kept, *(each.name for each in streams if each.is_numbered)]
+        if kept:
+            self._kept = []
+            self._spawner.start(self._forget, kept)
+
+    async def _forget(self, names: Sequence[str]) -> None:
+        for each in names:
+            await self._store.forget(each)
 
     def _end(self, stream: Stream, *, has_answer: bool = False) -> None:
         stream.end(has_answer=has_answer)
         self.streams.pop(stream.name, None)
+        if stream.is_numbered:
+            self._keep(stream)
+
+    def _keep(self, stream: Stream) -> None:
+        self._kept.append(stream.name)
+        del self._kept[:-_MOST_KEPT]
 
     def _stream(self, about: Origin | None) -> Stream | None:
         """Return the stream of a request, or of what is being taken."""

@@ -80,6 +80,15 @@ async def test_a_stateless_notification_is_accepted_without_a_body(meta: str, re
     assert (202, b"") == (answer.status, answer.body)
 
 
+@spec("2026-07-28", "basic/transports/streamable-http#protocol-version-header")
+async def test_a_notification_of_a_revision_that_is_not_served_is_refused() -> None:
+    body = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'
+    async with site(demo(revisions=[STATELESS])) as web:
+        answer = await web.ask("POST", "/mcp", [JSON, BOTH, ("MCP-Protocol-Version", "2099-01-01")], body)
+
+    assert (400, [STATELESS]) == (answer.status, answer.json["error"]["data"]["supported"])
+
+
 @spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
 @pytest.mark.parametrize(
     "body",

@@ -264,13 +264,12 @@ async def test_a_request_without_what_its_meta_must_have_is_a_bad_request(
 @SERVED
 @pytest.mark.parametrize("capabilities", ["null", "[]", '"all"', '{"roots":7}'])
 async def test_capabilities_that_are_none_are_invalid_params(capabilities: str, revisions: list[str] | None) -> None:
-    """A status is given to what is missing; what is there and wrong may have the same, or that of any other answer."""
+    """A status is given to what is missing; what is there and wrong gets the same."""
     async with site(demo(revisions=revisions)) as web:
         peer = Caller(web, STATELESS, capabilities)
         answer = await peer.send("tools/list", identity="r").complete()
 
-    assert ("r", -32602) == (answer.json["id"], answer.json["error"]["code"])
-    assert answer.status in (200, 400)
+    assert ("r", -32602, 400) == (answer.json["id"], answer.json["error"]["code"], answer.status)
 
 
 @spec("2026-07-28", "basic/index#meta")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mcpgen.runtime import MemoryEventStore
 from tests.runtime.http.serving.behaviours import behaviour, demo
 from tests.runtime.http.serving.callers import STATELESS, STREAM, Caller, caller, joined
 from tests.runtime.http.serving.rules import POLLING, SESSIONS, on_both_loops, polling, spec, with_sessions
@@ -359,3 +360,21 @@ async def test_the_id_of_an_event_says_which_stream_it_is_of(revision: str) -> N
 
     assert [1, 1, 1] == [len(each) for each in names]
     assert 3 == len(set.union(*names)), json.dumps([sorted(each) for each in names])
+
+
+@spec("2025-11-25", "basic/transports#session-management")
+@with_sessions
+async def test_a_session_that_ends_takes_what_its_streams_have_sent_out_of_the_store(revision: str) -> None:
+    own, store = behaviour(), MemoryEventStore()
+    async with caller(demo(own), revision, events=store) as peer:
+        peer.listen()
+        lost = peer.call("steps", meta='"progressToken":"p"', identity=3)
+        await last_of(lost)
+        own.gate.set()
+        await lost.returned()
+        assert 0 < store.stream_count
+
+        await peer.delete()
+        await peer.web.quiet()
+
+        assert (0, 0) == (store.stream_count, store.event_count)
