@@ -67,6 +67,7 @@ class BoundedConnection(BoundedHeads):
         """Count what is neither head nor body."""
         self._data = data
         self._beside_bytes += len(data)
+        self._head_bytes = max(0, self._head_bytes)
         super().data_received(data)
         self._data = b""
         if self._is_whole or self._is_in_head or self.transport.is_closing():
@@ -105,6 +106,7 @@ class BoundedConnection(BoundedHeads):
         if self.parser.should_upgrade():
             return
         self._is_whole = True
+        self._head_bytes = -len(self._data)  # if another head begins in the same data, that is not all of it
         if self._unread_timer is not None:
             self._unread_timer.cancel()
             self._unread_timer = None

@@ -24,8 +24,8 @@ from mcpgen.runtime.http.serving.outlet import Outlet
 from mcpgen.runtime.http.serving.replying import reply
 from mcpgen.runtime.http.serving.session import HttpSession
 from mcpgen.runtime.http.serving.sessions import new_id
-from mcpgen.runtime.http.serving.stateless import HEADER_MISMATCH, StatelessPost, disagreement, status_of
-from mcpgen.runtime.peers.negotiation import missing_fields, read_meta, unsupported
+from mcpgen.runtime.http.serving.stateless import HEADER_MISMATCH, StatelessPost, disagreement, says_who_asks, status_of
+from mcpgen.runtime.peers.negotiation import read_meta, unsupported
 from mcpgen.runtime.wire import envelope
 from mcpgen.runtime.wire.messages import Batch, Code, ErrorResponse, Fault, Malformed, Notification, Request, Response
 
@@ -172,7 +172,7 @@ class Post:
         desk.passing[post] = None
         desk.enter(outlet, self._size)
         try:
-            status = partial(status_of, is_complete=missing_fields(meta) is None)
+            status = partial(status_of, is_complete=says_who_asks(meta))
             begin, seconds = partial(outlet.begin, event), desk.limits.keep_alive_seconds
             sending = partial(reply, desk, self._receive, self._send, outlet)
             send_all = partial(sending, begin=begin, seconds=seconds, status=status)
@@ -194,7 +194,11 @@ class Post:
         Spec:
             2026-07-28, basic/transports/streamable-http, "Sending Messages".
         """
-        if isinstance(message, Notification):
+        said = self._headers.get(http.REVISION)
+        if said is not None and said.strip() not in self._service.served:
+            error = unsupported(said.strip(), self._service.served)
+            await replies.refuse(self._send, 400, str(error), code=error.code, data=error.data)
+        elif isinstance(message, Notification):
             await replies.empty(self._send, 202)
         elif isinstance(message, Malformed):
             await self._malformed(message)
