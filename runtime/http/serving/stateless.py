@@ -14,7 +14,10 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.engine.answering import torn_down
 from mcpgen.runtime.engine.connection import Connection
+from mcpgen.runtime.errors import RequestError, UnknownRevision
 from mcpgen.runtime.http.mirroring import InvalidAnnotation, mismatch
+from mcpgen.runtime.peers.capabilities import client_peer
+from mcpgen.runtime.peers.negotiation import missing_fields
 from mcpgen.runtime.wire.messages import Code
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.transports.spawning import Spawner
     from mcpgen.runtime.wire.messages import Request
 
-__all__ = ["HEADER_MISMATCH", "StatelessPost", "disagreement", "status_of"]
+__all__ = ["HEADER_MISMATCH", "StatelessPost", "disagreement", "says_who_asks", "status_of"]
 
 T = TypeVar("T")
 
@@ -180,6 +183,21 @@ def _read(decode: Callable[[Raw], T], value: Raw) -> T | None:
         return decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None  # what is wrong with it is found when the params are checked
+
+
+def says_who_asks(meta: RequestMeta) -> bool:
+    """Whether a request has all that each must have.
+
+    Spec:
+        2026-07-28, basic/index, "_meta": if not, it is answered with -32602 and the status 400.
+    """
+    if missing_fields(meta) is not None:
+        return False
+    try:
+        client_peer(str(meta.revision), meta.client_capabilities, meta.client_info)
+    except (RequestError, UnknownRevision):
+        return False
+    return True
 
 
 def status_of(message: bytes, *, is_complete: bool) -> int:
