@@ -20,6 +20,7 @@ from mcpgen.runtime.errors import (
     NoCommonRevision,
     PeerError,
     RequestError,
+    RequestLost,
     RequestRefused,
     RequestTimedOut,
     ServerExited,
@@ -30,6 +31,7 @@ from mcpgen.runtime.errors import (
     UnsupportedByPeer,
     UsageError,
 )
+from mcpgen.runtime.http.failures import HttpRefused, ServerUnreachable
 
 if TYPE_CHECKING:
     from mcpgen.runtime.client import Client
@@ -40,7 +42,10 @@ if TYPE_CHECKING:
     from mcpgen.runtime.engine.forms import Elicited
     from mcpgen.runtime.functions.resources import ResourceNotFound
     from mcpgen.runtime.functions.tools import ToolError
-    from mcpgen.runtime.limits import ClientLimits, Limits
+    from mcpgen.runtime.http.client.credentials import bearer
+    from mcpgen.runtime.http.client.transport import Http
+    from mcpgen.runtime.http.store import EventStore, MemoryEventStore
+    from mcpgen.runtime.limits import ClientLimits, HttpLimits, Limits
     from mcpgen.runtime.server import Server
     from mcpgen.runtime.tasks.store import MemoryTaskStore
     from mcpgen.runtime.transports.process import Process
@@ -54,21 +59,28 @@ __all__ = [
     "ClientLimits",
     "Context",
     "Elicited",
+    "EventStore",
+    "Http",
+    "HttpLimits",
+    "HttpRefused",
     "InvalidPayload",
     "InvalidStructuredContent",
     "Limits",
     "MalformedFrame",
     "McpgenError",
+    "MemoryEventStore",
     "MemoryTaskStore",
     "NoCommonRevision",
     "PeerError",
     "Process",
     "RequestError",
+    "RequestLost",
     "RequestRefused",
     "RequestTimedOut",
     "ResourceNotFound",
     "Server",
     "ServerExited",
+    "ServerUnreachable",
     "ToolError",
     "TransportClosed",
     "UnknownDefinition",
@@ -76,6 +88,7 @@ __all__ = [
     "UnknownRevision",
     "UnsupportedByPeer",
     "UsageError",
+    "bearer",
     "connect",
 ]
 
@@ -87,12 +100,17 @@ _LAZY = {
     "ClientLimits": "limits",
     "Context": "context",
     "Elicited": "engine.forms",
+    "EventStore": "http.store",
+    "Http": "http.client.transport",
+    "HttpLimits": "limits",
     "Limits": "limits",
+    "MemoryEventStore": "http.store",
     "MemoryTaskStore": "tasks.store",
     "Process": "transports.process",
     "ResourceNotFound": "functions.resources",
     "Server": "server",
     "ToolError": "functions.tools",
+    "bearer": "http.client.credentials",
     "connect": "connecting",
 }
 

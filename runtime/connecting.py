@@ -1,9 +1,8 @@
-"""Connecting to a server: from what is known of it, a command or an object, to a client of it."""
+"""Connecting to a server: from what is known of it, a URL, a command or an object, to a client of it."""
 
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
@@ -20,6 +19,8 @@ from mcpgen.runtime.clients.offering import Offering, merged
 from mcpgen.runtime.clients.owner import Owner
 from mcpgen.runtime.clients.verdicts import Verdicts
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.http.client.addresses import is_url
+from mcpgen.runtime.http.client.transport import Http
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.newest import NEWEST, models
 from mcpgen.runtime.peers.negotiation import served
@@ -36,18 +37,18 @@ __all__ = ["Connection", "Options", "Target", "connect"]
 C_co = TypeVar("C_co", bound=BareClient, covariant=True)
 
 Target = str | Sequence[str] | Servable | Transport
-"""How a server is reached: a command, a `Server` of this process, or a transport such as `Process`."""
+"""How a server is reached: a URL, a command, a `Server` of this process, or a transport: `Http`, `Process`."""
 
 _VERDICTS = Verdicts()
 # What people look for here, and where it is.
 _OF_PROCESS = "; it is one of Process: connect(Process(command, environment=…, directory=…))"
 _OF_LIMITS = "; it is one of ClientLimits: connect(…, limits=ClientLimits(call_seconds=…))"
+_OF_HTTP = "; it is one of Http: connect(Http(url, headers=…, auth=…))"
 _ELSEWHERE = {
+    **dict.fromkeys(("headers", "auth", "client", "http_client"), _OF_HTTP),
     **dict.fromkeys(("env", "environment", "cwd", "directory", "on_stderr", "inherit_environment"), _OF_PROCESS),
     **dict.fromkeys(("timeout", "timeout_seconds", "call_seconds", "connect_seconds"), _OF_LIMITS),
 }
-
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 class Options(TypedDict, total=False):
@@ -167,8 +168,8 @@ def connect(target: Target, *, home: str | None = None, **options: Unpack[Option
             await client.call_tool("echo", {"text": "hi"})
 
     Args:
-        target: How it is reached: a command, as one string or a list; a `Server` of this process; or a transport, such
-            as `Process`.
+        target: How it is reached: a URL of http or https; a command, as one string or a list; a `Server` of this
+            process; or a transport: `Http`, which takes headers and credentials, or `Process`.
         home: The revision in whose types the client is written; by default the newest, and then it has a method for
             everything. With another it is a `BareClient`, the sender of that revision's ``ClientMethods``.
         **options: `Options` says what else there is.
@@ -215,8 +216,8 @@ def _settings(options: Options) -> _Settings:
 
 
 def _transport(target: Any) -> Transport:
-    if isinstance(target, str) and _ADDRESS.match(target):
-        raise UsageError(f"{target!r} is an address, but servers are reached by a command or in this process")
+    if isinstance(target, str) and is_url(target):
+        return Http(target)
     if isinstance(target, str | list | tuple):
         return Process(_command(target))
     if isinstance(target, Servable) and not isinstance(target, type):
@@ -224,7 +225,9 @@ def _transport(target: Any) -> Transport:
     if isinstance(target, Transport) and not isinstance(target, type):
         return target
     hint = f"; write {target.__name__}()" if isinstance(target, type) else ""
-    raise UsageError(f"a server is reached by a command, a Server or a transport such as Process, not {target!r}{hint}")
+    raise UsageError(
+        f"a server is reached by a URL, a command, a Server or a transport such as Process, not {target!r}{hint}"
+    )
 
 
 def _command(target: Any) -> str | Sequence[str]:

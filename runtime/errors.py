@@ -15,6 +15,9 @@ McpgenError
 ├── UnsupportedByPeer      the peer cannot take part in what you ask for; nothing was sent
 ├── NoCommonRevision       the two sides speak no revision in common; carries .offered and .supported
 ├── RequestTimedOut        a request of ours was not answered in time; it is a TimeoutError, too
+├── RequestLost            a request of ours may not have arrived, or its answer will not; the others go on
+│   ├── ServerUnreachable  no connection to it could be made; carries .url and .reason (mcpgen.runtime.http.failures)
+│   └── HttpRefused        what came back over HTTP is no message; carries .status and .excerpt (likewise)
 └── TransportClosed        nothing wrong; there is just nobody there
     └── ServerExited       the process of the server is gone; carries .status and .stderr
 """
@@ -43,6 +46,7 @@ __all__ = [
     "NoCommonRevision",
     "PeerError",
     "RequestError",
+    "RequestLost",
     "RequestRefused",
     "RequestTimedOut",
     "ServerExited",
@@ -367,3 +371,13 @@ class NoCommonRevision(McpgenError):  # noqa: N818 (as the tree above names it)
         theirs = f"the server speaks {', '.join(listed)}" if listed else "the server did not say which"
         why = f" ({printable(self.reason[: 10 * _MOST_CHARACTERS])})" if self.reason else ""
         return f"no revision in common: offered were {', '.join(self.offered)}, {theirs}{why}"
+
+
+class RequestLost(McpgenError):  # noqa: N818 (as the tree above names it)
+    """A request of ours may not have arrived, or its answer will not; nobody knows whether it was acted on.
+
+    The conversation goes on: other requests are not concerned, and this one may be made again if that does no harm.
+    """
+
+    is_general: bool = False
+    """Whether any other request would fare alike, as without the right credentials."""

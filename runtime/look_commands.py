@@ -46,6 +46,12 @@ _ENV: Final = click.option("--env", multiple=True, metavar="KEY=VALUE", help="Se
 _CWD: Final = click.option(
     "--cwd", type=click.Path(exists=True, file_okay=False), metavar="DIR", help="Where the server runs."
 )
+_HEADER: Final = click.option(
+    "--header", "headers", multiple=True, metavar='"NAME: VALUE"', help="Send this header; for a URL."
+)
+_BEARER: Final = click.option(
+    "--bearer-env", metavar="VARIABLE", help="Send the token that this variable of the environment has; for a URL."
+)
 _ROOT: Final = click.option(
     "--root", "roots", multiple=True, type=click.Path(exists=True), metavar="PATH", help="A root to tell the server of."
 )
@@ -62,7 +68,7 @@ def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
     return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
-_SERVER: Final = (_REVISION, _JSON, _TIMEOUT, _ENV, _CWD)
+_SERVER: Final = (_REVISION, _JSON, _TIMEOUT, _ENV, _CWD, _HEADER, _BEARER)
 _WORK: Final = (*_SERVER, _ROOT, _LOG_LEVEL)
 
 
@@ -72,6 +78,8 @@ class _ServerOptions(TypedDict):
     seconds: float | None
     env: tuple[str, ...]
     cwd: str | None
+    headers: tuple[str, ...]
+    bearer_env: str | None
 
 
 class _Session:
@@ -82,7 +90,7 @@ class _Session:
         self.err: Screen = stderr()
         self.is_json: bool = options["is_json"]
         self.results: Results = Results(self.out, self.err, is_json=self.is_json)
-        self.target = target_of(words, options["env"], options["cwd"])
+        self.target = target_of(words, options["env"], options["cwd"], options["headers"], options["bearer_env"])
         self.telling: Telling = Telling(self.err)
         self.visit: Visit
         self._open = partial(
@@ -108,7 +116,7 @@ class _Session:
             paths = [Path(each).resolve() for each in roots]
             offered["roots"] = [models.Root(uri=each.as_uri(), name=each.name) for each in paths]
         if Keyboard.is_there():
-            consent = Consent(self.err, Keyboard(), command=self.target.name, telling=self.telling)
+            consent = Consent(self.err, Keyboard(), server=(self.target.place, self.target.name), telling=self.telling)
             offered |= {"elicit": consent.elicit, "elicit_url": consent.elicit_url}
         self.visit = self._open(**offered)
 
@@ -132,7 +140,7 @@ class _Session:
 def inspect(*, target: tuple[str, ...], **options: Unpack[_ServerOptions]) -> None:
     """Show what a server has.
 
-    TARGET is the server's command, in quotes or behind "--", or FILE.py[:OBJECT] as for "mcpgen serve".
+    TARGET is the server's URL, its command, in quotes or behind "--", or FILE.py[:OBJECT] as for "mcpgen serve".
     """
     session = _Session(target, **options)
 
@@ -169,8 +177,8 @@ def call(  # noqa: PLR0913 (one parameter for each option)
 ) -> None:
     """Call a tool.
 
-    TARGET is the server's command, in quotes, or FILE.py[:OBJECT]. What a VALUE is, the tool's schema says: text as it
-    is, numbers, true and false, lists and objects in JSON. KEY:=JSON says it itself.
+    TARGET is the server's URL, its command, in quotes, or FILE.py[:OBJECT]. What a VALUE is, the tool's schema says:
+    text as it is, numbers, true and false, lists and objects in JSON. KEY:=JSON says it itself.
     """
     if json_args is not None and arguments:
         raise click.UsageError("Give KEY=VALUE or --json-args, not both.")
@@ -213,8 +221,8 @@ def read(
 ) -> None:
     """Read a resource.
 
-    TARGET is the server's command, in quotes, or FILE.py[:OBJECT]. The content goes to standard output as it is; on a
-    terminal, of what is no text only its type and size.
+    TARGET is the server's URL, its command, in quotes, or FILE.py[:OBJECT]. The content goes to standard output as it
+    is; on a terminal, of what is no text only its type and size.
     """
     session = _Session([target], **options)
     session.work(roots, log_level)
@@ -245,7 +253,7 @@ def prompt(  # noqa: PLR0913 (one parameter for each option)
 ) -> None:
     """Show a prompt, filled in.
 
-    TARGET is the server's command, in quotes, or FILE.py[:OBJECT].
+    TARGET is the server's URL, its command, in quotes, or FILE.py[:OBJECT].
     """
     session = _Session([target], **options)
     given = _texts(pairs_of(arguments))

@@ -15,7 +15,10 @@ import anyio
 import click
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.http.client.addresses import is_url
+from mcpgen.runtime.http.client.bridging import Bridge
 from mcpgen.runtime.limits import ClientLimits
+from mcpgen.runtime.looking.targets import at_url
 from mcpgen.runtime.tracing import Tracer
 from mcpgen.runtime.tracing.rendering import Style, as_json, as_text
 from mcpgen.runtime.transports.printing import Printer
@@ -25,9 +28,10 @@ from mcpgen.runtime.transports.standard import StandardStreams
 from mcpgen.runtime.wire.quoting import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mcpgen.runtime.tracing import Annotation
+    from mcpgen.runtime.transports.relaying import Onlooker
 
 __all__ = ["trace"]
 
@@ -42,6 +46,8 @@ _LONGEST_LINE: Final = 16 * 1024
 # What is written where the encoding of the terminal lacks something: in the same width, as far as that goes.
 _PLAIN: Final = str.maketrans({"→": ">", "←": "<", "✗": "x", "·": "-", "…": "~", "µ": "u", "└": "+"})
 
+_Between: TypeAlias = "Callable[[StandardStreams, Onlooker], Relay | Bridge]"
+
 Form: TypeAlias = Literal["summary", "body", "json"]
 """How messages are told."""
 
@@ -53,9 +59,20 @@ Form: TypeAlias = Literal["summary", "body", "json"]
     "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Append to FILE; default: standard error."
 )
 @click.option("--strict", is_flag=True, help="Exit with status 1 if there was any violation.")
-@click.argument("target", nargs=-1, required=True, metavar="-- COMMAND...")
-def trace(*, target: tuple[str, ...], as_json_lines: bool, body: bool, output: str | None, strict: bool) -> None:
-    """Run a server, and tell what is said to it and by it.
+@click.option("--header", "headers", multiple=True, metavar='"NAME: VALUE"', help="Send this header; for a URL.")
+@click.option("--bearer-env", metavar="VARIABLE", help="Send the token that this variable has; for a URL.")
+@click.argument("target", nargs=-1, required=True, metavar="-- COMMAND...|URL")
+def trace(  # noqa: PLR0913 (one parameter for each option)
+    *,
+    target: tuple[str, ...],
+    as_json_lines: bool,
+    body: bool,
+    output: str | None,
+    strict: bool,
+    headers: tuple[str, ...],
+    bearer_env: str | None,
+) -> None:
+    """Run a server, or connect to one, and tell what is said to it and by it.
 
     A host is given "mcpgen trace -- COMMAND" in place of the server's COMMAND. Everything passes unchanged, and each
     message is told on standard error: when it came, which way, what it is, which revision it belongs to, how that
@@ -64,11 +81,12 @@ def trace(*, target: tuple[str, ...], as_json_lines: bool, body: bool, output: s
     A violation (✗) is what the revision does not allow; keys and methods of other revisions count. What is merely
     odd is noted (·).
 
-    The exit status is the server's, or 128 and the number of the signal that ended it.
+    The exit status is the server's, or 128 and the number of the signal that ended it. In front of a server at a URL,
+    the host is answered with an error where HTTP has no answer, and the status is 1 if the server was lost.
     """
     if body and as_json_lines:
         raise click.UsageError("Give --json or --body, not both.")
-    command = _words(target)
+    between = _between(target, headers, bearer_env)
     form: Form = "json" if as_json_lines else "body" if body else "summary"
     with ExitStack() as stack:
         descriptor = _STDERR if output is None else _opened(output)
@@ -76,7 +94,7 @@ def trace(*, target: tuple[str, ...], as_json_lines: bool, body: bool, output: s
             stack.callback(os.close, descriptor)
         streams = stack.enter_context(StandardStreams())
         try:
-            status, violations = anyio.run(_run, command, streams, descriptor, form)
+            status, violations = anyio.run(_run, between, streams, descriptor, form)
         except UsageError as error:
             raise click.UsageError(printable(str(error))) from None
     if strict and violations:
@@ -84,6 +102,17 @@ def trace(*, target: tuple[str, ...], as_json_lines: bool, body: bool, output: s
     if sys.platform == "win32":
         os._exit(status)  # the thread that reads our input would keep us until that ends
     raise SystemExit(status)
+
+
+def _between(target: Sequence[str], headers: Sequence[str], bearer_variable: str | None) -> _Between:
+    """Return what makes the one who stands between the host and the server."""
+    if len(target) == 1 and is_url(target[0]):
+        transport = at_url(target[0], headers, bearer_variable)
+        return lambda streams, onlooker: Bridge(transport, streams, onlooker, ClientLimits())
+    if headers or bearer_variable is not None:
+        raise click.UsageError("A command is given no headers: --header and --bearer-env are for URLs.")
+    command = _words(target)
+    return lambda streams, onlooker: Relay(command, streams, onlooker, ClientLimits())
 
 
 def _words(target: Sequence[str]) -> list[str]:
@@ -106,12 +135,12 @@ def _opened(output: str) -> int:
         raise click.UsageError(f"{printable(output)} cannot be written: {error.strerror}.") from None
 
 
-async def _run(command: Sequence[str], streams: StandardStreams, descriptor: int, form: Form) -> tuple[int, int]:
+async def _run(between: _Between, streams: StandardStreams, descriptor: int, form: Form) -> tuple[int, int]:
     """Return the exit status, and how many violations there were."""
     terminal = Printer(_STDERR, _skipped)
     printer = terminal if descriptor == _STDERR else Printer(descriptor, _skipped_json if form == "json" else _skipped)
     onlooker = _Onlooker(printer, terminal, form)
-    relay = Relay(command, streams, onlooker, ClientLimits())
+    relay = between(streams, onlooker)
     printers = {printer, terminal}
     try:
         async with open_group() as group:
@@ -121,7 +150,7 @@ async def _run(command: Sequence[str], streams: StandardStreams, descriptor: int
             try:
                 await relay.run()
             finally:
-                onlooker.end(relay.status)
+                onlooker.end(_ending(relay))
                 with anyio.move_on_after(_FLUSH_SECONDS, shield=True):
                     for each in printers:
                         await each.flushed()
@@ -132,7 +161,7 @@ async def _run(command: Sequence[str], streams: StandardStreams, descriptor: int
     return (status if status >= 0 else 128 - status), onlooker.tracer.violations
 
 
-async def _heed(relay: Relay) -> None:
+async def _heed(relay: Relay | Bridge) -> None:
     """Leave when a signal asks for it; those that are ignored, as SIGINT is in the background of a shell, stay so."""
     if sys.platform == "win32":  # there an interrupt cancels us
         return
@@ -181,14 +210,14 @@ class _Onlooker:
         self._terminal.write(_harmless(lines) if self._terminal.is_terminal else lines)
         await self._terminal.drain()
 
-    def end(self, status: int | None) -> None:
+    def end(self, how: str) -> None:
         """Tell how it has ended."""
         if self._line:
             self._terminal.write(_harmless(self._line) if self._terminal.is_terminal else self._line)
         now = time.perf_counter() - self._begin
         self._tell(self.tracer.finish("to server", now) + self.tracer.finish("to client", now))
         if self._form != "json":
-            self._printer.write(self._encoded(_closing(self.tracer, status)))
+            self._printer.write(self._encoded(_closing(self.tracer, how)))
 
     def _tell(self, annotations: Sequence[Annotation]) -> None:
         if not annotations:
@@ -215,13 +244,18 @@ def _harmless(lines: bytes) -> bytes:
     return "\n".join(map(printable, text.split("\n"))).encode("utf-8")
 
 
-def _closing(tracer: Tracer, status: int | None) -> str:
+def _ending(relay: Relay | Bridge) -> str:
+    if isinstance(relay, Bridge):
+        return "the host has ended it" if relay.failure is None else printable(str(relay.failure))
+    status = relay.status
     if status is None:
-        how = "the server has ended"
-    elif status < 0:
-        how = f"the server was ended by signal {-status}"
-    else:
-        how = f"the server has exited with status {status}"
+        return "the server has ended"
+    if status < 0:
+        return f"the server was ended by signal {-status}"
+    return f"the server has exited with status {status}"
+
+
+def _closing(tracer: Tracer, how: str) -> str:
     return f"mcpgen trace: {_counted(tracer.messages, 'message')}, {_counted(tracer.violations, 'violation')}; {how}\n"
 
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.transports.ends import Channel, Transport
     from mcpgen.runtime.transports.spawning import Handle, Spawner
     from mcpgen.runtime.wire.framing import Frame, OversizedLine
+    from mcpgen.runtime.wire.messages import RequestId
 
 __all__ = ["Conversation", "Owner"]
 
@@ -93,6 +94,10 @@ class Conversation:
                 receive(each)
             except Exception:  # noqa: BLE001 (the boundary: one frame must not cost us the others)
                 _LOG.exception("a message could not be handled")
+
+    def lost(self, request_id: RequestId, failure: Exception) -> None:
+        """Tell whoever waits for an answer that there will be none."""
+        self.session.lost(request_id, failure)
 
     def end_of_input(self) -> None:
         """Take it that nothing more will come."""

@@ -215,6 +215,18 @@ class ClientSession:
         if self.drop(call) and self.server is not None:
             self.notify("notifications/cancelled", msgspec.json.encode(_Cancelled(call.id, reason)))
 
+    def lost(self, request_id: RequestId, failure: Exception) -> None:
+        """Take it that one request of ours will not be answered, because of *failure*; the others may be."""
+        call = self.calls.get(request_id)
+        if call is None:
+            _LOG.debug("the request %r is lost, for which nobody waits: %s", request_id, failure)
+            return
+        stream = self.listening.streams.pop(request_id, None)
+        if stream is not None:
+            stream.end(failure)
+        self.drop(call)
+        call.fail(failure)
+
     def of_token(self, token: RequestId) -> Call | None:
         """Return the open request whose progress is told under *token*."""
         return self._by_token.get(token)

@@ -53,14 +53,14 @@ class Consent:
     Args:
         screen: What they see.
         keyboard: What they type.
-        command: How the server was started.
+        server: How the server was started, or where it is: its ``command`` or ``url``, and that.
         telling: What has to wait while somebody is asked.
     """
 
-    def __init__(self, screen: Screen, keyboard: Keyboard, *, command: str, telling: Telling) -> None:
+    def __init__(self, screen: Screen, keyboard: Keyboard, *, server: tuple[str, str], telling: Telling) -> None:
         self._screen = screen
         self._keyboard = keyboard
-        self._command = command
+        self._place, self._server = server
         self._telling = telling
         self._one_at_a_time = anyio.Lock()
 
@@ -106,7 +106,7 @@ class Consent:
         screen.line()
         screen.line(screen.paint(f"A server {what}.", "heading"))
         name = "(it does not say)" if info is None else f"{shown(info.name)} {shown(info.version)}".rstrip()
-        for label, text in (("it calls itself", name), ("its command is", shown(self._command))):
+        for label, text in (("it calls itself", name), (f"its {self._place} is", shown(self._server))):
             margin = _INDENT + " " * 17
             lines = list(wrapped(text, screen.width, indent=margin)) or [margin]
             screen.line(f"{_INDENT}{screen.paint(f'{label:<17}', 'dim')}{lines[0][len(margin) :]}")

@@ -51,7 +51,8 @@ class Inventory(Struct, kw_only=True):
     """What a server has.
 
     Attributes:
-        command: How it was started.
+        server: How it was started, or where it is.
+        place: Which of the two: ``command`` or ``url``.
         revision: What is spoken with it.
         era: How that was agreed on.
         hello: The result of `initialize` or `server/discover`.
@@ -60,7 +61,8 @@ class Inventory(Struct, kw_only=True):
         failures: The errors that a list was answered with, by method.
     """
 
-    command: str
+    server: str
+    place: str
     revision: str
     era: str
     hello: dict[str, Any]
@@ -83,7 +85,7 @@ class Inventory(Struct, kw_only=True):
 
     def as_json(self) -> dict[str, Any]:
         """Return all of it as one object."""
-        made: dict[str, Any] = {"command": self.command, "revision": self.revision, "era": self.era}
+        made: dict[str, Any] = {self.place: self.server, "revision": self.revision, "era": self.era}
         made |= {"serverInfo": self.info, "capabilities": self.capabilities}
         if "instructions" in self.hello:
             made["instructions"] = self.hello["instructions"]
@@ -142,7 +144,10 @@ async def _without_lists(client: Client, visit: Visit) -> Inventory:
     hello = visit.result(method)
     if not is_object(hello):  # it was known what the server speaks, and nobody has asked it
         hello = await client.request_json(method)
-    return Inventory(command=visit.target.name, revision=client.revision, era=client.era, hello=dict(hello))
+    target = visit.target
+    return Inventory(
+        server=target.name, place=target.place, revision=client.revision, era=client.era, hello=dict(hello)
+    )
 
 
 async def _every_page(client: Client, listing: Listing) -> tuple[list[Any], list[dict[str, Any]]]:

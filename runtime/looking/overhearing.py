@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.errors import TransportClosed
     from mcpgen.runtime.limits import ClientLimits
-    from mcpgen.runtime.transports.ends import Channel, Endpoint, Transport
+    from mcpgen.runtime.transports.ends import Channel, ClientEndpoint, Transport
     from mcpgen.runtime.wire.framing import Frame, OversizedLine
+    from mcpgen.runtime.wire.messages import RequestId
 
 __all__ = ["Overhearing"]
 
@@ -71,7 +72,7 @@ class _Overheard:
         self._channel = channel
         self._results = results
         self._asked: dict[object, str] = {}
-        self._endpoint: Endpoint
+        self._endpoint: ClientEndpoint
 
     @property
     def is_full(self) -> bool:
@@ -90,7 +91,7 @@ class _Overheard:
     async def drain(self) -> None:
         await self._channel.drain()
 
-    async def run(self, endpoint: Endpoint, /) -> None:
+    async def run(self, endpoint: ClientEndpoint, /) -> None:
         self._endpoint = endpoint
         await self._channel.run(self)
 
@@ -106,6 +107,9 @@ class _Overheard:
                 if method is not None and not isinstance(each.result, UnsetType):
                     self._results[method] = bytes(each.result)
         self._endpoint.receive(frames)
+
+    def lost(self, request_id: RequestId, failure: Exception) -> None:
+        self._endpoint.lost(request_id, failure)
 
     def end_of_input(self) -> None:
         self._endpoint.end_of_input()

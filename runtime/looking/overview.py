@@ -82,7 +82,7 @@ class _Page:
         if info.get("websiteUrl"):
             yield from self._fact("website", shown(info["websiteUrl"]))
         yield ""
-        yield from self._fact("command", shown(inventory.command))
+        yield from self._fact(inventory.place, shown(inventory.server))
         yield from self._fact("revision", f"{inventory.revision} ({inventory.era} era)")
         supported = inventory.hello.get("supportedVersions")
         if is_array(supported) and len(supported) > 1:

@@ -1,4 +1,4 @@
-"""A visit: start a server, do something with it, end it; and say what went wrong if it could not be done."""
+"""A visit: start a server or go to one, do something with it, leave; and say what went wrong if that cannot be done."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Visit:
         self.target: Target = target
         self._screen = screen
         self._notes = _Notes(note)
-        self._overhearing = Overhearing(target.process)
+        self._overhearing = Overhearing(target.transport)
         try:
             self._limits = ClientLimits() if seconds is None else _limits(seconds)
             offered = None if revision is None else [revision]
@@ -129,7 +129,7 @@ class Visit:
     async def _tell_revision(self) -> None:
         """Say what a server speaks that has only said what it does not: another one is started, and asked openly."""
         try:
-            async with connect(self.target.process, limits=self._limits) as client:
+            async with connect(self.target.transport, limits=self._limits) as client:
                 self._screen.line(f"It speaks {client.revision}.")
         except McpgenError:
             self._screen.line("It speaks none of those that we know, either.")

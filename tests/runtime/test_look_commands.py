@@ -197,7 +197,7 @@ def test_a_server_that_does_not_speak_the_revision_is_told_with_what_it_does(rev
         ("inspect",),
         ("inspect", ""),
         ("inspect", "'unfinished"),
-        ("inspect", "https://example.com/mcp"),
+        ("inspect", "ftp://example.com/mcp"),
         ("inspect", "no_such_file.py"),
         ("inspect", COMMAND, "--revision", "2027-01-01"),
         ("inspect", COMMAND, "--timeout", "0"),
@@ -509,7 +509,7 @@ def test_help_is_there_and_says_what_a_target_is(command: str) -> None:
     status, out, _ = run(command, "--help")
 
     assert 0 == status
-    assert "TARGET is the server's command" in out
+    assert "TARGET is the server's URL, its command" in out
 
 
 def test_a_reader_that_has_read_enough_is_no_error() -> None:

@@ -33,7 +33,8 @@ def found() -> dict[str, Any]:
 
 def page(found: dict[str, Any], width: int | None) -> str:
     inventory = Inventory(
-        command="python boats.py",
+        server="python boats.py",
+        place="command",
         revision=found["revision"],
         era=found["era"],
         hello=found["results"]["initialize"],

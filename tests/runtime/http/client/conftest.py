@@ -1,0 +1,11 @@
+"""What the tests of the client over HTTP share."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Run on asyncio, unless a test says `on_both_loops`: how the client waits is not the same on trio."""
+    return "asyncio"
