@@ -1,4 +1,4 @@
-"""The checks. ``nox`` runs lint, types, tests, check, package and interop; ``nox -s bench docs fuzz`` the slower rest.
+"""The checks. ``nox`` runs them; ``nox -s bench docs fuzz`` the slower rest.
 
 Everything but lint runs against a built wheel, never against the checkout: what is checked is what users install.
 Every session installs what it needs from the package index with pip alone.
@@ -20,7 +20,7 @@ nox.options.default_venv_backend = "virtualenv"  # no other tool than nox itself
 nox.options.download_python = "never"  # an interpreter is the user's to choose
 nox.options.error_on_missing_interpreters = False  # one Python is enough to work here; the CI of releases has all
 nox.options.stop_on_first_error = False
-nox.options.sessions = ["lint", "types", "tests", "check", "package", "interop"]
+nox.options.sessions = ["lint", "types", "tests", "check", "package", "interop", "conformance"]
 
 HERE: Final = Path(__file__).parent
 PROJECT: Final = nox.project.load_toml(HERE / "pyproject.toml")
@@ -147,7 +147,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Time bindings, adapters, the generator, the stdio server and the client, beside mcp in the same run."""
+    """Time bindings, adapters, the generator, servers and clients, beside mcp and FastMCP in the same run."""
     install(session, "bench")
     # The harness imports its own modules from the checkout; what it measures is in processes that see the wheel alone,
     # or is found as "mcpgen", which no room is called.
@@ -160,3 +160,11 @@ def interop(session: nox.Session) -> None:
     install(session, "test")
     # As in bench: the runner's own modules come from the checkout, what it starts of ours from the wheel alone.
     session.run("python", "-m", "tests.interop", *session.posargs, env=SAFE | {"PYTHONPATH": str(HERE)})
+
+
+@nox.session
+def conformance(session: nox.Session) -> None:
+    """Let the official suite, from npm, judge server and client over HTTP, and compare docs/conformance.md."""
+    install(session, "test")
+    # As in interop.
+    session.run("python", "-m", "tests.conformance", *session.posargs, env=SAFE | {"PYTHONPATH": str(HERE)})

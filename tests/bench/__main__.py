@@ -20,6 +20,9 @@ from tests.bench import (
     stopwatch,
     sustained,
 )
+from tests.bench.http import measuring as http_measuring
+from tests.bench.http import page as http_page
+from tests.bench.http import sustained as http_sustained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,13 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     other = parser.add_mutually_exclusive_group()
     other.add_argument("--stdio", action="store_true", help="measure and print what serving over stdio costs, alone")
     other.add_argument("--client", action="store_true", help="measure and print what calling costs a client, alone")
+    other.add_argument("--http", action="store_true", help="measure and print what both cost over HTTP, alone")
     other.add_argument(
         "--sustained", action="store_true", help="instead, fail if a million calls make a server or client grow"
     )
     options = parser.parse_args(arguments)
     sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # a TextIOWrapper, unless somebody replaced it
     if options.sustained:
-        if wrong := [*sustained.run(), *sustained.run_client()]:
+        if wrong := [*sustained.run(), *sustained.run_client(), *http_sustained.run()]:
             raise SystemExit("\n".join(wrong))
         return
     if options.stdio:
@@ -53,6 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     if options.client:
         sys.stdout.write(calling_page.text(_calling(options.rounds)))
+        return
+    if options.http:
+        sys.stdout.write(http_page.text(http_measuring.measure(options.rounds)))
         return
     text = page.text(measure(options.rounds), versions=page.installed())
     sys.stdout.write(text)
@@ -73,6 +80,7 @@ def measure(rounds: int) -> page.Measurements:
     build_clock, build_cpu = startup.building(rounds=max(1, few // 3))
     served, opened = _serving(rounds)
     called = _calling(rounds)
+    http = http_measuring.measure(rounds)
     return page.Measurements(
         codecs=list(_codecs(rounds)),
         constructions=list(_constructions(rounds)),
@@ -81,6 +89,7 @@ def measure(rounds: int) -> page.Measurements:
         serving=served,
         openings=opened,
         calling=called,
+        http=http,
         build_clock=build_clock,
         build_cpu=build_cpu,
     )

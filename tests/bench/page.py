@@ -12,6 +12,8 @@ import msgspec
 from tests.bench import calling, calling_page, serving_page
 from tests.bench.adapting import AdaptingRow
 from tests.bench.figures import figure, promise
+from tests.bench.http import page as http_page
+from tests.bench.http.measuring import Measurements as HttpMeasurements
 from tests.bench.serving import OpeningRow, ServingRow
 from tests.bench.startup import Cost, Start
 from tests.bench.stopwatch import Timing
@@ -19,16 +21,19 @@ from tests.bench.stopwatch import Timing
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-PACKAGES: Final = ("mcpgen", "msgspec", "anyio", "mcp", "mcp-types", "pydantic", "pydantic-core")
+PACKAGES: Final = (
+    *("mcpgen", "msgspec", "anyio", "mcp", "mcp-types", "fastmcp", "pydantic", "pydantic-core"),
+    *("uvicorn", "uvloop", "httptools", "httpx"),
+)
 MOST_BUILD_SECONDS: Final = 10
 
 INTRODUCTION: Final = """\
 # Benchmarks
 
 Written by `nox -s bench -- --write`; do not edit. `nox -s bench` measures and prints without writing, and
-`nox -s bench -- --stdio` measures servers alone, `nox -s bench -- --client` clients. `nox -s bench -- --sustained` is a
-test: it fails if a million calls leave anything behind in a server or client, or if a thousand that wait at once are
-not all answered.
+`nox -s bench -- --stdio` measures servers alone, `nox -s bench -- --client` clients, and `nox -s bench -- --http` both
+over HTTP. `nox -s bench -- --sustained` is a test: it fails if a million calls, or 400,000 over HTTP, leave anything
+behind in a server or client, or if a thousand that wait at once are not all answered.
 
 All of it was measured in one run. Ratios hold from machine to machine; microseconds drift, on a busy machine by half
 and more. Figures are medians, with the least disturbed sample in brackets, and ratios are those of medians.
@@ -124,6 +129,7 @@ class Measurements(msgspec.Struct, frozen=True, kw_only=True):
     serving: list[ServingRow]
     openings: list[OpeningRow]
     calling: calling.Measurements
+    http: HttpMeasurements
     build_clock: Timing
     build_cpu: Timing
 
@@ -165,6 +171,7 @@ def _parts(found: Measurements, versions: Mapping[str, str]) -> Iterator[str]:
         yield f"| {start.name} | {figure(cost.cpu)} | {cost.memory.median:.1f} | {promised} |\n"
     yield serving_page.text(found.serving, found.openings)
     yield calling_page.text(found.calling)
+    yield http_page.text(found.http)
     yield BUILD
     promised = promise((f"≤ {MOST_BUILD_SECONDS} s", found.build_clock.median <= MOST_BUILD_SECONDS))
     figures = f"{figure(found.build_clock)} | {figure(found.build_cpu)}"

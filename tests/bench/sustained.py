@@ -54,7 +54,7 @@ def run(command: Sequence[str] = COMMAND, *, calls: int = CALLS, batch: int = BA
         try:
             with Started(command, Traffic(revision)) as server:
                 samples = _samples(server, calls=calls, batch=batch)
-                print(_told(revision, samples))  # noqa: T201 (this is a command)
+                print(told(revision, samples))  # noqa: T201 (this is a command)
                 wrong += [f"{revision}: {each}" for each in grown(samples)]
                 print(f"{revision}: {held:,} calls waited at once: {_held(server, held)}")  # noqa: T201
         except (ServerGone, WrongAnswer) as error:
@@ -72,7 +72,7 @@ def run_client(
         try:
             with Ordered(contender.command(revision, calling.still().command)) as client:
                 samples = _client_samples(client, calls=calls, batch=batch)
-            print(_told(named, samples))  # noqa: T201 (this is a command)
+            print(told(named, samples))  # noqa: T201 (this is a command)
             wrong += [f"{named}: {each}" for each in grown(samples)]
             with Ordered(contender.command(revision, COMMAND)) as client:
                 answered = client.hold(held)
@@ -97,6 +97,16 @@ def grown(samples: Sequence[Sample]) -> list[str]:
         before, after = (median(getattr(each, what) for each in some) for some in (early, late))
         found += [f"there are {after - before:g} more {what} at the end"] * (after > before)
     return found
+
+
+def told(named: str, samples: Sequence[Sample]) -> str:
+    """Return *samples*, or ten of them, as lines for people to read."""
+    shown = [*samples[:: max(1, len(samples) // 10)], samples[-1]]
+    lines = [
+        f"{each.calls:>11,} calls: {each.memory:6.2f} MiB resident, {each.tasks} tasks, {each.descriptors} descriptors"
+        for each in shown
+    ]
+    return "\n".join([f"{named}:", *lines])
 
 
 def _samples(server: Started, *, calls: int, batch: int) -> list[Sample]:
@@ -126,12 +136,3 @@ def _held(server: Started, count: int) -> str:
     everything = Batch({**waiting.texts, json.loads(release)["id"]: "released"}, b"", 1)
     traffic.check(everything, server.collect(count + 1))
     return f"all answered; {tasks} tasks meanwhile"
-
-
-def _told(revision: str, samples: Sequence[Sample]) -> str:
-    shown = [*samples[:: max(1, len(samples) // 10)], samples[-1]]
-    lines = [
-        f"{each.calls:>11,} calls: {each.memory:6.2f} MiB resident, {each.tasks} tasks, {each.descriptors} descriptors"
-        for each in shown
-    ]
-    return "\n".join([f"{revision}:", *lines])

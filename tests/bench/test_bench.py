@@ -8,6 +8,7 @@ import pytest
 
 from tests.bench import adapting, calling, contenders, page, payloads, startup, stopwatch
 from tests.bench.adapting import AdaptingRow
+from tests.bench.http import measuring
 
 
 @pytest.fixture(params=payloads.REVISIONS)
@@ -109,6 +110,7 @@ def page_of(codec: page.CodecRow, *, cpu: float, build: float, step: float) -> s
             serving=[],
             openings=[],
             calling=calling.Measurements(rows=[], openings=[]),
+            http=measuring.Measurements(serving=[], sessions=[], streams=[], calling=[]),
             build_clock=stopwatch.timing([build]),
             build_cpu=stopwatch.timing([build]),
         ),

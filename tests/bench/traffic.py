@@ -68,6 +68,10 @@ class Traffic:
         """Return a call."""
         return self._request("tools/call", {"name": tool, "arguments": arguments})
 
+    def listening(self) -> bytes:
+        """Return the request that opens a stream on which changes of the tools are told."""
+        return self._request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+
     def calls(self, count: int, *, tool: str = "echo") -> Batch:
         """Return *count* calls of a tool that echoes."""
         first = str(self._next)

@@ -6,6 +6,8 @@ A page is a story: its blocks are run from top to bottom, each with what those b
   those without a name once more, without what is between them.
 * ``py``: executed; looks at what an exchange before it has done.
 * ``console``: each command after a ``$`` is run beside these files; what follows it is what it prints.
+* ``console running``: the command goes on, until another block begins one or the page ends, and what follows it is what
+  it prints first. Pages have it listen at port 8000; that is any port here, and the same in all that comes behind.
 * ``jsonl`` with a file name: written to that file.
 * ``json`` with a file name: the configuration of a host, each of whose servers is started and asked what it has.
 * ``text`` that begins with "client of": an exchange with the last `server`, as docs/guide/README.md explains.
@@ -18,12 +20,15 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Timer
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -31,16 +36,23 @@ import pytest
 
 from mcpgen import runtime
 from mcpgen.generated import registry
-from mcpgen.runtime import Client, ClientLimits, Context, Limits, Server, errors
+from mcpgen.runtime import Client, ClientLimits, Context, Http, Limits, Server, errors
 from mcpgen.runtime.clients.options import CallOptions
 from mcpgen.runtime.connecting import Options, connect
 from mcpgen.runtime.engine.sealing import MAX_CONTENT_BYTES, MIN_KEY_BYTES
 from mcpgen.runtime.functions.completions import MAX_VALUES
 from mcpgen.runtime.functions.matching import MAX_URI_CHARS
+from mcpgen.runtime.http import failures
+from mcpgen.runtime.http.serving.application import Options as AsgiOptions
+from mcpgen.runtime.http.store import MemoryEventStore
+from mcpgen.runtime.limits import HttpLimits
 from mcpgen.runtime.tasks.store import MemoryTaskStore
 from mcpgen.runtime.transports import memory
 from mcpgen.runtime.transports.process import Process
 from tests.runtime.recorder import Recorder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide"
 PAGES = sorted(GUIDE.glob("*.md"))
@@ -52,6 +64,10 @@ SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 HANDED_BACK = {"requestState": "requestState", "cursor": "nextCursor", "taskId": "taskId"}
 # Needs a package index; tests/house/test_packaging.py installs.
 NOT_RUN = ("pip install ",)
+# Where servers listen in the guide.
+PORT = re.compile(r"\b8000\b")
+LISTENING = re.compile(r"http://[\w.]+:(\d+)")
+PATIENCE_SECONDS = 60
 
 
 class Block(NamedTuple):
@@ -213,16 +229,22 @@ class Story:
         self.module = ModuleType(f"guide_{page.stem.replace('-', '_')}")
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
         self.environment = {**os.environ, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1"}
+        self.environment.pop("PYTHONSAFEPATH", None)  # a file of the page finds its neighbours, as it does for readers
+        self.running: subprocess.Popen[str] | None = None
+        self.port = ""  # where that listens
 
     def run(self, block: Block) -> None:
         match block.language, block.title:
             case "python" | "py", "":
-                code = compile("\n" * block.line + block.text, str(self.page), "exec")
+                code = compile("\n" * block.line + self._there(block.text), str(self.page), "exec")
                 exec(code, vars(self.module))  # noqa: S102 (the examples are ours)
             case "python" | "jsonl", title:
-                (self.folder / title).write_text(block.text, encoding="utf-8")
+                (self.folder / title).write_text(PORT.sub("0", block.text), encoding="utf-8")
             case "console", "":
                 self._console(block.text)
+            case "console", "running":
+                self.close()
+                self._start(block.text)
             case "json", title if title:
                 (self.folder / title).write_text(block.text, encoding="utf-8")
                 self._host(json.loads(block.text))
@@ -237,23 +259,75 @@ class Story:
             command, _, printed = shown.partition("\n")
             if command.startswith(NOT_RUN):
                 continue
-            done = self._bash(command)
-            pattern = ".*".join(map(re.escape, printed.split("…")))
-            assert re.fullmatch(pattern, done.stdout, re.DOTALL), f"{command}\n{done.stdout}\n{done.stderr}"
+            done = subprocess.run(
+                [self._bash(), "-c", self._there(command)],
+                check=False,
+                capture_output=True,
+                cwd=self.folder,
+                encoding="utf-8",
+                env=self.environment,
+                timeout=PATIENCE_SECONDS,
+            )
+            assert prints(self._there(printed), done.stdout), f"{command}\n{done.stdout}\n{done.stderr}"
 
-    def _bash(self, command: str) -> subprocess.CompletedProcess[str]:
-        bash = shutil.which("bash")
-        if bash is None:
-            pytest.skip("there is no bash")
-        return subprocess.run(
-            [bash, "-c", command],
-            check=False,
-            capture_output=True,
+    def _start(self, text: str) -> None:
+        """Begin a command that goes on, and read what it prints first."""
+        command, _, printed = text.removeprefix("$ ").partition("\n")
+        self.running = subprocess.Popen(
+            [self._bash(), "-c", f"exec {PORT.sub('0', command)}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             cwd=self.folder,
             encoding="utf-8",
             env=self.environment,
-            timeout=60,
         )
+        with self._patient(self.running) as output:
+            lines = [output.readline() for _ in printed.splitlines()]
+        told = "".join(lines)
+        found = LISTENING.search(told)
+        self._move(found[1] if found else "")
+        assert prints(self._there(printed), told), f"{command}\n{told}"
+
+    def _move(self, port: str) -> None:
+        """Note that the server of the page is at *port* now, in whatever the page remembers of its address, too."""
+        for name, value in vars(self.module).items():
+            if self.port and isinstance(value, str):
+                setattr(self.module, name, value.replace(f":{self.port}/", f":{port}/"))
+        self.port = port
+
+    def close(self) -> None:
+        """End the command that goes on, as whoever follows the page does."""
+        if self.running is None:
+            return
+        self.running.terminate()
+        with self.running, self._patient(self.running) as output:
+            rest = output.read()
+        # uvicorn sends itself the signal again that it was ended by.
+        assert self.running.returncode in (0, -signal.SIGTERM), rest
+        self.running = None
+
+    @staticmethod
+    @contextmanager
+    def _patient(running: subprocess.Popen[str]) -> Iterator[IO[str]]:
+        """Kill *running* if reading what it prints takes too long."""
+        watchdog = Timer(PATIENCE_SECONDS, running.kill)
+        watchdog.start()
+        try:
+            assert running.stdout is not None
+            yield running.stdout
+        finally:
+            watchdog.cancel()
+
+    def _there(self, text: str) -> str:
+        """Return *text* with the port where the server really is."""
+        return PORT.sub(self.port, text) if self.port else text
+
+    @staticmethod
+    def _bash() -> str:
+        bash = shutil.which("bash")
+        if bash is None:
+            pytest.skip("there is no bash")
+        return bash
 
     def _host(self, configuration: dict[str, Any]) -> None:
         """Start each server of a host's configuration as the host does, and ask it what it has."""
@@ -269,14 +343,20 @@ class Story:
             assert {"jsonrpc": "2.0", "id": 1, "result": {}} == json.loads(done.stdout)
 
 
+def prints(shown: str, printed: str) -> bool:
+    """Whether *printed* is what a page shows; … stands for anything."""
+    return re.fullmatch(".*".join(map(re.escape, shown.split("…"))), printed, re.DOTALL) is not None
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_does_what_it_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story(page, tmp_path)
     monkeypatch.chdir(tmp_path)  # what examples read and write is theirs
     monkeypatch.setenv("PATH", story.environment["PATH"])  # where they find the programs that they start
     monkeypatch.setitem(sys.modules, story.module.__name__, story.module)  # where dataclasses look annotations up
-    for block in blocks(page):
-        story.run(block)
+    with closing(story):
+        for block in blocks(page):
+            story.run(block)
 
 
 def test_an_exchange_that_goes_otherwise_is_found() -> None:
@@ -298,6 +378,21 @@ def test_dots_stand_for_anything_and_nothing_else_does() -> None:
     assert fits({"kind": "…", "roots-…": [1], "…": "…"}, got)
     assert not fits({"kind": "…", "roots-…": [1]}, got)
     assert not fits({"kind": "…", "roots-…": [True], "…": "…"}, got)
+
+
+def test_a_command_that_goes_on_and_prints_something_else_is_found(tmp_path: Path) -> None:
+    with closing(Story(tmp_path / "page.md", tmp_path)) as story, pytest.raises(AssertionError, match="hello"):
+        story.run(Block("console", "running", "$ echo hello\nhullo\n", 1))
+
+
+def test_a_command_that_goes_on_and_fails_at_its_end_is_found(tmp_path: Path) -> None:
+    story = Story(tmp_path / "page.md", tmp_path)
+    story.run(Block("console", "running", "$ python -c \"print('hi'); raise SystemExit('alas')\"\nhi\n", 1))
+    assert story.running is not None
+    story.running.wait(PATIENCE_SECONDS)
+
+    with pytest.raises(AssertionError, match="alas"):
+        story.close()
 
 
 def test_the_table_of_contents_lists_every_chapter() -> None:
@@ -338,6 +433,20 @@ def test_the_guide_has_every_limit_of_a_client_with_its_default() -> None:
     names = ClientLimits.__struct_fields__
 
     assert {name: told(name, getattr(default, name)) for name in names} == table("limits.md", "limit of a client")
+
+
+def test_the_guide_has_every_limit_of_http_with_its_default() -> None:
+    default = HttpLimits()
+    names = HttpLimits.__struct_fields__
+
+    assert {name: told(name, getattr(default, name)) for name in names} == table("limits.md", "limit of HTTP")
+
+
+def test_the_guide_has_the_bounds_of_the_store_of_events() -> None:
+    parameters = inspect.signature(MemoryEventStore).parameters
+    bounds = {name: told(name, each.default) for name, each in parameters.items() if name != "clock"}
+
+    assert bounds == table("limits.md", "argument of `MemoryEventStore`")
 
 
 async def threads() -> float:
@@ -395,7 +504,7 @@ def test_the_guide_names_every_logger() -> None:
 
 def test_the_guide_names_every_error() -> None:
     errors_page = (GUIDE / "errors.md").read_text(encoding="utf-8")
-    raised = {*errors.__all__, "ResourceNotFound", "ToolError"}
+    raised = {*errors.__all__, *failures.__all__, "ResourceNotFound", "ToolError"}
 
     assert set() == {name for name in raised if f"`{name}`" not in errors_page}
 
@@ -413,6 +522,16 @@ def test_the_guide_has_every_option_of_connect() -> None:
 
 def test_the_guide_has_every_option_of_a_process() -> None:
     assert inspect.signature(Process).parameters.keys() == table("processes.md", "argument of `Process`").keys()
+
+
+def test_the_guide_has_every_option_of_an_asgi_application() -> None:
+    listed = [re.findall(r"\w+", names) for names in table("http.md", "option of `asgi`")]
+
+    assert AsgiOptions.__annotations__.keys() == {name for names in listed for name in names}
+
+
+def test_the_guide_has_every_option_of_a_url() -> None:
+    assert inspect.signature(Http).parameters.keys() == table("http-client.md", "argument of `Http`").keys()
 
 
 def test_the_guide_has_everything_that_a_client_can_do() -> None:
