@@ -153,11 +153,11 @@ def gathered(lines: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     lines = list(lines)
     try:
         found = {_KNOWN[raw]: value.decode("latin-1") for raw, value in lines}
-        if len(found) == len(lines):
-            return found
-    except KeyError:
-        pass  # a name that was not seen before
-    found = {}
+    except KeyError:  # a name that was not seen before
+        found = {}
+    if len(found) == len(lines):
+        return found
+    found.clear()
     for raw, value in lines:
         name, text = _name(raw), value.decode("latin-1")
         before = found.get(name)

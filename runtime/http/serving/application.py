@@ -91,12 +91,7 @@ class Application:
     ) -> None:
         self._paths = _checked_paths(path=path, sse_path=sse_path, message_path=message_path)
         self._guard = Guard(allowed_origins=allowed_origins, allowed_hosts=allowed_hosts, bound_to=bound_to)
-        if limits is not None and not isinstance(limits, HttpLimits):
-            raise UsageError(f"limits are an HttpLimits, such as HttpLimits(max_sessions=100), not {limits!r}")
-        if user is not None and is_async(user):
-            raise UsageError(f"user is a plain function of the scope that returns a text, not {user!r}")
-        if events is not None and not hasattr(events, "append"):
-            raise UsageError(f"events are a store, such as MemoryEventStore(), not {events!r}")
+        _check(limits, user, events)
         self._server = server
         self.limits: HttpLimits = HttpLimits() if limits is None else limits
         self._events = events
@@ -252,6 +247,20 @@ class Application:
         except Hungup:
             _LOG.debug("a client went away before its request was complete")
         return None
+
+
+def _check(limits: object, user: object, events: object) -> None:
+    """Find arguments that would only fail when the first client comes.
+
+    Raises:
+        UsageError: One is not what it should be.
+    """
+    if limits is not None and not isinstance(limits, HttpLimits):
+        raise UsageError(f"limits are an HttpLimits, such as HttpLimits(max_sessions=100), not {limits!r}")
+    if user is not None and (not callable(user) or is_async(user)):
+        raise UsageError(f"user is a plain function of the scope that returns a text, not {user!r}")
+    if events is not None and not hasattr(events, "append"):
+        raise UsageError(f"events are a store, such as MemoryEventStore(), not {events!r}")
 
 
 def _checked_paths(**paths: str) -> Mapping[str, str]:
