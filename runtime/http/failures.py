@@ -54,7 +54,7 @@ class HttpRefused(RequestLost):
         self.status = status
         self.excerpt: str = printable(excerpt[:_MOST_SHOWN])
         self.advice = advice
-        self.is_general = status in _GENERAL or 300 <= status < 400  # noqa: PLR2004 (as HTTP counts)
+        self.is_general: bool = status in _GENERAL or 300 <= status < 400  # noqa: PLR2004 (as HTTP counts)
         super().__init__(url, status)
 
     def __str__(self) -> str:

@@ -93,7 +93,7 @@ class BoundedConnection(BoundedHeads):
         if len(self.pipeline) >= MOST_PIPELINED:
             raise OverflowError("too many requests wait behind one")  # ends in `send_400_response`
         super().on_headers_complete()
-        self.headers = []  # for trailers, at which nobody looks
+        self.headers: list[tuple[bytes, bytes]] = []  # for trailers, at which nobody looks
         self._beside_bytes = 0
 
     def on_body(self, body: bytes) -> None:
@@ -215,7 +215,7 @@ class BoundedConnection(BoundedHeads):
                 lines += [b"connection:" + b",".join(tokens)] if tokens else []
             elif name not in _OF_UPGRADES:
                 lines.append(name + b":" + value)
-        self.parser = httptools.HttpRequestParser(self)
+        self.parser: httptools.HttpRequestParser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
         self._data = b"\r\n".join([*lines, b"", self._data[error.args[0] :]])
         HttpToolsProtocol.data_received(self, self._data)
