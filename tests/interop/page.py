@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tests.interop.expectations import FEATURES, LABELS, Verdict
-from tests.interop.theirs import ALL, asked_of
+from tests.interop.transports import ALL, HTTP, SESSIONLESS, SSE, STDIO, Cell
 
 if TYPE_CHECKING:
     from tests.interop.installing import Peer, Server
 
 __all__ = ["Agreements", "Results", "agreed", "text"]
 
-# The verdicts on each feature, by client or server, and revision.
-Results = Mapping[tuple[str, str], Mapping[str, Verdict]]
+# The verdicts on each feature.
+Results = Mapping[Cell, Mapping[str, Verdict]]
 
 # What our client and our server agree on, by what the one offers and the other serves: a revision, or all.
 Agreements = Mapping[tuple[str, str], str]
@@ -24,27 +24,35 @@ HEAD = """\
 
 Written by `nox -s interop`; do not edit.
 
-Others from PyPI and npm, and we, talk to each other over stdio: [their clients with our server](#their-clients), and
-[our client with their servers](#their-servers). Each pair speaks each revision that both have, in a session of its
-own. What must come back is written down, value by value; any other value fails the session.
+Others from PyPI and npm, and we, talk to each other over stdio and over HTTP:
+[their clients with our server](#their-clients), and [our client with their servers](#their-servers). Each pair speaks
+each revision that both have, in a session of its own. What must come back is written down, value by value; any other
+value fails the session. Over HTTP everything goes through a relay, which writes it down: our side of it is held
+against the specification, statuses, headers, streams and messages.
 
 **yes**: exactly that came back. A number points to a reason below: the client, the server, or the revision has no such
-feature.
+feature. What is empty was not looked at.
 
 ## Their clients
 
-They start `mcpgen serve tests/interop/server.py`, and are made to offer one revision. `tests/interop/expectations.py`
-says what must come back.
+They start `mcpgen serve tests/interop/server.py`, or find it at a URL, with `--http 127.0.0.1:0`; and they are made to
+offer one revision. `tests/interop/expectations.py` says what must come back.
+
+HTTP+SSE is what 2024-11-05 says of HTTP; it is spoken at `/sse`, and all else at `/mcp`.
 """
 
 SERVERS = """\
 
 ## Their servers
 
-Our client starts them, and offers one revision; under **all** it offers what it has, and must end up with the newest
-that the server speaks. Those of the SDKs are in `tests/interop/servers`, and do what our server does; two come as they
-are. Our client hands out the types of the newest revision, whatever is spoken. `tests/interop/theirs.py` and
-`tests/interop/strangers.py` say what must come back.
+Our client starts them, or is told their URL, and offers one revision; under **all** it offers what it has, and must end
+up with the newest that the server speaks. Those of the SDKs are in `tests/interop/servers`, and do what our server
+does; two come as they are. Our client hands out the types of the newest revision, whatever is spoken.
+`tests/interop/theirs.py` and `tests/interop/strangers.py` say what must come back.
+
+Over HTTP the servers keep sessions, as far as the revision has such. **Without sessions** they serve each request by
+itself, and cannot ask or tell a client anything; only what is left is looked at. **HTTP+SSE** has a URL of its own;
+what it is, our client finds out.
 """
 
 AGREEMENTS = """\
@@ -52,7 +60,7 @@ AGREEMENTS = """\
 ## Every offer
 
 Our client and our server, each with one revision only, or all: what is spoken then, or `NoCommonRevision`, which is
-raised.
+raised. Over HTTP, the same comes of it as over stdio.
 
 """
 
@@ -66,16 +74,18 @@ MEANING = {
     "call": "a tool's result",
     "structured result": "structured content beside its JSON as text; that text alone before 2025-06-18",
     "content": "blocks of every kind, as far as the revision has it",
+    "parameter headers": "arguments that headers repeat; one has a letter that headers do not have",
     "tool error": "a result with `isError`",
     "crash": "a result with `isError` that does not tell why",
     "unknown tool": "an error, -32602",
     "wrong arguments": "a result with `isError` from 2025-11-25 on, before an error, -32602",
     "stray output": "what a handler prints does not reach the client",
-    "large": "a million letters, there and back",
+    "large": "half a million letters, there and back",
     "at once": "fifty calls, none of which waits for another",
     "progress": "three reports, while the tool works",
     "log": "entries from the level on that the client set",
     "cancel": "the handler is cancelled",
+    "reconnect": "the server closes the connection of a call, and the client comes back for the result",
     "elicit": "a form, accepted and declined; by `input_required` in 2026-07-28",
     "elicit url": "a page to go to; by `input_required` in 2026-07-28",
     "sample": "the client's model answers; by `input_required` in 2026-07-28",
@@ -90,8 +100,8 @@ MEANING = {
     "input required": "two rounds answered by hand; an answer sent twice; a forged state; one of another call",
     "list changed": "notices for three lists, and what is new in them",
     "counter-offer": "a client that is left alone agrees with a server of this revision only",
-    "end of input": "the server ends by itself, with status 0, when the client closes",
-    "wire": "once more, recorded: each message of the server's is valid in its revision, and keeps its rules",
+    "end": "the server ends with status 0 when the client closes; over HTTP, when it is told to",
+    "wire": "recorded: each message of the server's is valid in its revision, and keeps its rules, and those of HTTP",
 }
 
 
@@ -110,8 +120,8 @@ MEANING_FOR_US = {
     "roots": "our roots; by `input_required` in 2026-07-28",
     "unknown resource": "an error: -32602, as the newest revision has it",
     "input required": "two rounds answered by hand",
-    "end of input": "the server, one process, ends by itself, with status 0, when our client closes its input",
-    "wire": "recorded: each message of our client's is valid in its revision, and keeps its rules",
+    "end": "the server, one process, ends by itself, with status 0, when our client closes its input",
+    "wire": "recorded: each message of our client's is valid in its revision, and keeps its rules, and those of HTTP",
 }
 
 
@@ -134,17 +144,15 @@ def _lines(peers: list[Peer], servers: list[Server], results: Results, agreement
     )
     yield HEAD
     for peer in peers:
-        yield f"\n### {peer.name}\n\n`{peer.package}` offers {peer.offers}.\n\n"
-        yield f"{peer.quirks}\n\n" if peer.quirks else ""
-        columns = {label: results[peer.name, label] for label in LABELS if (peer.name, label) in results}
-        yield from _table(list(FEATURES), columns, reasons)
+        yield f"\n### {peer.name}\n\n`{peer.package}` offers {peer.offers}.\n"
+        yield f"\n{peer.quirks}\n" if peer.quirks else ""
+        yield from _tables(peer.name, results, reasons)
     yield SERVERS
     for server in servers:
         package = f"`{server.package}`" if server.package else "This"
-        yield f"\n### {server.name}\n\n{package} {server.serves}.\n\n"
-        yield f"{server.quirks}\n\n" if server.quirks else ""
-        columns = {label: results[server.name, label] for label in [*LABELS, ALL] if (server.name, label) in results}
-        yield from _table(asked_of(server), columns, reasons)
+        yield f"\n### {server.name}\n\n{package} {server.serves}.\n"
+        yield f"\n{server.quirks}\n" if server.quirks else ""
+        yield from _tables(server.name, results, reasons)
     yield AGREEMENTS
     choices = [*LABELS, ALL]
     yield f"| offered | {' | '.join(f'serves {each}' for each in choices)} |\n|---|{'---|' * len(choices)}\n"
@@ -156,14 +164,31 @@ def _lines(peers: list[Peer], servers: list[Server], results: Results, agreement
     yield from (f"| {feature} | {MEANING[feature]} | {MEANING_FOR_US.get(feature, '')} |\n" for feature in FEATURES)
 
 
-def _table(features: list[str], columns: Mapping[str, Mapping[str, Verdict]], reasons: list[str]) -> Iterator[str]:
+# What stands above a column, beside the revision.
+ABOVE = {STDIO: "", HTTP: "", SSE: "HTTP+SSE, ", SESSIONLESS: "without sessions, "}
+
+
+def _tables(name: str, results: Results, reasons: list[str]) -> Iterator[str]:
+    """Yield what became of one client or server: a table over stdio, and another over HTTP, if it has that."""
+    for title, transports in (("stdio", [STDIO]), ("HTTP", [HTTP, SSE, SESSIONLESS])):
+        cells = [Cell(name, transport, label) for transport in transports for label in [*LABELS, ALL]]
+        columns = {f"{ABOVE[cell.transport]}{cell.revision}": results[cell] for cell in cells if cell in results}
+        if columns:
+            yield f"\nOver {title}:\n\n"
+            yield from _table(columns, reasons)
+
+
+def _table(columns: Mapping[str, Mapping[str, Verdict]], reasons: list[str]) -> Iterator[str]:
     yield f"| feature | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}\n"
-    for feature in features:
-        cells = [_cell(found[feature], reasons) for found in columns.values()]
-        yield f"| {feature} | {' | '.join(cells)} |\n"
+    for feature in FEATURES:
+        if any(feature in found for found in columns.values()):
+            cells = [_cell(found.get(feature), reasons) for found in columns.values()]
+            yield f"| {feature} | {' | '.join(cells)} |\n"
 
 
-def _cell(verdict: Verdict, reasons: list[str]) -> str:
+def _cell(verdict: Verdict | None, reasons: list[str]) -> str:
+    if verdict is None:
+        return ""
     match verdict.outcome:
         case "passed":
             return "yes"

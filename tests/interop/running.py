@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tests.interop import theirs
 from tests.interop.expectations import FEATURES, LABELS, Verdict, judge
 from tests.interop.recording import breaches, violations
+from tests.interop.transports import ALL, STDIO, Cell, looked_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from tests.interop.installing import Peer, Server
+    from tests.interop.installing import Server
 
-__all__ = ["agreements", "ask", "converse", "server_command"]
+__all__ = ["agreements", "ask", "converse", "driver_of_ours", "environment", "offers", "said_by", "server_command"]
 
 HERE = Path(__file__).parent
 
@@ -27,39 +28,47 @@ HERE = Path(__file__).parent
 CONVERSATION_SECONDS = 120
 
 
-def server_command() -> list[str]:
+def server_command(*options: str) -> list[str]:
     """Return how to serve ``server.py`` with the mcpgen that is installed."""
     scripts = Path(sys.executable).parent
-    return [str(scripts / ("mcpgen.exe" if os.name == "nt" else "mcpgen")), "serve", str(HERE / "server.py")]
+    command = [str(scripts / ("mcpgen.exe" if os.name == "nt" else "mcpgen")), "serve", str(HERE / "server.py")]
+    return [*command, *options]
 
 
-def converse(peer: Peer, driver: Sequence[str], revision: str, server: Sequence[str]) -> dict[str, Verdict]:
+def driver_of_ours() -> list[str]:
+    """Return how to run our client."""
+    return [sys.executable, str(HERE / "peers" / "ours.py")]
+
+
+def converse(driver: Sequence[str], cell: Cell, server: Sequence[str]) -> dict[str, Verdict]:
     """Let them talk twice, the second time with a recorder between them; return what became of each feature."""
+    revision = cell.revision
     talk = _talk([*driver, revision], server)
     said = dict(talk.said)
     # A client that probes in a process of its own stops that one before it ends by itself.
-    said["end of input"] = ("observed", [int(status) for status in talk.ends if status != "stopped"])
+    said["end"] = ("observed", [int(status) for status in talk.ends if status != "stopped"])
     said["wire"] = ("observed", _talk([*driver, revision], server, violations).violations)
-    verdicts = {feature: judge(feature, revision, *said.get(feature, ("failed", "not said"))) for feature in FEATURES}
-    if any(said.get(feature, ("failed",))[0] == "failed" for feature in FEATURES):
-        sys.stderr.write(f"--- what {peer.name} and its servers said beside that, {revision}\n{talk.noise}\n")
+    asked = looked_at(FEATURES, STDIO, revision)
+    verdicts = {feature: judge(feature, revision, *said.get(feature, ("failed", "not said"))) for feature in asked}
+    if any(said.get(feature, ("failed",))[0] == "failed" for feature in asked):
+        sys.stderr.write(f"--- what was said beside that: {cell}\n{talk.noise}\n")
     return verdicts
 
 
-def ask(server: Server, command: Sequence[str], revision: str) -> dict[str, Verdict]:
+def ask(server: Server, command: Sequence[str], cell: Cell) -> dict[str, Verdict]:
     """Let our client talk to a server, with a recorder between them; return what became of each feature."""
-    driver = [sys.executable, str(HERE / "peers" / "ours.py"), server.repertoire, revision]
-    offered = LABELS if revision == theirs.ALL else [revision]
+    driver = [*driver_of_ours(), server.repertoire, cell.revision]
+    offered = LABELS if cell.revision == ALL else [cell.revision]
     talk = _talk(driver, command, lambda folder: breaches(folder, offered))
     said = dict(talk.said)
-    said["end of input"] = ("observed", talk.ends)
+    said["end"] = ("observed", talk.ends)
     said["wire"] = ("observed", talk.violations)
     verdicts = {
-        feature: theirs.judge(server, feature, revision, *said.get(feature, ("failed", "not said")))
-        for feature in theirs.asked_of(server)
+        feature: theirs.judge(server, feature, cell, *said.get(feature, ("failed", "not said")))
+        for feature in theirs.asked_of(server, cell)
     }
     if any(verdict.outcome == "failed" for verdict in verdicts.values()):
-        sys.stderr.write(f"--- what our client and {server.name} said beside that, {revision}\n{talk.noise}\n")
+        sys.stderr.write(f"--- what was said beside that: {cell}\n{talk.noise}\n")
     return verdicts
 
 
@@ -71,8 +80,15 @@ def agreements(server: Sequence[str]) -> dict[tuple[str, str], str]:
     return {(_choice(each["offered"]), _choice(each["served"])): each["outcome"] for each in found}
 
 
+def offers(url: str) -> Iterator[tuple[str, str]]:
+    """Yield what our client offers to the server at *url*, one revision or all, and what comes of it."""
+    output, noise = _run([sys.executable, str(HERE / "peers" / "offers.py"), ",".join(LABELS), url], str(HERE))
+    sys.stderr.write(noise)
+    yield from ((_choice(each["offered"]), each["outcome"]) for each in map(json.loads, output.splitlines()))
+
+
 def _choice(revisions: list[str]) -> str:
-    return theirs.ALL if len(revisions) > 1 else revisions[0]
+    return ALL if len(revisions) > 1 else revisions[0]
 
 
 class Talk(NamedTuple):
@@ -89,17 +105,24 @@ def _talk(driver: Sequence[str], server: Sequence[str], judged: Callable[[Path],
         folder = Path(name)
         options = ["--record"] if judged else []
         watched = [sys.executable, str(HERE / "watch.py"), *options, name, *server]
-        output, noise = _run([*driver, *watched], name)
+        said, noise = said_by([*driver, *watched], name)
         ends = folder / "ends.txt"
         return Talk(
-            said={line["feature"]: (line["outcome"], line["detail"]) for line in map(json.loads, output.splitlines())},
+            said=said,
             ends=ends.read_text(encoding="utf-8").split() if ends.exists() else [],
             violations=list(judged(folder)) if judged else [],
             noise=noise,
         )
 
 
-def _run(command: Sequence[str], folder: str) -> tuple[str, str]:
+def said_by(driver: Sequence[str], folder: str | None = None) -> tuple[dict[str, tuple[str, Any]], str]:
+    """Run a driver; return the outcome and the detail of each feature that it speaks of, and what else it printed."""
+    output, noise = _run(driver, folder)
+    lines = map(json.loads, output.splitlines())
+    return {line["feature"]: (line["outcome"], line["detail"]) for line in lines}, noise
+
+
+def _run(command: Sequence[str], folder: str | None) -> tuple[str, str]:
     env = environment(os.environ)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=env) as process:
         try:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import anyio
+from msgspec import Meta
 
 from mcpgen.generated.v2026_07_28 import models
 from mcpgen.runtime import Context, Server, ToolError
@@ -243,6 +245,22 @@ async def grow(ctx: Context) -> str:
     await ctx.prompts_changed()
     await ctx.resources_changed()
     return "grown"
+
+
+@server.tool
+async def let_go(ctx: Context) -> str:
+    """Close the connection, and answer when the client is back."""
+    await ctx.disconnect(retry_seconds=0.1)
+    return "here again"
+
+
+@server.tool
+def route(
+    region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})],
+    count: Annotated[int, Meta(extra_json_schema={"x-mcp-header": "Count"})],
+) -> str:
+    """Say where something goes."""
+    return f"{count} to {region}"
 
 
 @server.resource("interop://greeting", mime_type="text/plain")

@@ -18,34 +18,44 @@ from tests.interop.expectations import FEATURES, LABELS, TOOLS, Absent, Verdict,
 from tests.interop.installing import Server, peers, servers
 from tests.interop.recording import breaches, violations
 from tests.interop.strangers import EVERYTHING, TIME
-from tests.interop.theirs import ALL, asked_of, spoken
+from tests.interop.theirs import asked_of, spoken
+from tests.interop.transports import ALL, HTTP, SSE, STDIO, TRANSPORTS, Cell, columns, looked_at
 
 HERE = Path(__file__).parent
 TABLE = tomllib.loads((HERE / "expected.toml").read_text(encoding="utf-8"))["unsupported"]
-OUTSIDE = ["counter-offer", "end of input", "wire"]  # not among what a driver goes through
+OUTSIDE = ["counter-offer", "end", "wire"]  # not among what a driver goes through
 PASSED = Verdict("passed", "")
 SERVERS = [
-    pytest.param(server, feature, revision, id=f"{server.name}-{feature}-{revision}")
+    pytest.param(
+        server, feature, Cell(server.name, transport, label), id=f"{server.name}-{feature}-{transport}-{label}"
+    )
     for server in servers()
-    for feature in asked_of(server)
-    for revision in [*server.revisions, ALL]
+    for transport in TRANSPORTS
+    for label in columns(server, transport, is_server=True)
+    for feature in asked_of(server, Cell(server.name, transport, label))
 ]
 CHOICES = [*LABELS, ALL]
 AGREED = {(offered, served): page.agreed(offered, served) for offered in CHOICES for served in CHOICES}
 
 
-def promised() -> dict[tuple[str, str], dict[str, Verdict]]:
+def promised() -> dict[Cell, dict[str, Verdict]]:
     """Return the results of a run in which everything is as expected.toml says, and passes otherwise."""
-    results = {(peer.name, label): dict.fromkeys(FEATURES, PASSED) for peer in peers() for label in peer.revisions}
-    speak = {pair: pair[1] for pair in results}
-    for server in servers():
-        for label in [*server.revisions, ALL]:
-            results[server.name, label] = dict.fromkeys(asked_of(server), PASSED)
-            speak[server.name, label] = spoken(server, label)
+    results: dict[Cell, dict[str, Verdict]] = {}
+    for transport in TRANSPORTS:
+        for peer in peers():
+            for label in columns(peer, transport, is_server=False):
+                asked = looked_at(FEATURES, transport, label)
+                results[Cell(peer.name, transport, label)] = dict.fromkeys(asked, PASSED)
+        for server in servers():
+            for label in columns(server, transport, is_server=True):
+                cell = Cell(server.name, transport, label)
+                results[cell] = dict.fromkeys(asked_of(server, cell), PASSED)
+    known = {server.name: server for server in servers()}
     for each in TABLE:
-        for (name, label), found in results.items():
-            is_meant = name in each.get("peers", [name]) and speak[name, label] in each.get("revisions", LABELS)
-            if is_meant and each["feature"] in found:
+        for cell, found in results.items():
+            speaks = spoken(known[cell.name], cell) if cell.name in known else cell.revision
+            is_meant = cell.name in each.get("peers", [cell.name]) and speaks in each.get("revisions", LABELS)
+            if is_meant and cell.transport in each.get("transports", TRANSPORTS) and each["feature"] in found:
                 found[each["feature"]] = Verdict("unsupported", each["reason"])
     return results
 
@@ -105,32 +115,33 @@ def test_a_stub_passes_nothing(feature: str, revision: str, nothing: Any) -> Non
     assert "failed" == judge(feature, revision, "observed", nothing).outcome
 
 
-def theirs_seen(server: Server, feature: str, revision: str) -> tuple[Any, Verdict]:
-    wanted = theirs.expected(server, feature, spoken(server, revision))
+def theirs_seen(server: Server, feature: str, cell: Cell) -> tuple[Any, Verdict]:
+    wanted = theirs.expected(server, feature, cell)
     if isinstance(wanted, Absent):
         return wanted.seen, Verdict("unsupported", wanted.reason)
     return wanted, PASSED
 
 
-@pytest.mark.parametrize(("server", "feature", "revision"), SERVERS)
-def test_what_must_come_from_a_server_passes(server: Server, feature: str, revision: str) -> None:
-    seen, verdict = theirs_seen(server, feature, revision)
+@pytest.mark.parametrize(("server", "feature", "cell"), SERVERS)
+def test_what_must_come_from_a_server_passes(server: Server, feature: str, cell: Cell) -> None:
+    seen, verdict = theirs_seen(server, feature, cell)
 
-    assert verdict == theirs.judge(server, feature, revision, "observed", seen)
+    assert verdict == theirs.judge(server, feature, cell, "observed", seen)
 
 
-@pytest.mark.parametrize(("server", "feature", "revision"), SERVERS)
-def test_what_comes_from_a_server_and_is_something_else_fails(server: Server, feature: str, revision: str) -> None:
-    seen, _ = theirs_seen(server, feature, revision)
+@pytest.mark.parametrize(("server", "feature", "cell"), SERVERS)
+def test_what_comes_from_a_server_and_is_something_else_fails(server: Server, feature: str, cell: Cell) -> None:
+    seen, _ = theirs_seen(server, feature, cell)
 
-    assert "failed" == theirs.judge(server, feature, revision, "observed", [seen, "more"]).outcome
+    assert "failed" == theirs.judge(server, feature, cell, "observed", [seen, "more"]).outcome
     for stub in (None, {}, [], "", True, 0):
         if normal(stub) != normal(seen):
-            assert "failed" == theirs.judge(server, feature, revision, "observed", stub).outcome
+            assert "failed" == theirs.judge(server, feature, cell, "observed", stub).outcome
 
 
 def test_what_can_be_spoken_is_the_newest_that_a_server_has() -> None:
-    assert {"2025-11-25", "2026-07-28"} == {spoken(server, ALL) for server in servers()}
+    assert {"2025-11-25", "2026-07-28"} == {spoken(server, Cell(server.name, STDIO, ALL)) for server in servers()}
+    assert {"2025-11-25"} == {spoken(server, Cell(server.name, SSE, ALL)) for server in servers()}
 
 
 @pytest.mark.parametrize(
@@ -151,11 +162,11 @@ def test_another_agreement_than_the_one_that_must_come_is_complained_of() -> Non
     wrong = {**AGREED, (ALL, ALL): "2025-11-25"}
     del wrong["2024-11-05", "2025-03-26"]
 
-    assert [] == list(disagreements(AGREED))
+    assert [] == list(disagreements(AGREED, "HTTP"))
     assert [
-        "2024-11-05 offered, 2025-03-26 served: NoCommonRevision must come of it, and nothing does",
-        "all offered, all served: 2026-07-28 must come of it, and 2025-11-25 does",
-    ] == list(disagreements(wrong))
+        "2024-11-05 offered, 2025-03-26 served over HTTP: NoCommonRevision must come of it, and nothing does",
+        "all offered, all served over HTTP: 2026-07-28 must come of it, and 2025-11-25 does",
+    ] == list(disagreements(wrong, "HTTP"))
 
 
 def leaves(value: Any) -> list[str]:
@@ -213,10 +224,11 @@ def test_a_difference_is_said_where_it_is(wanted: Any, found: Any, said: str) ->
 
 @pytest.mark.parametrize("entry", TABLE, ids=lambda entry: entry["feature"])
 def test_only_what_is_unsupported_for_a_reason_may_be_expected(entry: dict[str, Any]) -> None:
-    assert set(entry) <= {"feature", "reason", "revisions", "peers"}
+    assert set(entry) <= {"feature", "reason", "revisions", "peers", "transports"}
     assert entry["feature"] in FEATURES
     assert entry["reason"]
     assert set(entry.get("revisions", [])) <= set(LABELS)
+    assert set(entry.get("transports", [])) <= set(TRANSPORTS)
     assert set(entry.get("peers", [])) <= {each.name for each in [*peers(), *servers()]}
 
 
@@ -242,25 +254,26 @@ def test_a_run_that_is_as_it_must_be_is_not_complained_of() -> None:
 
 def test_a_failure_is_complained_of() -> None:
     results = promised()
-    results["FastMCP 4.1", "2025-06-18"]["ping"] = Verdict("failed", "why")
+    results[Cell("FastMCP 4.1", HTTP, "2025-06-18")]["ping"] = Verdict("failed", "why")
 
-    assert ["FastMCP 4.1, 2025-06-18, ping: why"] == list(failures(results))
+    assert ["FastMCP 4.1 over Streamable HTTP, 2025-06-18, ping: why"] == list(failures(results))
 
 
 def test_what_nobody_expected_to_be_unsupported_is_complained_of() -> None:
     results = promised()
-    results["FastMCP 4.1", "2025-06-18"]["ping"] = Verdict("unsupported", "why")
+    results[Cell("FastMCP 4.1", HTTP, "2025-06-18")]["ping"] = Verdict("unsupported", "why")
 
-    said = ["FastMCP 4.1 / 2025-06-18 / ping / why: unsupported, and not listed in expected.toml"]
+    said = ["FastMCP 4.1 over Streamable HTTP, 2025-06-18 / ping / why: unsupported, and not listed"]
     assert said == list(differences(results))
 
 
 def test_what_was_expected_to_be_unsupported_and_is_not_is_complained_of() -> None:
     results = promised()
-    results["FastMCP 4.1", "2026-07-28"]["ping"] = Verdict("passed", "")
+    results[Cell("FastMCP 4.1", HTTP, "2026-07-28")]["ping"] = Verdict("passed", "")
 
-    said = ["FastMCP 4.1 / 2026-07-28 / ping / the revision has no ping: listed in expected.toml, but not so"]
-    assert said == list(differences(results))
+    cell = "FastMCP 4.1 over Streamable HTTP, 2026-07-28"
+    said = f"{cell} / ping / the revision has no ping: listed as unsupported, but not so"
+    assert [said] == list(differences(results))
 
 
 def test_a_server_that_is_watched_is_recorded_and_its_end_reported(tmp_path: Path) -> None:

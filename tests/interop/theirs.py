@@ -13,47 +13,65 @@ from typing import TYPE_CHECKING, Any
 from tests.interop import expectations
 from tests.interop.expectations import FEATURES, LABELS, STATELESS, Absent, Verdict, always, since
 from tests.interop.strangers import STRANGERS
+from tests.interop.transports import ALL, SESSIONLESS, SSE, STDIO, looked_at
 
 if TYPE_CHECKING:
     from tests.interop.expectations import Expectation
     from tests.interop.installing import Server
+    from tests.interop.transports import Cell
 
-__all__ = ["ALL", "asked_of", "expected", "judge", "spoken"]
+__all__ = ["asked_of", "expected", "judge", "spoken"]
 
-ALL = "all"  # in a revision's place: all that the client has are offered
 NEWEST = LABELS[-1]
 
 # What is looked at with our server, and those in `servers/`. No client is left alone: one column is for that.
 CONVERSATION = [feature for feature in FEATURES if feature != "counter-offer"]
 
 
-def spoken(server: Server, revision: str) -> str:
-    """Return what must be agreed on when our client offers *revision*: of all, the newest that the server speaks."""
-    return server.revisions[-1] if revision == ALL else revision
+# Where each request is served by itself, nobody is asked, nobody is told, and nothing is remembered.
+ALONE = [
+    *("connect", "list tools", "list resources", "list templates", "list prompts", "call", "structured result"),
+    *("content", "tool error", "crash", "unknown tool", "wrong arguments", "large", "at once"),
+    *("progress", "read", "unknown resource", "prompt", "complete", "complete context", "ping", "wire"),
+]
 
 
-def asked_of(server: Server) -> list[str]:
+def spoken(server: Server, cell: Cell) -> str:
+    """Return what must be agreed on: of all that our client has, the newest that the server speaks over that."""
+    if cell.revision != ALL:
+        return cell.revision
+    has_handshake = cell.transport == SSE
+    return [each for each in server.revisions if not (has_handshake and each in STATELESS)][-1]
+
+
+def asked_of(server: Server, cell: Cell) -> list[str]:
     """Return the features that are looked at."""
+    if cell.transport == SESSIONLESS:
+        return ALONE
     own = STRANGERS.get(server.repertoire)
-    return CONVERSATION if own is None else [*own, "end of input", "wire"]
+    asked = looked_at(CONVERSATION if own is None else [*own, "end", "wire"], cell.transport, spoken(server, cell))
+    # How others end that listen at an address is theirs.
+    return asked if cell.transport == STDIO or not server.package else [each for each in asked if each != "end"]
 
 
-def expected(server: Server, feature: str, revision: str) -> Any:
-    """Return what *feature* gives in *revision*, or ``Absent``."""
-    if feature == "end of input":
+def expected(server: Server, feature: str, cell: Cell) -> Any:
+    """Return what *feature* gives, or ``Absent``."""
+    revision = spoken(server, cell)
+    if feature == "end":
         return ["0"]  # one process, whatever it was asked first
     if feature == "wire":
         return []
     own = STRANGERS.get(server.repertoire)
     if own is not None:
         return own[feature](revision)
-    change = CHANGES.get(server.name, {}).get(feature)
+    change = (WEB.get(server.name, {}) if cell.transport != STDIO else {}).get(feature)
+    change = change or CHANGES.get(server.name, {}).get(feature)
     return change(revision) if change else ours(feature, revision)
 
 
-def judge(server: Server, feature: str, revision: str, outcome: str, detail: Any) -> Verdict:
+def judge(server: Server, feature: str, cell: Cell, outcome: str, detail: Any) -> Verdict:
     """Say what became of a feature, given what the driver observed."""
-    return expectations.verdict(expected(server, feature, spoken(server, revision)), outcome, detail)
+    return expectations.verdict(expected(server, feature, cell), outcome, detail)
 
 
 def ours(feature: str, revision: str) -> Any:
@@ -225,3 +243,6 @@ CHANGES: dict[str, dict[str, Expectation]] = {
         "crash": changed("crash", leaks=True),
     },
 }
+
+# What is different over HTTP.
+WEB: dict[str, dict[str, Expectation]] = {}

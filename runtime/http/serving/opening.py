@@ -81,7 +81,7 @@ async def _session(desk: Desk, headers: Mapping[str, str], user: str, send: Send
     said = headers.get(http.REVISION)
     if said is not None and said.strip() not in service.served:
         error = unsupported(said.strip(), service.served)
-        await replies.refuse(send, 400, str(error), code=error.code, data=error.data)
+        await replies.refuse(send, 400, error.message, code=error.code, data=error.data)
         return None
     session_id = headers.get(http.SESSION)
     if session_id is None:

@@ -151,7 +151,7 @@ class Post:
         said = self._headers.get(http.REVISION, "").strip()
         if meta.revision is not UNSET and meta.revision == said and said not in service.stateless:
             error = unsupported(said, service.served)
-            await replies.refuse(self._send, 400, str(error), code=error.code, request_id=request.id, data=error.data)
+            await replies.refuse(self._send, 400, error.message, code=error.code, request_id=request.id, data=error.data)
             return
         wrong = disagreement(service, self._headers, request, meta)
         if wrong is not None:
@@ -197,7 +197,7 @@ class Post:
         said = self._headers.get(http.REVISION)
         if said is not None and said.strip() not in self._service.served:
             error = unsupported(said.strip(), self._service.served)
-            await replies.refuse(self._send, 400, str(error), code=error.code, data=error.data)
+            await replies.refuse(self._send, 400, error.message, code=error.code, data=error.data)
         elif isinstance(message, Notification):
             await replies.empty(self._send, 202)
         elif isinstance(message, Malformed):
@@ -215,7 +215,7 @@ class Post:
             # 2026-07-28, streamable-http, "Backward Compatibility": a client of both eras takes that code for the sign
             # of a modern server, and would not shake hands with one that is none.
             code = error.code if self._service.stateless else Code.INVALID_REQUEST
-            await replies.refuse(self._send, 400, str(error), code=code, data=error.data)
+            await replies.refuse(self._send, 400, error.message, code=code, data=error.data)
             return
         session_id = self._headers.get(http.SESSION)
         if session_id is not None:

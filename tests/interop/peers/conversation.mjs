@@ -74,6 +74,11 @@ export class Seen {
     };
 }
 
+/** Return where the server is, if a driver was told that, and no command: the first speaks all, the other one only. */
+export function urlIn(command, args, insists) {
+    if (command.startsWith('http:')) return new URL(insists ? command : args[0]);
+}
+
 async function pages(hands, kind) {
     const found = [];
     let cursor;
@@ -136,6 +141,7 @@ const FEATURES = {
         return { ...result, content: result.content.map(block => JSON.parse(block.text)) };
     },
     content: async hands => (await hands.call('gallery', {})).content,
+    'parameter headers': async hands => (await hands.call('route', { region: 'Zürich', count: 7 })).content,
     'tool error': hands => hands.call('fail', { reason: 'no luck' }),
     crash: async hands => {
         const result = await hands.call('crash', {});
@@ -149,7 +155,7 @@ const FEATURES = {
     },
     'stray output': async hands => (await hands.call('noisy', { text: 'quiet' })).content,
     large: async hands => {
-        const letters = Array.from({ length: 1_000_000 }, (_, n) => String.fromCodePoint(0xc0 + (n % 50)));
+        const letters = Array.from({ length: 500_000 }, (_, n) => String.fromCodePoint(0xc0 + (n % 50)));
         const mirrored = (await hands.call('mirror', { text: letters.join('') })).content[0].text;
         return { length: mirrored.length, 'is mirrored': mirrored === letters.reverse().join('') };
     },
@@ -190,6 +196,7 @@ const FEATURES = {
         if (!(await gone)) throw new Error('the cancelled call was answered');
         return (await hands.call('was_cancelled', { label: 'first' })).content;
     },
+    reconnect: async hands => (await hands.call('let_go', {})).content,
     elicit: hands => talk(hands, 'ask'),
     'elicit url': hands => talk(hands, 'ask_url'),
     sample: hands => talk(hands, 'sample'),

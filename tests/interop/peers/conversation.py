@@ -99,6 +99,10 @@ async def content(hands: Hands) -> Any:
     return (await hands.call("gallery", {}))["content"]
 
 
+async def parameter_headers(hands: Hands) -> Any:
+    return (await hands.call("route", {"region": "Zürich", "count": 7}))["content"]
+
+
 async def tool_error(hands: Hands) -> Any:
     return await hands.call("fail", {"reason": "no luck"})
 
@@ -127,7 +131,7 @@ async def stray_output(hands: Hands) -> Any:
 
 async def large(hands: Hands) -> Any:
     """Send and get more than any pipe holds."""
-    text = "".join(chr(ord("À") + n % 50) for n in range(1_000_000))
+    text = "".join(chr(ord("À") + n % 50) for n in range(500_000))
     mirrored = (await hands.call("mirror", {"text": text}))["content"][0]["text"]
     return {"length": len(mirrored), "is mirrored": mirrored == text[::-1]}
 
@@ -181,6 +185,10 @@ async def log(hands: Hands) -> Any:
 async def cancel(hands: Hands) -> Any:
     await hands.cancel("hang", {"label": "first"})
     return (await hands.call("was_cancelled", {"label": "first"}))["content"]
+
+
+async def reconnect(hands: Hands) -> Any:
+    return (await hands.call("let_go", {}))["content"]
 
 
 async def talk(hands: Hands, tool: str) -> Wire:
@@ -305,6 +313,7 @@ FEATURES: dict[str, Feature] = {
     "call": call,
     "structured result": structured,
     "content": content,
+    "parameter headers": parameter_headers,
     "tool error": tool_error,
     "crash": crash,
     "unknown tool": unknown_tool,
@@ -315,6 +324,7 @@ FEATURES: dict[str, Feature] = {
     "progress": progress,
     "log": log,
     "cancel": cancel,
+    "reconnect": reconnect,
     "elicit": elicit,
     "elicit url": elicit_url,
     "sample": sample,

@@ -15,8 +15,8 @@ import mcp_types as types
 from conversation import converse
 from fastmcp import Client
 from fastmcp.client.elicitation import ElicitResult
-from fastmcp.client.transports import StdioTransport
-from hands import CLIENT, ROOT, STATELESS, Seen, Wire
+from fastmcp.client.transports import SSETransport, StdioTransport, StreamableHttpTransport
+from hands import CLIENT, ROOT, STATELESS, Seen, Wire, url_in
 from sdk_v2 import SessionHands, keep_notices, mode, refusals, wire
 
 if TYPE_CHECKING:
@@ -68,6 +68,15 @@ class FastMCPV4(SessionHands):
         await self._client.set_logging_level(level)
 
 
+def transport(revision: str, *, insists: bool) -> Any:
+    """Return how to reach the server."""
+    url = url_in(COMMAND, insists=insists)
+    if url is None:
+        environment = {} if insists else {"INTEROP_REVISIONS": revision}
+        return StdioTransport(COMMAND[0], COMMAND[1:], env=environment, keep_alive=False)
+    return SSETransport(url) if url.endswith("/sse") else StreamableHttpTransport(url)
+
+
 @asynccontextmanager
 async def connection(revision: str, *, insists: bool) -> AsyncIterator[FastMCPV4]:
     seen = Seen()
@@ -88,9 +97,8 @@ async def connection(revision: str, *, insists: bool) -> AsyncIterator[FastMCPV4
         seen.answer("roots/list", None)
         return [types.Root.model_validate(ROOT)]
 
-    environment = {} if insists else {"INTEROP_REVISIONS": revision}
     async with Client(
-        StdioTransport(COMMAND[0], COMMAND[1:], env=environment, keep_alive=False),
+        transport(revision, insists=insists),
         mode=mode(revision, insists=insists),
         client_info=types.Implementation(**CLIENT),
         log_handler=on_log,

@@ -23,6 +23,7 @@ __all__ = [
     "Refused",
     "Seen",
     "Wire",
+    "url_in",
 ]
 
 CLIENT = {"name": "interop-client", "version": "7.1"}
@@ -31,6 +32,11 @@ SAMPLED = {"role": "assistant", "content": {"type": "text", "text": "42"}, "mode
 ACCEPTED = {"name": "Ada", "age": 36}
 STATELESS = "2026-07-28"
 Wire = dict[str, Any]
+
+
+def url_in(target: list[str], *, insists: bool) -> str | None:
+    """Return where the server is, if *target* says that, and no command: the first speaks all, the other one only."""
+    return target[0 if insists else 1] if target[0].startswith("http:") else None
 
 
 class Missing(Exception):  # noqa: N818 - no error: an outcome

@@ -1,5 +1,7 @@
 """What mcpgen agrees on with itself: ``offers.py REVISIONS COMMAND…``, every offer with every server.
 
+With a URL instead of a command, every offer with the server that is there.
+
 REVISIONS, with commas between, are what there is to offer and to serve: one at a time, and all. For each pair a line of
 JSON is printed, with the revision that is spoken, or the name of the error.
 """
@@ -19,9 +21,11 @@ AT_ONCE = 4
 
 
 async def attempt(offered: list[str], served: list[str], command: list[str]) -> str:
+    url = command[0]
     environment = {"INTEROP_REVISIONS": ",".join(served)}
+    target = url if url.startswith("http:") else Process(command, environment=environment)
     try:
-        async with connect(Process(command, environment=environment), revisions=offered) as client:
+        async with connect(target, revisions=offered) as client:
             await client.call_tool("add", {"a": 20, "b": 22})
             return client.revision
     except McpgenError as error:
@@ -30,6 +34,7 @@ async def attempt(offered: list[str], served: list[str], command: list[str]) -> 
 
 async def main(revisions: str, *command: str) -> None:
     choices = [*([each] for each in revisions.split(",")), revisions.split(",")]
+    servers = [[]] if command[0].startswith("http:") else choices
     turn = anyio.CapacityLimiter(AT_ONCE)
 
     async def say(offered: list[str], served: list[str]) -> None:
@@ -40,7 +45,7 @@ async def main(revisions: str, *command: str) -> None:
 
     async with anyio.create_task_group() as tasks:
         for offered in choices:
-            for served in choices:
+            for served in servers:
                 tasks.start_soon(say, offered, served)
 
 

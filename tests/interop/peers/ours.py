@@ -1,8 +1,9 @@
-"""mcpgen as a client, with a server of another SDK: ``ours.py REPERTOIRE REVISION COMMAND…``.
+"""mcpgen as a client, with a server of another SDK: ``ours.py REPERTOIRE REVISION COMMAND…``, or a URL.
 
 REVISION is the only one that it offers, or ``all``: then it offers what it has, and must end up with the newest that
 the server speaks. REPERTOIRE says what there is to ask for: ``interop`` for the servers in ``servers/``, which can all
-do the same; for those that come as they are, see ``strangers.py``. ``INTEROP_BACKEND=trio`` has it run on trio.
+do the same, and ``alone`` what they can without sessions; for those that come as they are, see ``strangers.py``.
+``INTEROP_BACKEND=trio`` has it run on trio.
 """
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ async def connection(revision: str, command: list[str]) -> AsyncIterator[Ours]:
         seen.add(seen.logs, wire(params))
 
     async with connect(
-        command,
+        command[0] if command[0].startswith("http:") else command,
         **CLIENT,
         revisions=None if revision == "all" else [revision],
         elicit=elicit,
@@ -191,8 +192,16 @@ async def input_required(hands: Hands) -> Any:
     }
 
 
+# Where each request is served by itself, nobody is asked, nobody is told, and nothing is remembered.
+ALONE = [
+    *("connect", "list tools", "list resources", "list templates", "list prompts", "call", "structured result"),
+    *("content", "tool error", "crash", "unknown tool", "wrong arguments", "large", "at once"),
+    *("progress", "read", "unknown resource", "prompt", "complete", "complete context", "ping"),
+]
+
 REPERTOIRES: dict[str, dict[str, Feature]] = {
     "interop": {**FEATURES, "input required": input_required},
+    "alone": {feature: FEATURES[feature] for feature in ALONE},
     "everything": EVERYTHING,
     "time": TIME,
 }

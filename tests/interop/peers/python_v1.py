@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 from conversation import converse
-from hands import CLIENT, Hands, Missing, Refused, Seen, Wire
+from hands import CLIENT, Hands, Missing, Refused, Seen, Wire, url_in
 from mcp import ClientSession, McpError, StdioServerParameters, types
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyUrl
 
 if TYPE_CHECKING:
@@ -109,6 +111,25 @@ class PythonV1(Hands):
 
 
 @asynccontextmanager
+async def streams(revision: str, *, insists: bool) -> AsyncIterator[Any]:
+    """Reach the server, by whichever transport it has."""
+    url = url_in(COMMAND, insists=insists)
+    if url is None:
+        environment = {} if insists else {"INTEROP_REVISIONS": revision}
+        async with stdio_client(StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], env=environment)) as (
+            read,
+            write,
+        ):
+            yield read, write
+    elif url.endswith("/sse"):
+        async with sse_client(url) as (read, write):
+            yield read, write
+    else:
+        async with streamable_http_client(url) as (read, write, _):
+            yield read, write
+
+
+@asynccontextmanager
 async def connection(revision: str, *, insists: bool) -> AsyncIterator[PythonV1]:
     types.LATEST_PROTOCOL_VERSION = revision if insists else "2025-11-25"
     seen = Seen()
@@ -132,12 +153,11 @@ async def connection(revision: str, *, insists: bool) -> AsyncIterator[PythonV1]
                 params = {key: value for key, value in notice.get("params", {}).items() if key != "_meta"}
                 seen.add(seen.notices, {"method": notice["method"], **params})
 
-    environment = {} if insists else {"INTEROP_REVISIONS": revision}
-    server = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], env=environment)
     async with (
-        stdio_client(server) as streams,
+        streams(revision, insists=insists) as (read, write),
         ClientSession(
-            *streams,
+            read,
+            write,
             client_info=types.Implementation(**CLIENT),
             logging_callback=on_log,
             elicitation_callback=on_elicit,

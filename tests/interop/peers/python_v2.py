@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import mcp_types as types
 from conversation import converse
-from hands import CLIENT, STATELESS, Seen, Wire
+from hands import CLIENT, STATELESS, Seen, Wire, url_in
 from mcp import Client, ClientSession
+from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters
 from sdk_v2 import SessionHands, keep_notices, mode, refusals, wire
 
@@ -66,6 +67,15 @@ class PythonV2(SessionHands):
         await self._client.set_logging_level(level)
 
 
+def target(revision: str, *, insists: bool) -> Any:
+    """Return what the client takes for a server."""
+    url = url_in(COMMAND, insists=insists)
+    if url is None:
+        environment = {} if insists else {"INTEROP_REVISIONS": revision}
+        return StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], env=environment)
+    return sse_client(url) if url.endswith("/sse") else url
+
+
 @asynccontextmanager
 async def connection(revision: str, *, insists: bool) -> AsyncIterator[PythonV2]:
     seen = Seen()
@@ -82,9 +92,8 @@ async def connection(revision: str, *, insists: bool) -> AsyncIterator[PythonV2]
     async def on_roots(_: Any) -> types.ListRootsResult:
         return types.ListRootsResult.model_validate(seen.answer("roots/list", None))
 
-    environment = {} if insists else {"INTEROP_REVISIONS": revision}
     async with Client(
-        StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], env=environment),
+        target(revision, insists=insists),
         mode=mode(revision, insists=insists),
         client_info=types.Implementation(**CLIENT),
         logging_callback=on_log,

@@ -2,7 +2,9 @@
 // another: `Offering` puts another one into the `initialize` request on its way out, and changes nothing else.
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { getDefaultEnvironment, StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import {
     CreateMessageRequestSchema,
     ElicitRequestSchema,
@@ -14,7 +16,7 @@ import {
     ResourceUpdatedNotificationSchema,
     ToolListChangedNotificationSchema
 } from '@modelcontextprotocol/sdk/types.js';
-import { CAPABILITIES, CLIENT, converse, Missing, Refused, Seen } from './conversation.mjs';
+import { CAPABILITIES, CLIENT, converse, Missing, Refused, Seen, urlIn } from './conversation.mjs';
 
 const [command, ...args] = process.argv.slice(3);
 
@@ -50,15 +52,26 @@ function listening(client, seen) {
         client.setRequestHandler(schema, ({ method, params }) => seen.answer(method, params));
 }
 
+/** Reach the server, by whichever transport it has. */
+function reach(revision, insists) {
+    const url = urlIn(command, args, insists);
+    if (url) return url.pathname.endsWith('/sse') ? new SSEClientTransport(url) : new StreamableHTTPClientTransport(url);
+    const env = insists ? getDefaultEnvironment() : { ...getDefaultEnvironment(), INTEROP_REVISIONS: revision };
+    return new StdioClientTransport({ command, args, env });
+}
+
 async function connection(revision, insists) {
     const seen = new Seen();
     const client = new Offering(CLIENT, { capabilities: CAPABILITIES });
     if (insists) client.offered = revision;
     listening(client, seen);
-    const env = insists ? getDefaultEnvironment() : { ...getDefaultEnvironment(), INTEROP_REVISIONS: revision };
-    const transport = new StdioClientTransport({ command, args, env });
+    const transport = reach(revision, insists);
+    const tell = transport.setProtocolVersion?.bind(transport);
     let agreed;
-    transport.setProtocolVersion = version => (agreed = version); // the client tells nobody else
+    transport.setProtocolVersion = version => {
+        agreed = version; // the client tells nobody else
+        tell?.(version);
+    };
     await client.connect(transport);
 
     const lists = {
@@ -69,7 +82,10 @@ async function connection(revision, insists) {
     };
     return {
         seen,
-        close: () => client.close(),
+        close: async () => {
+            await transport.terminateSession?.(); // which close() leaves to its users
+            await client.close();
+        },
         greeting: () => ({
             revision: agreed,
             server: client.getServerVersion(),

@@ -1,9 +1,9 @@
 // The TypeScript SDK, 2.x, as a client. `versionNegotiation: 'auto'` probes with `server/discover`, in a process of its own
 // on stdio, and so reaches 2026-07-28. Its option `supportedProtocolVersions` says what the handshake offers.
 
-import { Client, ProtocolError } from '@modelcontextprotocol/client';
+import { Client, ProtocolError, SSEClientTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { getDefaultEnvironment, StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { CAPABILITIES, CLIENT, converse, Missing, Refused, Seen, STATELESS } from './conversation.mjs';
+import { CAPABILITIES, CLIENT, converse, Missing, Refused, Seen, STATELESS, urlIn } from './conversation.mjs';
 
 const CHANGES = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
 const [command, ...args] = process.argv.slice(3);
@@ -35,6 +35,14 @@ function listening(client, seen) {
         client.setRequestHandler(method, request => seen.answer(method, request.params));
 }
 
+/** Reach the server, by whichever transport it has. */
+function reach(revision, insists) {
+    const url = urlIn(command, args, insists);
+    if (url) return url.pathname.endsWith('/sse') ? new SSEClientTransport(url) : new StreamableHTTPClientTransport(url);
+    const env = insists ? getDefaultEnvironment() : { ...getDefaultEnvironment(), INTEROP_REVISIONS: revision };
+    return new StdioClientTransport({ command, args, env });
+}
+
 async function connection(revision, insists) {
     const seen = new Seen();
     const isStateless = revision === STATELESS;
@@ -44,8 +52,7 @@ async function connection(revision, insists) {
         ...(insists && !isStateless ? { supportedProtocolVersions: [revision] } : { versionNegotiation: { mode } })
     });
     listening(client, seen);
-    const env = insists ? getDefaultEnvironment() : { ...getDefaultEnvironment(), INTEROP_REVISIONS: revision };
-    const transport = new StdioClientTransport({ command, args, env });
+    const transport = reach(revision, insists);
     await client.connect(transport);
     const refusals = refusing(transport);
 
@@ -57,7 +64,10 @@ async function connection(revision, insists) {
     };
     return {
         seen,
-        close: () => client.close(),
+        close: async () => {
+            await transport.terminateSession?.(); // which close() leaves to its users
+            await client.close();
+        },
         greeting: () => ({
             revision: client.getNegotiatedProtocolVersion(),
             server: client.getServerVersion(),

@@ -14,7 +14,9 @@ import mcp_types as types
 from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.prompts import Message
+from fastmcp.server.event_store import EventStore
 from fastmcp.tools import ToolResult
+from listening import RETRY_MS, TRANSPORT, listen
 from pydantic import Field
 from repertoire import OFFERED, PAGE_SIZE, Caller, Repertoire, Wire
 
@@ -77,6 +79,9 @@ class FastMCPV4(Caller):
         if key == "page":
             return wire(await session.elicit_url(params["message"], params["url"], f"page-{request}", request))
         return wire(await session.elicit_form(params["message"], params["requestedSchema"], request))
+
+    async def let_go(self) -> None:
+        await self._context.close_sse_stream()
 
     async def updated(self, uri: str) -> None:
         """Do nothing: there are no subscriptions."""
@@ -244,6 +249,22 @@ async def grow(ctx: Context) -> Any:
     return await do("grow", ctx)
 
 
+@server.tool
+async def let_go(ctx: Context) -> Any:
+    """Close the connection, and answer when the client is back."""
+    return await do("let_go", ctx)
+
+
+@server.tool
+async def route(
+    region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})],
+    count: Annotated[int, Field(json_schema_extra={"x-mcp-header": "Count"})],
+    ctx: Context,
+) -> Any:
+    """Say where something goes."""
+    return await do("route", ctx, region=region, count=count)
+
+
 def contents(uri: str) -> str | bytes:
     [content] = repertoire.read(uri) or [{}]
     return bytes.fromhex("89504e470d0a1a0a") if "blob" in content else content["text"]
@@ -348,4 +369,12 @@ def complete(ref: Any, argument: Any, context: Any) -> list[str]:
     return repertoire.complete(getattr(ref, "name", ""), argument.value, known)
 
 
-server.run(show_banner=False)
+match TRANSPORT:
+    case "stdio":
+        server.run(show_banner=False)
+    case "sse":
+        listen(server.http_app(transport="sse"))
+    case "sessionless":
+        listen(server.http_app(stateless_http=True))
+    case _:
+        listen(server.http_app(event_store=EventStore(), retry_interval=RETRY_MS))

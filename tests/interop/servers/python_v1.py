@@ -8,9 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+from listening import RETRY_MS, TRANSPORT, Events, endpoint, listen, pair
 from mcp import McpError, types
 from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.sse import SseServerTransport
 from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pydantic import AnyUrl
 from repertoire import LEVELS, OFFERED, Caller, Repertoire, Wire, page
 
@@ -32,7 +35,8 @@ class PythonV1(Caller):
     async def progress(self, step: float, total: float, message: str | None) -> None:
         context = self._context
         if context.meta is not None and context.meta.progressToken is not None:
-            await context.session.send_progress_notification(context.meta.progressToken, step, total, message)
+            token = context.meta.progressToken
+            await context.session.send_progress_notification(token, step, total, message, str(context.request_id))
 
     async def log(self, level: str, data: Any, logger: str | None) -> None:
         if LEVELS.index(level) >= LEVELS.index(wanted["level"]):
@@ -51,6 +55,10 @@ class PythonV1(Caller):
         else:
             answer = await session.elicit_form(params["message"], params["requestedSchema"], request)
         return answer.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+    async def let_go(self) -> None:
+        if self._context.close_sse_stream is not None:
+            await self._context.close_sse_stream()
 
     async def updated(self, uri: str) -> None:
         if uri in repertoire.watched:
@@ -136,12 +144,27 @@ async def unsubscribe(uri: AnyUrl) -> None:
     repertoire.watched.discard(str(uri))
 
 
+options = server.create_initialization_options(NotificationOptions(True, True, True))  # noqa: FBT003 - all lists
+assert options.capabilities.resources is not None
+options.capabilities.resources.subscribe = True  # the SDK says no, whether there is a handler or not
+
+
+async def run(read: Any, write: Any) -> None:
+    await server.run(read, write, options)
+
+
 async def main() -> None:
-    options = server.create_initialization_options(NotificationOptions(True, True, True))  # noqa: FBT003 - all lists
-    assert options.capabilities.resources is not None
-    options.capabilities.resources.subscribe = True  # the SDK says no, whether there is a handler or not
     async with stdio_server() as streams:
-        await server.run(*streams, options)
+        await run(*streams)
 
 
-anyio.run(main)
+match TRANSPORT:
+    case "stdio":
+        anyio.run(main)
+    case "sse":
+        listen(pair(SseServerTransport("/messages/"), run))
+    case _:
+        keeps = {} if TRANSPORT == "sessionless" else {"event_store": Events(), "retry_interval": RETRY_MS}
+        # The manager asks the server itself for its options.
+        server.create_initialization_options = lambda *_: options  # type: ignore[method-assign]
+        listen(endpoint(StreamableHTTPSessionManager(server, stateless=not keeps, **keeps)))

@@ -12,9 +12,11 @@ from typing import Any
 
 import anyio
 import mcp_types as types
+from listening import RETRY_MS, TRANSPORT, Events, listen, pair
 from mcp import MCPError
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.server.sse import SseServerTransport
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
@@ -78,6 +80,10 @@ class PythonV2(Caller):
         if key == "page":
             return wire(await session.elicit_url(params["message"], params["url"], f"page-{request}", request))
         return wire(await session.elicit_form(params["message"], params["requestedSchema"], request))
+
+    async def let_go(self) -> None:
+        if self._context.close_sse_stream is not None:
+            await self._context.close_sse_stream()
 
     async def updated(self, uri: str) -> None:
         if self._is_stateless:
@@ -169,29 +175,44 @@ async def unsubscribe(_: Any, params: types.UnsubscribeRequestParams) -> types.E
     return types.EmptyResult()
 
 
+server: Server[Any] = Server(
+    "interop",
+    version="4.2",
+    title="Interoperability",
+    instructions="Ask for one thing of everything.",
+    on_list_tools=list_tools,
+    on_call_tool=call_tool,
+    on_list_resources=list_resources,
+    on_list_resource_templates=list_templates,
+    on_read_resource=read_resource,
+    on_subscribe_resource=subscribe,
+    on_unsubscribe_resource=unsubscribe,
+    on_subscriptions_listen=ListenHandler(bus),
+    on_list_prompts=list_prompts,
+    on_get_prompt=get_prompt,
+    on_completion=complete,
+    on_set_logging_level=set_level,
+)
+server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="interop"))
+options = server.create_initialization_options(NotificationOptions(True, True, True))  # noqa: FBT003 - all lists
+
+
+async def run(read: Any, write: Any) -> None:
+    await server.run(read, write, options)
+
+
 async def main() -> None:
-    server: Server[Any] = Server(
-        "interop",
-        version="4.2",
-        title="Interoperability",
-        instructions="Ask for one thing of everything.",
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-        on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
-        on_read_resource=read_resource,
-        on_subscribe_resource=subscribe,
-        on_unsubscribe_resource=unsubscribe,
-        on_subscriptions_listen=ListenHandler(bus),
-        on_list_prompts=list_prompts,
-        on_get_prompt=get_prompt,
-        on_completion=complete,
-        on_set_logging_level=set_level,
-    )
-    server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="interop"))
-    options = server.create_initialization_options(NotificationOptions(True, True, True))  # noqa: FBT003 - all lists
     async with stdio_server() as streams:
-        await server.run(*streams, options)
+        await run(*streams)
 
 
-anyio.run(main)
+match TRANSPORT:
+    case "stdio":
+        anyio.run(main)
+    case "sse":
+        listen(pair(SseServerTransport("/messages/"), run))
+    case _:
+        keeps = {} if TRANSPORT == "sessionless" else {"event_store": Events(), "retry_interval": RETRY_MS}
+        # The application asks the server itself for its options.
+        server.create_initialization_options = lambda *_, **__: options  # type: ignore[method-assign]
+        listen(server.streamable_http_app(stateless_http=not keeps, **keeps))

@@ -2,7 +2,7 @@
 // they offer, in the words of the wire.
 //
 // A server hands a tool call on to `call`, together with a `caller`: the few motions that a tool needs, made with that SDK:
-// `introduction`, `progress`, `log`, `ask`, `updated`, `changed`, and `signal`, which says when the call was cancelled.
+// `introduction`, `progress`, `log`, `ask`, `updated`, `changed`, `letGo`, and `signal`, which says when the call was cancelled.
 
 import { readFileSync } from 'node:fs';
 
@@ -78,6 +78,7 @@ const tools = {
         process.stdout.write(`just so\n${JSON.stringify({ jsonrpc: '2.0', id: 1, result: said })}\n`);
         return text(said.toUpperCase());
     },
+    route: ({ region, count }) => text(`${count} to ${region}`),
     mirror: ({ text: said }) => text([...said].reverse().join('')),
     count: async ({ to }, caller) => {
         for (let step = 1; step <= to; step++) {
@@ -128,6 +129,10 @@ const tools = {
         for (const [kind, what] of Object.entries(OFFERED.grown)) lists[kind].push(what);
         await caller.changed();
         return text('grown');
+    },
+    let_go: async (_, caller) => {
+        await caller.letGo();
+        return text('here again');
     },
     sprout: () => text('sprouted')
 };

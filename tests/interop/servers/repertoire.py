@@ -58,6 +58,10 @@ class Caller(ABC):
         """Put one of the questions of ``offered.json`` to the caller."""
 
     @abstractmethod
+    async def let_go(self) -> None:
+        """Close the connection that the caller waits on, if it can come back."""
+
+    @abstractmethod
     async def updated(self, uri: str) -> None:
         """Tell who subscribed."""
 
@@ -146,6 +150,16 @@ class Repertoire:
                     self.lists[kind].append(what)
                 await caller.changed()
                 return "grown"
+            case _:
+                return await self._of_http(name, arguments, caller)
+
+    async def _of_http(self, name: str, arguments: Wire, caller: Caller) -> str:
+        match name:
+            case "route":
+                return f"{arguments['count']} to {arguments['region']}"
+            case "let_go":
+                await caller.let_go()
+                return "here again"
             case _:
                 return await self._interview(name, caller)
 

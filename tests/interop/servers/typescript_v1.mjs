@@ -2,8 +2,11 @@
 //
 // It agrees to any handshake revision, and then sends the same to everybody: what a revision has not is sent all the same.
 
+import { randomUUID } from 'node:crypto';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
+import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import {
     CallToolRequestSchema,
     CompleteRequestSchema,
@@ -17,22 +20,12 @@ import {
     SubscribeRequestSchema,
     UnsubscribeRequestSchema
 } from '@modelcontextprotocol/sdk/types.js';
+import { Events, listen, RETRY_MS, TRANSPORT } from './listening.mjs';
 import { call, complete, INSTRUCTIONS, OFFERED, page, prompt, read, SERVER, Unknown, watched } from './repertoire.mjs';
-
-const server = new Server(SERVER, {
-    capabilities: {
-        tools: { listChanged: true },
-        prompts: { listChanged: true },
-        resources: { listChanged: true, subscribe: true },
-        logging: {},
-        completions: {}
-    },
-    instructions: INSTRUCTIONS
-});
 
 let pages = 0;
 
-function caller(extra) {
+function caller(server, extra) {
     const token = extra._meta?.progressToken;
     return {
         signal: extra.signal,
@@ -44,7 +37,8 @@ function caller(extra) {
             const params = { progressToken: token, progress, total, ...(message && { message }) };
             if (token !== undefined) await extra.sendNotification({ method: 'notifications/progress', params });
         },
-        log: (level, data, logger) => server.sendLoggingMessage({ level, data, ...(logger && { logger }) }),
+        log: (level, data, logger) =>
+            server.sendLoggingMessage({ level, data, ...(logger && { logger }) }, extra.sessionId),
         ask: async key => {
             const { params } = OFFERED.questions[key];
             if (key === 'roots') return server.listRoots();
@@ -52,6 +46,7 @@ function caller(extra) {
             if (key === 'page') return server.elicitInput({ ...params, elicitationId: `page-${(pages += 1)}` });
             return server.elicitInput(params);
         },
+        letGo: async () => extra.closeSSEStream?.(),
         updated: async uri => {
             if (watched.has(uri)) await server.sendResourceUpdated({ uri });
         },
@@ -63,35 +58,79 @@ function caller(extra) {
     };
 }
 
-server.setRequestHandler(ListToolsRequestSchema, ({ params }) => page('tools', params?.cursor));
-server.setRequestHandler(ListResourcesRequestSchema, ({ params }) => page('resources', params?.cursor));
-server.setRequestHandler(ListResourceTemplatesRequestSchema, ({ params }) => page('resourceTemplates', params?.cursor));
-server.setRequestHandler(ListPromptsRequestSchema, ({ params }) => page('prompts', params?.cursor));
-server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra) => {
-    try {
-        return await call(params.name, params.arguments ?? {}, caller(extra));
-    } catch (error) {
-        if (error instanceof Unknown) throw new McpError(-32602, error.message);
-        if (error instanceof McpError) throw error;
-        return { content: [{ type: 'text', text: error.name }], isError: true };
-    }
-});
-server.setRequestHandler(ReadResourceRequestSchema, ({ params }) => {
-    const contents = read(params.uri);
-    if (contents === undefined) throw new McpError(-32002, 'Resource not found');
-    return { contents };
-});
-server.setRequestHandler(GetPromptRequestSchema, ({ params }) => prompt(params.name, params.arguments));
-server.setRequestHandler(CompleteRequestSchema, ({ params }) => ({
-    completion: { values: complete(params.ref.name, params.argument.value, params.context?.arguments) }
-}));
-server.setRequestHandler(SubscribeRequestSchema, ({ params }) => {
-    watched.add(params.uri);
-    return {};
-});
-server.setRequestHandler(UnsubscribeRequestSchema, ({ params }) => {
-    watched.delete(params.uri);
-    return {};
-});
+/** A server for one client. */
+function made() {
+    const server = new Server(SERVER, {
+        capabilities: {
+            tools: { listChanged: true },
+            prompts: { listChanged: true },
+            resources: { listChanged: true, subscribe: true },
+            logging: {},
+            completions: {}
+        },
+        instructions: INSTRUCTIONS
+    });
+    server.setRequestHandler(ListToolsRequestSchema, ({ params }) => page('tools', params?.cursor));
+    server.setRequestHandler(ListResourcesRequestSchema, ({ params }) => page('resources', params?.cursor));
+    server.setRequestHandler(ListResourceTemplatesRequestSchema, ({ params }) => page('resourceTemplates', params?.cursor));
+    server.setRequestHandler(ListPromptsRequestSchema, ({ params }) => page('prompts', params?.cursor));
+    server.setRequestHandler(CallToolRequestSchema, async ({ params }, extra) => {
+        try {
+            return await call(params.name, params.arguments ?? {}, caller(server, extra));
+        } catch (error) {
+            if (error instanceof Unknown) throw new McpError(-32602, error.message);
+            if (error instanceof McpError) throw error;
+            return { content: [{ type: 'text', text: error.name }], isError: true };
+        }
+    });
+    server.setRequestHandler(ReadResourceRequestSchema, ({ params }) => {
+        const contents = read(params.uri);
+        if (contents === undefined) throw new McpError(-32002, 'Resource not found');
+        return { contents };
+    });
+    server.setRequestHandler(GetPromptRequestSchema, ({ params }) => prompt(params.name, params.arguments));
+    server.setRequestHandler(CompleteRequestSchema, ({ params }) => ({
+        completion: { values: complete(params.ref.name, params.argument.value, params.context?.arguments) }
+    }));
+    server.setRequestHandler(SubscribeRequestSchema, ({ params }) => {
+        watched.add(params.uri);
+        return {};
+    });
+    server.setRequestHandler(UnsubscribeRequestSchema, ({ params }) => {
+        watched.delete(params.uri);
+        return {};
+    });
+    return server;
+}
 
-await server.connect(new StdioServerTransport());
+const sessions = new Map();
+
+/** Serve Streamable HTTP: a session of its own to each client, or to each request none. */
+async function endpoint(request, response) {
+    let transport = sessions.get(request.headers['mcp-session-id']);
+    if (!transport) {
+        transport = new StreamableHTTPServerTransport({
+            ...(TRANSPORT !== 'sessionless' && { sessionIdGenerator: randomUUID, eventStore: new Events(), retryInterval: RETRY_MS }),
+            onsessioninitialized: id => sessions.set(id, transport)
+        });
+        await made().connect(transport);
+    }
+    await transport.handleRequest(request, response);
+}
+
+/** Serve HTTP+SSE. */
+async function pair(request, response) {
+    if (request.method === 'GET') {
+        const transport = new SSEServerTransport('/messages', response);
+        sessions.set(transport.sessionId, transport);
+        await made().connect(transport);
+    } else if (request.url.startsWith('/sse')) {
+        response.writeHead(405).end();
+    } else {
+        const id = new URL(request.url, 'http://localhost').searchParams.get('sessionId');
+        await sessions.get(id).handlePostMessage(request, response);
+    }
+}
+
+if (TRANSPORT === 'stdio') await made().connect(new StdioServerTransport());
+else listen(TRANSPORT === 'sse' ? pair : endpoint);

@@ -1,22 +1,27 @@
 // The TypeScript SDK, 2.x, as a server: its `McpServer`, and `serveStdio`, which serves both eras in one process; what the
-// client says first decides.
+// client says first decides. Over HTTP that is what `createMcpHandler` does, with `isLegacyRequest` and a transport with
+// sessions for the others.
 //
 // A tool that asks returns `inputRequired`. To clients of 2026-07-28 that is a demand for input; to others the SDK asks, and
 // then calls the tool once more. `createRequestStateCodec` signs the state that goes with it.
 
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import {
     completable,
+    createMcpHandler,
     createRequestStateCodec,
     fromJsonSchema,
     inputRequired,
+    isLegacyRequest,
     McpServer,
     ProtocolError,
-    ResourceTemplate
+    ResourceTemplate,
+    WebStandardStreamableHTTPServerTransport
 } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import * as z from 'zod';
-import { call, complete, INSTRUCTIONS, OFFERED, prompt, read, SERVER, STATELESS, watched } from './repertoire.mjs';
+import { asOnTheWeb, Events, listen, RETRY_MS, TRANSPORT } from './listening.mjs';
+import { call, complete, INSTRUCTIONS, lists, OFFERED, prompt, read, SERVER, STATELESS, watched } from './repertoire.mjs';
 
 const codec = createRequestStateCodec({ key: randomBytes(32) });
 
@@ -43,11 +48,21 @@ function caller(server, tool, context) {
             if (!(key in answers)) throw new Demand(key);
             return answers[key];
         },
+        letGo: async () => context.http?.closeSSE?.(),
         updated: async uri => {
             const revision = server.server.getNegotiatedProtocolVersion();
-            if (revision === STATELESS || watched.has(uri)) await server.server.sendResourceUpdated({ uri });
+            if (revision === STATELESS && TRANSPORT !== 'stdio') handler.notify.resourceUpdated(uri);
+            else if (revision === STATELESS || watched.has(uri)) await server.server.sendResourceUpdated({ uri });
         },
-        changed: async () => grow(server)
+        changed: async () => {
+            const isOfNow = server.server.getNegotiatedProtocolVersion() === STATELESS;
+            if (isOfNow && TRANSPORT !== 'stdio') {
+                // There is a server for each request, and the next one has what is new.
+                handler.notify.toolsChanged();
+                handler.notify.promptsChanged();
+                handler.notify.resourcesChanged();
+            } else grow(server);
+        }
     };
 }
 
@@ -81,6 +96,9 @@ function grow(server) {
     resource(server, OFFERED.grown.resources);
 }
 
+/** What a new server has from the start: over stdio there is one, which grows by itself. */
+const offered = kind => (TRANSPORT === 'stdio' ? OFFERED[kind] : lists[kind]);
+
 function factory() {
     const server = new McpServer(SERVER, {
         capabilities: {
@@ -92,14 +110,14 @@ function factory() {
         instructions: INSTRUCTIONS,
         requestState: { verify: codec.verify }
     });
-    for (const each of OFFERED.tools) tool(server, each);
-    for (const each of OFFERED.resources) resource(server, each);
+    for (const each of offered('tools')) tool(server, each);
+    for (const each of offered('resources')) resource(server, each);
     for (const { uriTemplate, name, ...about } of OFFERED.resourceTemplates) {
         const completions = name === 'echo' ? { word: value => complete('word', value) } : {};
         const template = new ResourceTemplate(uriTemplate, { list: undefined, complete: completions });
         server.registerResource(name, template, about, uri => ({ contents: read(uri.href) }));
     }
-    for (const { name, description, arguments: given = [] } of OFFERED.prompts) {
+    for (const { name, description, arguments: given = [] } of offered('prompts')) {
         const style = completable(z.string().describe('How to say it.'), (value, context) =>
             complete('review', value, context?.arguments)
         ).optional();
@@ -117,4 +135,24 @@ function factory() {
     return server;
 }
 
-serveStdio(factory);
+const sessions = new Map();
+const handler = createMcpHandler(factory, TRANSPORT === 'sessionless' ? {} : { legacy: 'reject' });
+
+/** Serve clients that shake hands in sessions, and others without. */
+async function fetch(request) {
+    if (TRANSPORT === 'sessionless' || !(await isLegacyRequest(request))) return handler.fetch(request);
+    let transport = sessions.get(request.headers.get('mcp-session-id'));
+    if (!transport) {
+        transport = new WebStandardStreamableHTTPServerTransport({
+            sessionIdGenerator: randomUUID,
+            eventStore: new Events(),
+            retryInterval: RETRY_MS,
+            onsessioninitialized: id => sessions.set(id, transport)
+        });
+        await factory().connect(transport);
+    }
+    return transport.handleRequest(request);
+}
+
+if (TRANSPORT === 'stdio') serveStdio(factory);
+else listen((request, response) => asOnTheWeb(request, response, fetch));
