@@ -151,7 +151,8 @@ class Post:
         said = self._headers.get(http.REVISION, "").strip()
         if meta.revision is not UNSET and meta.revision == said and said not in service.stateless:
             error = unsupported(said, service.served)
-            await replies.refuse(self._send, 400, error.message, code=error.code, request_id=request.id, data=error.data)
+            code, data = error.code, error.data
+            await replies.refuse(self._send, 400, error.message, code=code, request_id=request.id, data=data)
             return
         wrong = disagreement(service, self._headers, request, meta)
         if wrong is not None:

@@ -150,7 +150,9 @@ def test_host_is_looked_at_even_where_the_origin_is_allowed() -> None:
 def test_a_refusal_names_the_origin_and_the_setting() -> None:
     refusal = guard().refusal({**HERE, "origin": "https://evil.example"})
 
-    expected = "The Origin 'https://evil.example' is not allowed; the server's allowed_origins (--allow-origin) has to name it"
+    expected = (
+        "The Origin 'https://evil.example' is not allowed; the server's allowed_origins (--allow-origin) has to name it"
+    )
     assert expected == refusal
 
 
