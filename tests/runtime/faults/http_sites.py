@@ -1,0 +1,65 @@
+"""Applications in this process, of which nothing is left at the end."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from tests.runtime.faults import attacked
+from tests.runtime.faults.turns import PATIENCE_SECONDS, until
+from tests.runtime.http.serving.site import site
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from mcpgen.runtime.http.serving.application import Application
+    from mcpgen.runtime.server import Server
+    from tests.runtime.http.serving.site import Site
+
+
+def held(app: Application) -> dict[str, Any]:
+    """Return what an application holds for requests that are open, by kind; it is empty when that is nothing."""
+    desk = app._desk
+    found = {
+        "outlets": len(desk.outlets),
+        "passing": len(desk.passing),
+        "bytes": desk._bytes,
+        "talks": len(app._legacy._talks),
+        "open": sum(each.open for each in desk.sessions),
+        "streams": sum(len(each.streams) for each in desk.sessions),
+        "running": sum(each._running for each in desk.sessions),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+async def released(app: Application) -> None:
+    """Return when an application holds nothing for open requests; fail if that does not come to be."""
+    with anyio.move_on_after(PATIENCE_SECONDS / 4):
+        await until(lambda: not held(app))
+
+    assert {} == held(app)
+
+
+@asynccontextmanager
+async def attacked_site(server: Server, *, fails: bool = False, **options: Any) -> AsyncGenerator[Site]:
+    """Run a server over HTTP within the block, judge all that it says, and see that nothing is left.
+
+    Args:
+        server: It.
+        fails: Whether it may say that it failed.
+        options: Of the application.
+    """
+    before = attacked.standing()
+    async with site(server, **options) as web:
+        web.overseer.expects_failure = fails
+        yield web
+        await web.leave_all()
+    desk = web.app._desk
+    after = await attacked.settled(before)
+
+    assert {} == held(web.app)
+    assert 0 == len(desk.sessions)
+    assert [] == list(server._connections)
+    assert all(now <= then for now, then in zip(after, before, strict=True)), (before, after)
