@@ -199,8 +199,21 @@ def _named(module: ModuleType, origin: str, name: str) -> Servable:
             raise Unservable(f"There is no {name} in {origin}.") from None
     if not _is_server(found):
         kind = "a class" if isinstance(found, type) else f"of type {type(found).__name__}"
-        raise Unservable(f"{name} in {origin} is no Server; it is {kind}.")
+        raise Unservable(f"{name} in {origin} is no Server; it is {kind}.{_hint(found, origin, name)}")
     return found
+
+
+def _hint(found: object, origin: str, name: str) -> str:
+    """Return what else serves *found*, if anything does."""
+    from mcpgen.runtime.http.serving.application import Application  # noqa: PLC0415 (where nothing else is of use)
+
+    if not isinstance(found, Application):
+        return ""
+    file = Path(origin)
+    if file.suffix != ".py":
+        return f" uvicorn serves it: uvicorn {origin}:{name}"
+    folder = "" if file.parent == Path() else f"--app-dir {file.parent} "
+    return f" uvicorn serves it: uvicorn {folder}{file.stem}:{name}"
 
 
 def _is_server(value: object) -> TypeGuard[Servable]:

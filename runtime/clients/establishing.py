@@ -215,7 +215,7 @@ class _Establishing:
             refusal = RequestRefused("server/discover", as_it_is(answer))
             if self._handshakes:
                 raise StartAnew("initialize", refusal)
-            raise NoCommonRevision(offered=self._offered, supported=(), reason=str(refusal))
+            raise NoCommonRevision(offered=self._offered, supported=_supported(answer), reason=str(refusal))
 
     def _send_discover(self, revision: str) -> Call:
         meta = self._session.offering.meta(revision)

@@ -133,7 +133,8 @@ async def listed_by(client: Client, visit: Visit, listing: Listing) -> list[Any]
     """
     known = await _without_lists(client, visit)
     if not offers(known.capabilities, client.revision, listing.method):
-        reason = "it has not declared it"
+        kind = listing.method.partition("/")[0]
+        reason = f"it has not declared {kind}"
         raise UnsupportedByPeer(revision=client.revision, what=listing.method, reason=reason)
     items, _ = await _every_page(client, listing)
     return items

@@ -167,7 +167,7 @@ class _Notes(logging.Handler):
 
 def _sentence(error: McpgenError) -> str:
     if not isinstance(error, RequestRefused):
-        return str(error)
+        return str(error).replace("Http(url, auth=bearer(token)), or headers", "--bearer-env, or --header")
     sentence = f"{error.message} ({error.method} was answered with error {error.code})"
     if error.data is UNSET or error.data is None:
         return sentence

@@ -41,6 +41,7 @@ import anyio
 import anyio.to_thread
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.http.client.addresses import meant
 from mcpgen.runtime.transports.descriptors import duplicate
 
 if TYPE_CHECKING:
@@ -310,6 +311,8 @@ def _reason(error: Exception, program: str) -> str:
         return "there is no such program; in a list, each argument stands by itself"
     if isinstance(error, FileNotFoundError | PermissionError) and program.endswith(".py"):
         return f"it is a file for an interpreter; did you mean 'python {program}'?"
+    if isinstance(error, FileNotFoundError) and (url := meant(program)) is not None:
+        return f"there is no such program; did you mean {url}?"
     if isinstance(error, FileNotFoundError):
         if os.sep in program:
             return "there is no such program, or not the interpreter that its first line names"

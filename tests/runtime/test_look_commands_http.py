@@ -58,7 +58,7 @@ class Handler(BaseHTTPRequestHandler):
         elif "id" not in message:
             self._answer(202, b"")
         else:
-            result = {"jsonrpc": "2.0", "id": message["id"], "result": RESULTS[message["method"]]}
+            result = {"jsonrpc": "2.0", "id": message["id"], "result": RESULTS.get(message["method"], {})}
             self._answer(200, json.dumps(result).encode())
 
     def do_GET(self) -> None:
@@ -136,6 +136,7 @@ def test_what_the_server_refuses_is_said_and_secrets_are_not(server: Server, sta
     assert (1, "") == (code, out)
     assert err.startswith(f"Error: {server.url}?… has answered with {status} ")
     assert "Sign in!" in err
+    assert (status == 401) == ("say so by --bearer-env, or --header;" in err)
     assert "secret" not in err
     assert "Traceback" not in err
 
@@ -214,6 +215,34 @@ def test_a_host_gets_an_error_where_http_has_no_answer() -> None:
     assert ("i", -32603) == (answer["id"], answer["error"]["code"])
     assert "no connection to http://127.0.0.1:1/mcp could be made: Connection refused" == answer["error"]["message"]
     assert "2 messages, no violations; the host has ended it" in err
+
+
+PING = {"jsonrpc": "2.0", "id": "p", "method": "ping"}
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        (PING,),
+        (PING, INITIALIZE, INITIALIZED, CALL),
+        (INITIALIZE, PING),
+        (INITIALIZE, CALL),
+        (INITIALIZE, {**PING, "method": "notifications/initialized"}),
+    ],
+    ids=["alone", "before", "between", "never initialized", "initialized as a request"],
+)
+@pytest.mark.parametrize("failing", [200, 401])
+def test_a_host_that_shakes_hands_in_another_order_is_answered(
+    server: Server, told: tuple[Any, ...], failing: int
+) -> None:
+    server.status = failing
+    status, out, err = run("trace", server.url, given=lines(*told))
+    answers = [json.loads(each) for each in out.splitlines()]
+
+    assert 0 == status
+    assert sorted(str(each["id"]) for each in told if "id" in each) == sorted(str(each["id"]) for each in answers)
+    assert "Traceback" not in err
 
 
 def test_what_a_host_writes_that_is_no_message_harms_nothing(server: Server) -> None:

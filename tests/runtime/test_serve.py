@@ -655,6 +655,16 @@ other = EchoServer()
         ("one = EchoServer()", "demo.py:one.two", "Error: There is no one.two in demo.py."),
         ("one = 'text'", "demo.py:one", "Error: one in demo.py is no Server; it is of type str."),
         ("", "demo.py:EchoServer", "Error: EchoServer in demo.py is no Server; it is a class."),
+        (
+            "from mcpgen.runtime import Server\napp = Server('s').asgi()",
+            "demo.py:app",
+            "Error: app in demo.py is no Server; it is of type Application. uvicorn serves it: uvicorn demo:app",
+        ),
+        (
+            "from mcpgen.runtime import Server\napp = Server('s').asgi()",
+            "demo:app",
+            "Error: app in demo is no Server; it is of type Application. uvicorn serves it: uvicorn demo:app",
+        ),
     ],
 )
 def test_what_cannot_be_served_is_explained(

@@ -11,9 +11,10 @@ from msgspec import Struct
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.wire.quoting import printable
 
-__all__ = ["Address", "address_of", "is_url", "joined"]
+__all__ = ["Address", "address_of", "is_url", "joined", "meant"]
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SCHEMELESS: Final = re.compile(r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d{1,5}(?:/\S*)?")
 _PORTS: Final = {"http": 80, "https": 443}
 
 # urlsplit leaves some of these out without a word, and nobody means them.
@@ -41,6 +42,11 @@ def is_url(text: str) -> bool:
     return _URL.match(text) is not None
 
 
+def meant(text: str) -> str | None:
+    """Return the URL that *text* is without its scheme, such as ``localhost:8000/mcp``; None if it is none."""
+    return f"http://{text}" if _SCHEMELESS.fullmatch(text) else None
+
+
 def address_of(url: object) -> Address:
     """Return what *url* says.
 
@@ -58,7 +64,9 @@ def address_of(url: object) -> Address:
         raise UsageError(f"the URL cannot be read: {error}") from None
     if parts.scheme not in _PORTS:
         shown = printable(url[:_MOST_SHOWN]) if not parts.netloc else f"{printable(parts.scheme)}://…"
-        raise UsageError(f"{shown!r} is no address of http or https, which are spoken")
+        found = meant(url)
+        hint = "" if found is None else f"; did you mean {printable(found[:_MOST_SHOWN])}?"
+        raise UsageError(f"{shown!r} is no address of http or https, which are spoken{hint}")
     if not host:
         raise UsageError("the URL names no host, as https://example.com/mcp does")
     return _address(parts, host, port)

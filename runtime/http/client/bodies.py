@@ -15,7 +15,7 @@ from mcpgen.runtime.errors import RequestLost
 from mcpgen.runtime.http.events import EventTooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     import httpx
 
@@ -47,6 +47,11 @@ def _check_encoding(response: httpx.Response) -> None:
         raise RequestLost("the answer is compressed, which was not asked for: nobody knows how long it would become")
 
 
+def _parts(response: httpx.Response) -> AsyncIterator[bytes]:
+    """Return the body of *response* as it comes; all of it if it was read before, as credentials or a mock may do."""
+    return response.aiter_bytes() if response.is_stream_consumed else response.aiter_raw()
+
+
 async def whole(response: httpx.Response, most: int) -> bytes:
     """Return the body of *response*.
 
@@ -60,7 +65,7 @@ async def whole(response: httpx.Response, most: int) -> bytes:
     with anyio.CancelScope() as scope:
         if is_long:
             scope.cancel()
-        async for chunk in response.aiter_raw():
+        async for chunk in _parts(response):
             body += chunk
             if len(body) > most:
                 is_long = True
@@ -77,7 +82,7 @@ async def head(response: httpx.Response) -> bytes:
     if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         return b""
     with anyio.move_on_after(_HEAD_SECONDS) as scope:
-        async for chunk in response.aiter_raw():
+        async for chunk in _parts(response):
             body += chunk
             if len(body) >= _MOST_HEAD:
                 scope.cancel()
@@ -95,7 +100,7 @@ async def events(response: httpx.Response, reader: EventReader, take: Callable[[
     is_enough = False
     too_large: EventTooLarge | None = None
     with anyio.CancelScope() as scope:
-        async for chunk in response.aiter_raw():
+        async for chunk in _parts(response):
             if is_enough or too_large is not None:
                 continue
             try:

@@ -96,6 +96,7 @@ class HttpChannel:
         if self._speaking.over.is_set():
             return
         found, session = read(message), self._speaking.incoming.session
+        self._speaking.begin_step(found)
         if found.kind == "request" and found.id is not None:
             asked = self._asked[found.id] = _Asked(found)
             self._held += len(message)
@@ -159,6 +160,7 @@ class HttpChannel:
             self._lose(message, lost)
         finally:
             self._begin(asked)
+            self._speaking.end_step(message)
             if message.id is not None and self._asked.get(message.id) is asked:
                 del self._asked[message.id]
 
@@ -219,6 +221,7 @@ class HttpChannel:
             _LOG.warning("%s was not taken by the server: %s", what, error)
         except Exception:  # noqa: BLE001 (the boundary: of whoever gives us credentials, or of ours)
             _LOG.exception("%s could not be sent", what)
+        self._speaking.end_step(message)
         cancelled = cancelled_id(message)
         if cancelled is not None:
             self._stop(cancelled)

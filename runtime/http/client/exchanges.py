@@ -6,6 +6,7 @@ A response is read while its block is open. It is not told here what it means.
 from __future__ import annotations
 
 import os
+import ssl
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Final, cast
@@ -20,7 +21,6 @@ from mcpgen.runtime.http.client.connections import Connections
 from mcpgen.runtime.http.failures import ServerUnreachable
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import AsyncGenerator, Mapping
 
     from mcpgen.runtime.http.client.addresses import Address
@@ -30,6 +30,9 @@ __all__ = ["Exchanges", "new_client"]
 
 # To close a connection takes no time; only what has to be said before, to a peer that does not listen, could.
 _CLOSE_SECONDS: Final = 1.0
+
+# What OpenSSL says, older and newer, of an answer that is none of TLS.
+_NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG"})
 
 _UNREACHABLE: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 
@@ -122,7 +125,9 @@ class Exchanges:
         except (httpx.HTTPError, McpgenError):
             raise
         except Exception as error:  # the boundary: of whoever gives us credentials
-            raise RequestLost(f"the request to {self.address.shown} could not be made: {error!r}") from error
+            lost = RequestLost(f"the request to {self.address.shown} could not be made: {error!r}")
+            lost.is_general = True  # to ask in another way would need the same credentials
+            raise lost from error
 
 
 def _reason(error: BaseException) -> str:
@@ -137,5 +142,7 @@ def _reason(error: BaseException) -> str:
             found = os.strerror(cause.errno)  # event loops have their own sentences for these
         elif isinstance(cause, OSError) and cause.strerror:
             found = cause.strerror
+        if isinstance(cause, ssl.SSLError) and cause.reason in _NO_TLS:
+            return f"{found}; it may be http, not https"
         cause = cause.__cause__ or cause.__context__
     return found

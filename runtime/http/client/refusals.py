@@ -100,7 +100,7 @@ async def refusal(response: httpx.Response, message: Outgoing | None, address: A
     found = envelope.decode(body) if body else None
     if not isinstance(found, ErrorResponse):
         return Refusal(status, None, None, _failure(response, address, excerpt))
-    failure = _failure(response, address, f"{printable(found.message)} ({found.code})")
+    failure = _failure(response, address, f"{printable(found.message)} ({found.code})", is_of_mcp=True)
     asked = None if message is None or message.kind != "request" else message.id
     frame: bytes | None = None
     if asked is not None and found.id == asked:
@@ -115,9 +115,10 @@ def no_message(response: httpx.Response, address: Address, what: str, body: byte
     return HttpRefused(url=address.shown, status=response.status_code, excerpt=_excerpt(body), advice=what)
 
 
-def _failure(response: httpx.Response, address: Address, excerpt: str) -> HttpRefused:
+def _failure(response: httpx.Response, address: Address, excerpt: str, *, is_of_mcp: bool = False) -> HttpRefused:
     status = response.status_code
-    advice = _ADVICE.get(status, "")
+    # A server that says why in an error of MCP knows better what it does not find: a session, or a method.
+    advice = "" if is_of_mcp and status == NOT_FOUND else _ADVICE.get(status, "")
     if response.has_redirect_location:
         advice = f"it is at {_location(response, address)}; redirections are not followed, so give that URL"
     wait = response.headers.get("retry-after", "")

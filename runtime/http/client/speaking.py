@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["INITIALIZED", "Memory", "Speaking"]
 
 INITIALIZED: Final = "notifications/initialized"
+_STEPS: Final = (INITIALIZE, INITIALIZED)
 
 # How much longer than for the probe a server may take to name its other endpoint, which it should say at once.
 _PATIENCE: Final = 2
@@ -86,7 +87,8 @@ class Speaking:
         self._is_of_before = memory.is_of_before
         self._posts = Posts(exchanges, limits, self.incoming.take)
         self._pair: Pair | None = None
-        self._opened = anyio.Event()  # when the handshake is over
+        self._step: Outgoing | None = None  # of the handshake, which is under way
+        self._stepped = anyio.Event()  # when there is none
         self._renewal: anyio.Event | None = None  # while another session is begun
         self._relisting = anyio.Lock()
         self._relisted = 0
@@ -96,9 +98,21 @@ class Speaking:
         return self.incoming.session is None and message.revision is not None
 
     async def ready(self, message: Outgoing) -> None:
-        """Return when *message*, a request, may be sent: one of a session waits until the handshake is over."""
-        if message.method != INITIALIZE and not self.is_stateless(message):
-            await self._opened.wait()
+        """Return when *message*, a request, may be sent: one of a session waits for the handshake, if it has begun."""
+        while self._step is not None and message.method not in _STEPS and not self.is_stateless(message):
+            await self._stepped.wait()
+
+    def begin_step(self, message: Outgoing) -> None:
+        """Note that *message* is under way, if it is a step of the handshake; the one before it is over then."""
+        if message.method in _STEPS:
+            self._step = message
+
+    def end_step(self, message: Outgoing) -> None:
+        """Note that *message* has arrived or is lost, of which `begin_step` was told."""
+        if message is self._step:
+            self._step = None
+            self._stepped.set()
+            self._stepped = anyio.Event()
 
     async def ask(self, message: Outgoing) -> None:
         """See a request through.
@@ -133,20 +147,16 @@ class Speaking:
             _LOG.debug("an answer is not sent: the session in which it was asked for is lost")
             return
         headers = headers_of(message, None) if now is None else now.headers
-        try:
-            if self._pair is not None:
-                await self._pair.post(message, headers)
-                return
-            refused = await self._posts.tell(message, headers)
-            if refused is not None and refused.is_about_session and now is not None and now.id is not None:
-                await self._renewed(now)
-            elif refused is not None:
-                raise refused.failure
-            elif message.method == INITIALIZED and now is not None:
-                self._group.start_soon(self._listen, now)
-        finally:
-            if message.method == INITIALIZED:
-                self._opened.set()
+        if self._pair is not None:
+            await self._pair.post(message, headers)
+            return
+        refused = await self._posts.tell(message, headers)
+        if refused is not None and refused.is_about_session and now is not None and now.id is not None:
+            await self._renewed(now)
+        elif refused is not None:
+            raise refused.failure
+        elif message.method == INITIALIZED and now is not None:
+            self._group.start_soon(self._listen, now)
 
     async def leave(self) -> None:
         """Tell the server that nobody needs the session any more, when all else is over.
@@ -284,6 +294,7 @@ class Speaking:
                 session = await renewed(self._posts, self.incoming.standing, lost.revision)
             self.incoming.session = session
             self._group.start_soon(self._listen, session)
+            _LOG.info("%s has lost the session, and another was begun", self._exchanges.address.shown)
         except (McpgenError, SessionLost, TimeoutError) as error:
             why = str(error) or type(error).__name__
             self._end(f"the server has lost the session, and no other could be begun: {why}")

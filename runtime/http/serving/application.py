@@ -15,7 +15,7 @@ from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.functions.calling import is_async
 from mcpgen.runtime.http.guarding import Guard
 from mcpgen.runtime.http.headers import gathered
-from mcpgen.runtime.http.serving import opening, replies
+from mcpgen.runtime.http.serving import opening, permitting, replies
 from mcpgen.runtime.http.serving.accepting import accepts, is_json
 from mcpgen.runtime.http.serving.bodies import Hungup, Unreadable, read_body
 from mcpgen.runtime.http.serving.desk import Desk
@@ -102,10 +102,16 @@ class Application:
         self._desk = Desk(self._server, self.limits, self._events)
         self._legacy = Legacy(self._desk, self._paths["message_path"])
 
+    def _begin_anew(self) -> None:
+        self._desk.abandon()
+        self._begin()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or the lifespan, as ASGI 3 has it."""
         match scope["type"]:
             case "http":
+                if self._desk.is_left:
+                    self._begin_anew()
                 try:
                     await self._serve(scope, receive, send)
                 except replies.Gone as gone:
@@ -124,8 +130,8 @@ class Application:
         For whoever mounts the application within another, whose lifespan is its own. Without it the server's begins
         with the first request, and ends with the event loop.
         """
-        if self._desk.is_leaving:
-            self._begin()
+        if self._desk.is_over:
+            self._begin_anew()
         await self._desk.open()
         try:
             yield self
@@ -138,8 +144,8 @@ class Application:
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
-        if self._desk.is_leaving:
-            self._begin()
+        if self._desk.is_over:
+            self._begin_anew()
         try:
             await self._desk.open()
         except Exception as failure:
@@ -177,6 +183,12 @@ class Application:
         if refusal is not None:
             await replies.refuse(send, 403, refusal)
             return
+        origin = headers.get("origin")
+        if origin is not None:  # it is allowed, and its browser wants to hear so
+            send = permitting.permitted(send, origin)
+            if permitting.is_question(scope["method"], headers):
+                await replies.empty(send, 204, permitting.permission(headers))
+                return
         user = "" if self._user is None else self._user(scope)
         await handle(scope, headers, user, receive, send)
 
@@ -205,7 +217,9 @@ class Application:
         elif method == "DELETE":
             await opening.delete(self._desk, headers, user, send)
         elif not accepts(headers.get("accept"), "text/event-stream"):
-            await replies.refuse(send, 406, "the client has to accept text/event-stream")
+            await replies.refuse(
+                send, 406, "this is the endpoint of an MCP server: clients post, or accept text/event-stream"
+            )
         else:
             await opening.get(self._desk, headers, user, receive, send)
 

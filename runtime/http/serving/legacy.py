@@ -69,7 +69,7 @@ class Legacy:
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
         talk = self._talks.get(query.get("session", [""])[0])
         if talk is None or talk[2] != user:
-            await replies.refuse(send, 404, "there is no such session")
+            await replies.refuse(send, 404, "there is no such conversation; the stream says where to post")
             return
         connection, outlet, _ = talk
         busy = self._desk.refusal(len(body))

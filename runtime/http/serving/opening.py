@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["delete", "get"]
 
+_NO_SESSION_ID: Final = "the request belongs to no session: it has no Mcp-Session-Id; begin one by posting initialize"
+
 _LAST_EVENT: Final = "last-event-id"
 
 _LOG = logging.getLogger("mcpgen.http")
@@ -85,7 +87,7 @@ async def _session(desk: Desk, headers: Mapping[str, str], user: str, send: Send
         return None
     session_id = headers.get(http.SESSION)
     if session_id is None:
-        await replies.refuse(send, 400, "the request belongs to no session: it has no Mcp-Session-Id")
+        await replies.refuse(send, 400, _NO_SESSION_ID)
         return None
     session = desk.sessions.find(session_id, user)
     if session is None:

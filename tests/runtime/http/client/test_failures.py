@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import gzip
+import json
 import logging
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import httpx
 import pytest
 
 from mcpgen.runtime import (
@@ -21,6 +23,8 @@ from mcpgen.runtime import (
     TransportClosed,
     connect,
 )
+from mcpgen.runtime.http.client.addresses import address_of
+from mcpgen.runtime.http.client.refusals import refusal
 from tests.runtime.client.scripted import discovered, initialized, on_both_loops
 from tests.runtime.http.client.played import NEWEST, Exchange, Played, closed, greeted, opened, played, text
 from tests.runtime.protocol.spec import spec
@@ -214,6 +218,23 @@ async def test_a_status_that_any_request_would_get_is_told_at_once_with_what_to_
         assert [] == server.unheard
 
 
+@spec("2025-11-25", "basic/transports#session-management")
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"<h1>Oh no</h1>", ": there is nothing at this URL; it says: <h1>Oh no</h1>"),
+        (
+            b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"no such session"}}',
+            "; it says: no such session (-32600)",
+        ),
+    ],
+)
+async def test_a_server_that_says_what_it_does_not_find_is_not_contradicted(body: bytes, said: str) -> None:
+    refused = await refusal(httpx.Response(404, content=body), None, address_of("http://example.com/mcp"))
+
+    assert f"http://example.com/mcp has answered with 404 Not Found{said}" == str(refused.failure)
+
+
 @spec("2025-11-25", "basic/transports#backwards-compatibility")
 @pytest.mark.parametrize("status", [401, 403, 429])
 async def test_whoever_must_not_ask_does_not_ask_in_other_ways(status: int) -> None:
@@ -229,8 +250,6 @@ async def test_whoever_must_not_ask_does_not_ask_in_other_ways(status: int) -> N
 
 @spec("2025-11-25", "basic/security_best_practices#session-hijacking")
 async def test_redirections_are_not_followed_whatever_a_callers_client_would_do() -> None:
-    import httpx
-
     async with played() as server, played() as other, httpx.AsyncClient(follow_redirects=True) as ours:
         connecting = start(server, Http(server.url, client=ours, headers={"X-Key": "secret"}))
         await (await server.hear(method="server/discover")).answer(307, location=other.url)
@@ -305,7 +324,7 @@ async def test_headers_without_an_end_cost_one_request() -> None:
     [
         ("http://127.0.0.1:{port}/mcp", "Connection refused"),
         ("http://mcpgen.invalid/mcp", "not known|No address|resolution|nodename"),
-        ("https://user:secret@127.0.0.1:{open}/mcp?k=secret", "SSL|TLS|wrong version"),
+        ("https://user:secret@127.0.0.1:{open}/mcp?k=secret", "SSL.*; it may be http, not https$"),
     ],
 )
 @on_both_loops
@@ -490,3 +509,49 @@ async def test_credentials_that_cannot_be_had_cost_one_request(caplog: pytest.Lo
         assert isinstance(lost.value.__cause__, LookupError)
         await still_there(client, server)
         await closed(client, server)
+
+
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
+async def test_credentials_that_cannot_be_had_are_asked_for_once(caplog: pytest.LogCaptureFixture) -> None:
+    from mcpgen.runtime import bearer
+
+    asked: list[str] = []
+
+    def token() -> str:
+        asked.append("once")
+        raise LookupError("the keyring is locked")
+
+    async with played() as server:
+        with pytest.raises(RequestLost, match=r"could not be made: LookupError.*the keyring is locked"):
+            await connect(Http(server.url, auth=bearer(token)))
+
+        assert [] == server.exchanges
+    assert ["once"] == asked
+    assert [] == [each.message for each in caplog.records if each.levelno >= logging.WARNING]
+
+
+class _Reading(httpx.Auth):
+    """Looks at what comes back, as one does that renews its token when it has to."""
+
+    requires_response_body = True
+
+
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
+async def test_a_body_that_was_read_before_is_read_again() -> None:
+    def serve(request: httpx.Request) -> httpx.Response:
+        asked = json.loads(request.content)
+        if asked["method"] == "server/discover":
+            return httpx.Response(200, json={"jsonrpc": "2.0", "id": asked["id"], "result": discovered()})
+        if asked["method"] == "tools/list":
+            return httpx.Response(500, text="Oh no")
+        said = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": text()})
+        return httpx.Response(200, text=f"data: {said}\n\n", headers={"content-type": "text/event-stream"})
+
+    async with (
+        httpx.AsyncClient(transport=httpx.MockTransport(serve)) as library,
+        connect(Http("http://example.com/mcp", client=library, auth=_Reading())) as client,
+    ):
+        (said,) = (await client.call_tool("a")).content
+        assert "ok" == getattr(said, "text", None)
+        with pytest.raises(HttpRefused, match="it says: Oh no"):
+            await client.list_tools()

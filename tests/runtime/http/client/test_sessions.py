@@ -36,7 +36,10 @@ async def renew(server: Played, revision: str, session: str = "t", *, listens: b
 @spec("2025-03-26", "basic/transports#session-management")
 @pytest.mark.parametrize("revision", HTTP)
 @on_both_loops
-async def test_a_session_that_is_lost_is_begun_again_and_nobody_notices(revision: str) -> None:
+async def test_a_session_that_is_lost_is_begun_again_and_nobody_notices(
+    revision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "mcpgen.client")
     async with opened(revision, session="s") as (client, server):
         server.is_judged = False
         greeting = server.exchanges[0].message["params"]
@@ -55,6 +58,9 @@ async def test_a_session_that_is_lost_is_begun_again_and_nobody_notices(revision
         assert first.body == second.body
         assert ("s", "t") == (first.headers["mcp-session-id"], second.headers["mcp-session-id"])
         assert not client.instructions
+        assert [f"{server.url} has lost the session, and another was begun"] == [
+            each.message for each in caplog.records if each.name == "mcpgen.client"
+        ]
 
         goodbye = server.start(client.close())
         left = await server.hear("DELETE")
