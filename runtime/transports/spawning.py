@@ -171,6 +171,7 @@ class _Tasks:
             _LOG.exception("a handler failed")
         finally:
             self._running.discard(handle)
+            handle.task = None  # a task that was cancelled keeps this frame, and they would keep each other
 
     async def end(self) -> None:
         for handle in self._running:

@@ -460,7 +460,7 @@ def test_a_server_without_tools_is_not_asked(tmp_path: Path) -> None:
     status, _, err = run("call", server(tmp_path, "if method == 'initialize': hello({})"), "a")
 
     assert 1 == status
-    assert "it has not declared it" in err
+    assert "it has not declared tools" in err
 
 
 # --- read and prompt

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import sys
+import weakref
 from contextvars import ContextVar
 
 import anyio
@@ -253,6 +254,33 @@ async def test_tasks_are_kept_alive(anyio_backend: str) -> None:
         over.set()
 
     assert ["ended"] == ends
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_what_was_cancelled_needs_no_collector(anyio_backend: str) -> None:
+    class Held:
+        pass
+
+    async def work(held: Held) -> None:
+        await anyio.sleep_forever()
+        del held
+
+    del anyio_backend
+    gc.disable()
+    try:
+        async with open_spawner() as spawner:
+            held = Held()
+            gone = weakref.ref(held)
+            handle = spawner.start(work, held)
+            del held
+            await anyio.wait_all_tasks_blocked()
+            handle.cancel()
+            del handle
+            await anyio.wait_all_tasks_blocked()
+
+            assert gone() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

@@ -35,7 +35,6 @@ class Desk:
         passing: The connections that last as long as one request.
         outlets: What is being sent.
         is_leaving: Whether nothing new is begun any more.
-        may_step: Whether handlers may begin in the task of their request.
     """
 
     def __init__(self, server: Server, limits: HttpLimits, store: EventStore | None) -> None:
@@ -47,8 +46,8 @@ class Desk:
         self.passing: dict[Connection, None] = {}
         self.outlets: dict[Outlet, None] = {}
         self.is_leaving: bool = False
-        self.may_step: bool = False
         self._bytes = 0
+        self._is_asyncio = False
         self._hall = Hall(server, self.sessions.expire)
 
     async def open(self) -> Spawner:
@@ -60,8 +59,28 @@ class Desk:
         if self._hall.spawner is not None:
             return self._hall.spawner
         opened = await self._hall.open()
-        self.may_step = is_asyncio()
+        self._is_asyncio = is_asyncio()
         return opened
+
+    @property
+    def may_step(self) -> bool:
+        """Whether handlers may begin in the task of their request."""
+        return self._is_asyncio and self._hall.spawner is not None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether handlers cannot run any more: it was closed, or the event loop has ended, or the lifespan failed."""
+        return self.is_leaving or self._hall.is_over
+
+    @property
+    def is_left(self) -> bool:
+        """Whether an event loop has ended under it, so that another may begin anew."""
+        return self._hall.is_over and not self.is_leaving and not self._hall.has_failed
+
+    def abandon(self) -> None:
+        """Have the server forget whom it served in an event loop that has ended: nothing can be said there any more."""
+        for each in (*self.passing, *self.sessions):
+            self.server.disconnect(each)
 
     def refusal(self, size: int) -> str | None:
         """Return why a request with a body of *size* bytes cannot be served now; None if it can."""

@@ -37,7 +37,7 @@ class Hall:
 
     Attributes:
         spawner: Starts handlers; None until it is open.
-        is_over: Whether it has been closed.
+        is_over: Whether it has been closed, or has ended by itself.
     """
 
     def __init__(self, server: Server, tidy: Callable[[], float]) -> None:
@@ -51,6 +51,11 @@ class Hall:
         self._gone = anyio.Event()
         self._failure: Exception | None = None
         self._traceback: TracebackType | None = None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the lifespan of the server has."""
+        return self._failure is not None
 
     async def open(self) -> Spawner:
         """Return what starts handlers, once the lifespan of the server has begun.

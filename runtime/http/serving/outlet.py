@@ -116,9 +116,13 @@ class Outlet:
     def lose(self) -> None:
         """Take it that nobody reads any more."""
         self.is_lost = True
+        self.drop()
+        self.end()
+
+    def drop(self) -> None:
+        """Send nothing of what waits."""
         self._chunks.clear()
         self._size = 0
-        self.end()
 
     def only(self) -> bytes | None:
         """Return the answer, if it is the one message that there is and no stream has begun."""

@@ -3,13 +3,20 @@
 Theory of operation. Nearly always, the body of a request is there when it is asked for, and what is sent goes out at
 once. A time limit of an event loop would cost more than all that. So the first step is made without one; only if the
 awaited then has to wait, a limit is set before the event loop is told, which cannot see the difference.
+
+What is awaited may have entered a cancel scope in its first step, as Starlette's middleware does whenever it receives.
+Scopes of anyio and of trio have to be left in the order opposite to that in which they were entered, so that ours would
+be in the way. Limits of asyncio need not; and elsewhere than on asyncio a limit is set first.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import anyio
+
+from mcpgen.runtime.transports.spawning import is_asyncio
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Generator
@@ -20,18 +27,21 @@ T = TypeVar("T")
 
 
 async def within(seconds: float, awaited: Awaitable[T]) -> T:
-    """Return what *awaited*, which is a coroutine, returns.
+    """Return what *awaited* returns.
 
     Raises:
         TimeoutError: It took longer.
     """
+    if not is_asyncio():
+        with anyio.fail_after(seconds):
+            return await awaited
     steps: Any = awaited.__await__()
     try:
         waits_for = next(steps)
     except StopIteration as done:
         result: T = done.value
         return result
-    with anyio.fail_after(seconds):
+    async with asyncio.timeout(seconds):
         return await Waiting(steps, waits_for)
 
 

@@ -63,6 +63,7 @@ async def _first(desk: Desk, outlet: Outlet, begin: Callable[[], object], second
     with anyio.move_on_after(seconds):
         await outlet.ready()
     only = outlet.only()
-    if only is None and not outlet.is_stream and not (desk.is_leaving and outlet.is_over):
+    is_told = not outlet.is_lost  # or what is asked later would wait on a stream of which no client knows
+    if only is None and is_told and not outlet.is_stream and not (desk.is_leaving and outlet.is_over):
         begin()
     return only

@@ -209,6 +209,9 @@ class HttpSession(Connection):
             self._keep(stream)
 
     def _keep(self, stream: Stream) -> None:
+        if stream.is_broken:  # or whoever comes back would take what is in the store for all of it
+            self._spawner.start(self._forget, [stream.name])
+            return
         self._kept.append(stream.name)
         del self._kept[:-_MOST_KEPT]
 

@@ -38,14 +38,15 @@ class Stream:
         outlet: Its connection; None if it has none.
         is_over: Whether there will be no more messages.
         is_numbered: Whether events were sent, so that a client can come back.
+        is_broken: Whether something is not in the store that should be.
     """
 
     __slots__ = (
-        "_is_broken",
         "_most_waiting",
         "_number",
         "_store",
         "_waiting",
+        "is_broken",
         "is_numbered",
         "is_over",
         "name",
@@ -57,7 +58,7 @@ class Stream:
         self.outlet: Outlet | None = outlet
         self.is_over: bool = False
         self.is_numbered: bool = False
-        self._is_broken = False  # whether something is not in the store that should be
+        self.is_broken: bool = False
         self._store = store
         self._number = 0
         self._most_waiting = most_waiting
@@ -124,12 +125,12 @@ class Stream:
     async def resume(self, outlet: Outlet, number: int) -> bool:
         """Go on over *outlet*, behind the message of that *number*; return False if what came there is not known.
 
-        Another connection that it had is ended: nobody gets a message twice.
+        Another connection that it had is ended; what has not gone out there goes out here alone.
         """
         missed: list[bytes] = []
         seen = number
         while True:
-            if self._is_broken:
+            if self.is_broken:
                 return False
             sent = self._number
             found = await self._store.after(self.name, seen)
@@ -141,6 +142,8 @@ class Stream:
                 return False  # the store does not have what it should have
             if seen >= self._number:  # nothing came while the store was asked
                 break
+        if self.outlet is not None:
+            self.outlet.drop()  # it is among what was missed
         self.detach()
         self.outlet = outlet
         outlet.begin(self._event)
@@ -176,12 +179,12 @@ class Stream:
 
     def _event(self, message: bytes, retry_ms: int | None = None) -> bytes:
         self._number += 1
-        if not self._is_broken:
+        if not self.is_broken:
             try:
                 self._store.append(self.name, self._number, message)
             except Exception:  # noqa: BLE001 (the boundary: a store that fails must not cost the client its answer)
                 _LOG.exception("a message cannot be kept, so that its stream cannot be resumed")
-                self._is_broken = True
+                self.is_broken = True
         return self._rendered(self._number, message, retry_ms)
 
     def _rendered(self, number: int, message: bytes, retry_ms: int | None = None) -> bytes:

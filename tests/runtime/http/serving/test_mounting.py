@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
+from mcpgen.runtime.context import Context  # noqa: TC001 (the server looks at it)
 from mcpgen.runtime.server import Server
 from mcpgen.runtime.transports.spawning import open_group
 from tests.runtime.http.serving.behaviours import behaviour, demo
 from tests.runtime.http.serving.callers import BOTH, JSON, STATELESS, Caller, initialize, joined
 from tests.runtime.http.serving.exchange import PATIENCE_SECONDS, Lifespan
-from tests.runtime.http.serving.rules import STREAMABLE, everywhere, on_both_loops, spec, with_sessions
-from tests.runtime.http.serving.site import site
+from tests.runtime.http.serving.overseer import Overseer
+from tests.runtime.http.serving.rules import SESSIONS, STREAMABLE, everywhere, on_both_loops, spec, with_sessions
+from tests.runtime.http.serving.site import Site, site
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
 pytestmark = pytest.mark.anyio
+
+OLD = SESSIONS[-1]
 
 
 class Lived:
@@ -67,6 +72,38 @@ async def test_elsewhere_below_the_mount_there_is_nothing() -> None:
     assert [404] * 3 == [each.status for each in answers]
 
 
+def in_scopes(step: Any) -> Any:
+    """Receive or send as Starlette's ``BaseHTTPMiddleware`` does: whoever waits waits within a task group."""
+
+    async def stepped(*message: Any) -> Any:
+        async with anyio.create_task_group():
+            await checkpoint()
+            return await step(*message)
+
+    return stepped
+
+
+@spec("2025-11-25", "basic/transports#streamable-http")
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
+@everywhere
+@on_both_loops
+async def test_middleware_may_wait_within_a_task_group(revision: str) -> None:
+    server = demo()
+    inner = server.asgi()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        is_request = scope["type"] == "http"
+        await inner(scope, in_scopes(receive) if is_request else receive, in_scopes(send) if is_request else send)
+
+    async with site(server) as web:
+        web.app = app
+        peer = await joined(web, revision)
+
+        assert "tools" in await peer.result("tools/list")
+        stream = peer.call("steps", meta='"progressToken":"p"')
+        assert "notifications/progress" == (await stream.message())["method"]
+
+
 @spec("2025-11-25", "basic/lifecycle#lifecycle-phases")
 @on_both_loops
 async def test_the_lifespan_of_the_server_is_that_of_the_application() -> None:
@@ -108,6 +145,45 @@ async def test_without_a_lifespan_it_begins_with_the_first_request() -> None:
             await (await joined(web, each)).result("tools/list")
 
         assert (1, 0) == (lifespan.begun, lifespan.ended)
+
+
+@spec("2025-11-25", "basic/lifecycle#lifecycle-phases")
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("tool", ["echo", "add"])  # a handler in a task of its own, and a function that needs none
+def test_in_another_event_loop_it_begins_anew(backend: str, tool: str) -> None:
+    server = Server("demo", version="1", lifespan=(lifespan := Lived()))
+
+    @server.tool
+    async def add() -> str:
+        return str(lifespan.begun - lifespan.ended)
+
+    @server.tool
+    async def echo(ctx: Context) -> str:
+        del ctx
+        return await add()
+
+    app = server.asgi()
+
+    async def called() -> Any:
+        async with open_group() as group:
+            web = Site(app, group, Overseer(server.service.served, server.service.capabilities), "")
+            (said,) = await Caller(web, STATELESS).call(tool).messages()
+            return said["result"]["content"][0]["text"]
+
+    async def left() -> Any:
+        async with open_group() as group:
+            peer = await joined(Site(app, group, Overseer(server.service.served, server.service.capabilities), ""), OLD)
+            (said,) = await peer.call(tool).messages()
+            return said["result"]["content"][0]["text"]
+
+    async def begun() -> Any:
+        async with app.running():
+            await server.tools_changed()
+            return await called()
+
+    assert ["1"] * 4 == [anyio.run(each, backend=backend) for each in (called, called, left, begun)]
+    assert (4, 4) == (lifespan.begun, lifespan.ended)
+    assert not server._connections
 
 
 @spec("2025-11-25", "basic/lifecycle#lifecycle-phases")

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import anyio
 import pytest
 
+from mcpgen.runtime.context import Context  # noqa: TC001 (the server looks at it)
+from mcpgen.runtime.server import Server
 from tests.runtime.http.serving.behaviours import behaviour, demo
 from tests.runtime.http.serving.callers import STATELESS, caller, cancellation, joined
 from tests.runtime.http.serving.rules import on_both_loops, spec, with_sessions
@@ -130,6 +133,29 @@ async def test_a_question_that_was_lost_is_asked_again_under_its_id_when_the_cli
         (said,) = await again.messages()
 
     assert ("notifications/progress", "roots/list", 5) == (told["method"], second["method"], said["id"])
+
+
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@with_sessions
+@on_both_loops
+async def test_who_left_before_anything_was_said_is_asked_on_the_session_s_own_stream(revision: str) -> None:
+    own = Server("demo", version="1")
+    gate = anyio.Event()
+
+    @own.tool
+    async def later(ctx: Context) -> str:
+        await gate.wait()
+        return str(len(await ctx.roots()))
+
+    async with caller(own, revision, ABLE) as peer:
+        session = await peer.listen().begun()
+        lost = peer.call("later", identity=5)
+        await peer.web.quiet()
+        lost.leave()
+        await lost.returned()
+        gate.set()
+
+        assert "roots/list" == (await session.message())["method"]
 
 
 @spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 
 from mcpgen.runtime import MemoryEventStore
+from mcpgen.runtime.context import Context  # noqa: TC001 (the server looks at it)
+from mcpgen.runtime.server import Server
 from tests.runtime.http.serving.behaviours import behaviour, demo
 from tests.runtime.http.serving.callers import STATELESS, STREAM, Caller, caller, joined
 from tests.runtime.http.serving.rules import POLLING, SESSIONS, on_both_loops, polling, spec, with_sessions
@@ -258,6 +261,36 @@ async def test_a_stream_with_a_hole_in_it_is_not_resumed(revision: str) -> None:
     assert (400, 200) == (answer.status, good.status)
 
 
+class Full(MemoryEventStore):
+    """A store that takes only so many messages."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def append(self, stream: str, number: int, message: bytes) -> None:
+        if number > self.most:
+            raise OSError("the disk is full")
+        super().append(stream, number, message)
+
+
+@spec("2025-11-25", "basic/transports#resumability-and-redelivery")
+@with_sessions
+@on_both_loops
+async def test_a_stream_whose_response_could_not_be_kept_is_not_resumed(revision: str) -> None:
+    own = behaviour()
+    async with caller(demo(own), revision, events=Full(2)) as peer:
+        stream = peer.call("steps", meta='"progressToken":"p"', identity=3)
+        last = await last_of(stream)
+        stream.leave()
+        await stream.returned()
+        own.gate.set()
+        await peer.web.quiet()
+        answer = await peer.listen(last).returned()
+
+    assert 400 == answer.status
+
+
 @spec("2025-11-25", "basic/transports#resumability-and-redelivery")
 @with_sessions
 async def test_a_session_s_events_end_with_it(revision: str) -> None:
@@ -288,6 +321,37 @@ async def test_a_response_comes_once_to_whoever_resumes(revision: str) -> None:
 
     assert ["notifications/progress", 3] == found
     assert [] == [each for each in first.pending if each.data]
+
+
+@spec("2025-03-26", "basic/transports#multiple-connections")
+@spec("2025-06-18", "basic/transports#multiple-connections")
+@spec("2025-11-25", "basic/transports#multiple-connections")
+@with_sessions
+@on_both_loops
+async def test_what_waits_for_a_slow_connection_goes_over_the_one_that_resumes_alone(revision: str) -> None:
+    own = Server("demo", version="1")
+
+    @own.tool
+    async def count(ctx: Context) -> str:
+        for each in range(1, 5):
+            await ctx.progress(each)
+            await anyio.sleep(0.01)
+        return "counted"
+
+    async with caller(own, revision) as peer:
+        slow = peer.call("count", meta='"progressToken":"p"', identity=3)
+        last = await last_of(slow)
+        slow.is_held = True
+        await anyio.sleep(0.02)
+        again = peer.listen(last)
+        await again.complete()
+        slow.is_held = False
+        slow.more(is_last=True)  # which tells of a change
+        first, second = await slow.messages(), await again.messages()
+
+    assert len(first) <= 1  # what was being sent already
+    assert [2, 3, 4] == [each["params"]["progress"] for each in second[:-1]]
+    assert 3 == second[-1]["id"]
 
 
 @spec("2025-11-25", "basic/transports#resumability-and-redelivery")
