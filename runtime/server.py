@@ -104,6 +104,7 @@ class Server(Registrations):
         self._running = 0
         self._principals = 0
         self._stack = AsyncExitStack()
+        self._opened = anyio.Event()
         info = models.Implementation(
             name=name,
             version=version,
@@ -159,14 +160,24 @@ class Server(Registrations):
         """Keep the lifespan open within the block; connections of one process share it."""
         self._running += 1
         try:
-            if self._running == 1 and self._lifespan is not None:
-                self.state = await self._stack.enter_async_context(self._lifespan(self))
+            if self._running > 1:
+                await self._opened.wait()  # whoever came first may still be at it
+            else:
+                await self._open()
             yield self
         finally:
             self._running -= 1
             if not self._running:
                 self.state = None
                 await self._stack.aclose()
+
+    async def _open(self) -> None:
+        opened = self._opened = anyio.Event()
+        try:
+            if self._lifespan is not None:
+                self.state = await self._stack.enter_async_context(self._lifespan(self))
+        finally:
+            opened.set()
 
     def connect(self, writer: Writer, spawner: Spawner) -> Connection:
         """Return a new connection, for a transport to drive."""

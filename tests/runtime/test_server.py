@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 
 from mcpgen.runtime import Server, UsageError
@@ -76,3 +78,28 @@ def test_a_handler_whose_name_is_misspelt_is_refused_with_the_one_that_was_meant
     assert "Misspelt has a method call_tol, which nothing calls; did you mean call_tool?" == refusal(
         handlers=Misspelt()
     )
+
+
+@pytest.mark.anyio
+async def test_a_second_connection_waits_until_the_lifespan_has_begun() -> None:
+    begins = anyio.Event()
+
+    @asynccontextmanager
+    async def slow(server: Server) -> AsyncGenerator[str]:
+        await begins.wait()
+        yield server.name
+
+    server = Server("two", lifespan=slow)
+    found: list[object] = []
+
+    async def run() -> None:
+        async with server.running():
+            found.append(server.state)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        group.start_soon(run)
+        await anyio.wait_all_tasks_blocked()
+        begins.set()
+
+    assert ["two", "two"] == found
