@@ -203,6 +203,7 @@ def main(text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.path.remove(str(Path(__file__).parent))  # where other modules of these names are
+    own = str(Path(__file__).parent)  # where other modules of these names are
+    sys.path[:] = [each for each in sys.path if each != own]
     main(sys.argv[1])
     sys.stderr.write("serve returned\n")
