@@ -213,7 +213,10 @@ def unsupported(requested: str, served: Iterable[str]) -> RequestError:
     """
     supported = list(served)[::-1]
     code = bindings(NEWEST).methods.ErrorCode.UNSUPPORTED_PROTOCOL_VERSION
-    message = f"this server does not serve the protocol revision {requested[:40]!r}, but {', '.join(supported)}"
+    if requested in supported:  # it is one with a handshake, and a request that names it stands alone
+        message = f"a request of the protocol revision {requested!r} belongs to a session, which initialize begins"
+    else:
+        message = f"this server does not serve the protocol revision {requested[:40]!r}, but {', '.join(supported)}"
     return RequestError(code, message, {"supported": supported, "requested": requested})
 
 
