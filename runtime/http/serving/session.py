@@ -17,6 +17,7 @@ from mcpgen.runtime.engine.connection import Connection
 from mcpgen.runtime.engine.exchange import Exchange
 from mcpgen.runtime.http.serving.outlet import Outlet
 from mcpgen.runtime.http.serving.streams import Stream
+from mcpgen.runtime.wire.messages import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.limits import HttpLimits
     from mcpgen.runtime.server import Server
     from mcpgen.runtime.transports.spawning import Spawner
-    from mcpgen.runtime.wire.messages import Batch, Malformed, Message
+    from mcpgen.runtime.wire.messages import Malformed, Message
 
 __all__ = ["HttpSession"]
 
@@ -82,6 +83,7 @@ class HttpSession(Connection):
         self._streams_id = streams_id
         self._stream_count = 0
         self._taking: Stream | None = None
+        self._is_batch = False  # what is being taken
         self._kept: list[str] = []  # streams that are over, and may be in the store
 
     @property
@@ -96,13 +98,21 @@ class HttpSession(Connection):
         """
         stream, outlet = self._new_stream()
         self._taking = stream
+        self._is_batch = isinstance(message, Batch)
         try:
             self.session.take(message)
         finally:
             self._taking = None
+        if self._is_batch and not stream.is_over and not self._has_open(stream):
+            self._end(stream, has_answer=True)
         if not stream.is_over:
             self.streams[stream.name] = stream
         return stream, outlet
+
+    def _has_open(self, stream: Stream) -> bool:
+        """Whether a request is open that is answered on *stream*."""
+        origins = (each.origin if isinstance(each, Exchange) else each for each in self.session.exchanges.values())
+        return any(each is not None and each.via is stream for each in origins)
 
     def begin(self, stream: Stream) -> None:
         """Make *stream* one of events."""
@@ -148,8 +158,10 @@ class HttpSession(Connection):
     def answer(self, message: bytes, origin: Origin | None) -> None:
         """Write an answer, which is the last that its stream has to say."""
         stream = self._stream(origin)
-        if stream is not None:
-            stream.write(message)
+        if stream is None:
+            return
+        stream.write(message)
+        if origin is not None or not self._is_batch:  # of a batch, one may be refused that has no part in its answer
             self._end(stream, has_answer=True)
 
     def dropped(self, origin: Origin | None) -> None:

@@ -50,6 +50,23 @@ async def test_a_batch_is_answered_by_a_batch() -> None:
     assert [{"jsonrpc": "2.0", "id": 1, "result": {}}] == answer.json
 
 
+@spec("2025-03-26", "basic/index#batching")
+@pytest.mark.parametrize("others", [["ping"], ["tools/list"], ["ping", "tools/list"]], ids=str)
+@pytest.mark.parametrize("is_first", [True, False])
+@on_both_loops
+async def test_one_of_another_era_in_a_batch_costs_the_others_nothing(others: list[str], *, is_first: bool) -> None:
+    meta = '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}'
+    stranger = f'{{"jsonrpc":"2.0","id":"s","method":"ping","params":{{{meta}}}}}'.encode()
+    async with caller(demo(), BATCHING) as peer:
+        own = [peer.request(number, method) for number, method in enumerate(others)]
+        said = await peer.post(batch(*([stranger, *own] if is_first else [*own, stranger]))).messages()
+
+    found = responses(said)
+    assert "error" in found.pop("s")
+    assert all("result" in each for each in found.values())
+    assert set(range(len(others))) == set(found)
+
+
 @spec("2025-03-26", "basic/transports#sending-messages-to-the-server")
 @pytest.mark.parametrize(
     "body",
