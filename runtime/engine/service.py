@@ -6,6 +6,7 @@ Spec:
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,7 +20,7 @@ from mcpgen.runtime.engine.exchange import Entry
 from mcpgen.runtime.engine.shortcut import ShortWay
 from mcpgen.runtime.engine.waiting import Waiting
 from mcpgen.runtime.errors import AdaptationError
-from mcpgen.runtime.http.mirroring import Mirror, mirror_of
+from mcpgen.runtime.http.mirroring import InvalidAnnotation, Mirror, mirror_of
 from mcpgen.runtime.newest import NEWEST
 from mcpgen.runtime.peers.capabilities import offers
 from mcpgen.runtime.peers.codec import NoticeInCodec, codec
@@ -58,6 +59,8 @@ _ENGINE = frozenset(
 
 # The names that the generated handlers have for what the engine answers, and needs no help with.
 _ENGINES_OWN = ("discover", "initialize", "ping", "subscriptions_listen")
+
+_LOG = logging.getLogger("mcpgen.http")
 
 Call: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
 Middleware: TypeAlias = Callable[[Any, Any, Call], Awaitable[Any]]
@@ -207,7 +210,11 @@ class Service:
             schema = None if find is None else find(tool)
             if schema is None:
                 return None  # whatever a client calls is not kept
-            self._mirrors[tool] = mirror_of(schema)
+            try:
+                self._mirrors[tool] = mirror_of(schema)
+            except InvalidAnnotation as error:  # clients leave such a tool out, so that none repeats anything of it
+                _LOG.warning("the input schema of %s is not valid over HTTP: %s", tool, error)
+                self._mirrors[tool] = Mirror()
         found = self._mirrors[tool]
         return found if found.annotations else None
 

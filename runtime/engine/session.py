@@ -106,6 +106,13 @@ class ServerSession:
         """What was agreed on; None if nothing was."""
         return None if self.peer is None else self.peer.revision
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether so much is being served that no other request is."""
+        limits = self.service.limits
+        is_full = max(len(self.exchanges), self.running) >= limits.max_in_flight
+        return is_full or self.held_bytes > limits.max_in_flight_bytes
+
     def receive(self, frame: Frame | OversizedLine) -> None:
         """Take one frame."""
         if isinstance(frame, OversizedLine):
@@ -273,11 +280,7 @@ class ServerSession:
         """
         if request.id in self.exchanges:
             raise RequestError(Code.INVALID_REQUEST, "another request with this id is open")
-        limits = self.service.limits
-        if (
-            max(len(self.exchanges), self.running) >= limits.max_in_flight
-            or self.held_bytes > limits.max_in_flight_bytes
-        ):
+        if self.is_busy:
             raise RequestError(Code.INTERNAL_ERROR, "too many requests are open")
         service = self.service
         if meta.revision is not UNSET and service.stateless:
@@ -338,18 +341,6 @@ class ServerSession:
         if self.declared == current:
             self.declared = current
         return self.declared is current or offers(self.declared, revision, method)
-
-    def may_begin(self, request: Request) -> bool:
-        """Whether *request*, a tool call, is one that this session may make now; if not, `take` finds out why."""
-        limits, peer = self.service.limits, self.peer
-        return (
-            peer is not None
-            and request.id not in self.exchanges
-            and max(len(self.exchanges), self.running) < limits.max_in_flight
-            and self.held_bytes <= limits.max_in_flight_bytes
-            and self.service.tasking is None
-            and self.has_declared(peer.revision, request.method)
-        )
 
     def start(self, exchange: Exchange) -> None:
         """Let the handler of *exchange* run."""

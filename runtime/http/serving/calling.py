@@ -4,7 +4,7 @@ Theory of operation. A task for each handler, an outlet and a connection for eac
 may do: wait, tell of progress, ask, outlive their request. Most calls are of functions that take no `Context`, so that
 they can do nothing of that but wait; and most of those do not wait. So such a function is begun at once, where its
 request is being read. If it returns text, that is the answer. If it has to wait, or fails, or returns something else,
-it goes on in the same task, with everything there that a call can need; whether it began before, it cannot tell.
+it goes on in the same task, with everything there that a call can need.
 
 Only asyncio's tasks can be cancelled by whoever knows them, so that elsewhere there is no short way.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import msgspec
@@ -21,7 +21,6 @@ from msgspec import Struct, UnsetType
 
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.http import headers as http
-from mcpgen.runtime.http.mirroring import InvalidAnnotation
 from mcpgen.runtime.http.serving.promptness import Waiting
 from mcpgen.runtime.peers.capabilities import client_peer
 from mcpgen.runtime.wire import envelope
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from mcpgen.runtime.wire.messages import Request
 
 __all__ = ["CALL", "Begun", "begin_alone", "begin_in_session", "go_on"]
-
-T = TypeVar("T")
 
 CALL: Final = "tools/call"
 
@@ -60,7 +57,7 @@ class Begun:
         waits: Whether it is not over.
     """
 
-    __slots__ = ("_awaitable", "_failure", "_steps", "_value", "_waits_for", "entry", "params", "peer", "text", "waits")
+    __slots__ = ("_failure", "_steps", "_value", "_waits_for", "entry", "params", "peer", "text", "waits")
 
     def __init__(self, entry: Entry, params: Struct, peer: Peer) -> None:
         self.params: Struct = params
@@ -72,10 +69,8 @@ class Begun:
         self._steps: Generator[Any, Any, Any] | None = None
         self._waits_for: Any = None
         self.entry: Entry = entry
-        # Kept, since a coroutine's iterator does not keep it.
-        self._awaitable: Awaitable[Any] = entry.call(params, None)
         try:
-            self._steps = self._awaitable.__await__()
+            self._steps = entry.call(params, None).__await__()
             self._waits_for = next(self._steps)
             self.waits = True
         except StopIteration as over:
@@ -116,13 +111,11 @@ def begin_alone(service: Service, headers: Mapping[str, str], meta: RequestMeta)
     says_the_same = headers.get(http.REVISION) == revision and headers.get(http.METHOD) == CALL
     if not says_the_same or headers.get(http.NAME) != name or not http.is_plain(name):
         return None
-    if isinstance(meta.client_capabilities, UnsetType):
+    if isinstance(meta.client_capabilities, UnsetType) or service.mirror(name) is not None:
         return None
     try:
-        if service.mirror(name) is not None:
-            return None
         peer = client_peer(revision, meta.client_capabilities, meta.client_info)
-    except (RequestError, InvalidAnnotation):
+    except RequestError:
         return None
     return _begin(service, meta, peer)
 
@@ -130,7 +123,9 @@ def begin_alone(service: Service, headers: Mapping[str, str], meta: RequestMeta)
 def begin_in_session(session: ServerSession, request: Request, meta: RequestMeta) -> Begun | None:
     """Begin a call within a session; None likewise."""
     peer = session.peer
-    if peer is None or not isinstance(meta.revision, UnsetType) or not session.may_begin(request):
+    if peer is None or not isinstance(meta.revision, UnsetType) or session.is_busy or request.id in session.exchanges:
+        return None
+    if session.service.tasking is not None or not session.has_declared(peer.revision, CALL):
         return None
     return _begin(session.service, meta, peer)
 

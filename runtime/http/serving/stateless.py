@@ -6,7 +6,6 @@ Spec:
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
@@ -15,7 +14,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from mcpgen.runtime.engine.answering import torn_down
 from mcpgen.runtime.engine.connection import Connection
 from mcpgen.runtime.errors import RequestError, UnknownRevision
-from mcpgen.runtime.http.mirroring import InvalidAnnotation, mismatch
+from mcpgen.runtime.http.mirroring import mismatch
 from mcpgen.runtime.peers.capabilities import client_peer
 from mcpgen.runtime.peers.negotiation import missing_fields
 from mcpgen.runtime.wire.messages import Code
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.engine.exchange import Exchange, Origin
     from mcpgen.runtime.engine.service import Call, Service
-    from mcpgen.runtime.http.mirroring import Mirror
     from mcpgen.runtime.http.serving.outlet import Outlet
     from mcpgen.runtime.peers.capabilities import Peer
     from mcpgen.runtime.peers.negotiation import RequestMeta
@@ -38,8 +36,6 @@ __all__ = ["HEADER_MISMATCH", "StatelessPost", "disagreement", "says_who_asks", 
 T = TypeVar("T")
 
 HEADER_MISMATCH: Final = -32020
-
-_LOG = logging.getLogger("mcpgen.http")
 
 # 2026-07-28, basic/transports/streamable-http, "Protocol Version Header" and "Server Validation"; basic/index, "_meta"
 # and "Error Codes". What a handler refuses is no matter of HTTP.
@@ -163,19 +159,11 @@ def disagreement(service: Service, headers: Mapping[str, str], request: Request,
         if uri is not None and not isinstance(uri.uri, UnsetType):
             params["uri"] = uri.uri
     elif method == "tools/call" and not isinstance(meta.name, UnsetType):
-        mirror = _mirror(service, meta.name)
+        mirror = service.mirror(meta.name)
         if mirror is not None and not isinstance(meta.arguments, UnsetType):
             params["arguments"] = _read(_decode_arguments, meta.arguments)
     revision = None if isinstance(meta.revision, UnsetType) else meta.revision
     return mismatch(headers, method, params, revision, mirror)
-
-
-def _mirror(service: Service, tool: str) -> Mirror | None:
-    try:
-        return service.mirror(tool)
-    except InvalidAnnotation as error:  # clients leave such a tool out, so that none repeats anything of it
-        _LOG.warning("the input schema of %s is not valid over HTTP: %s", tool, error)
-        return None
 
 
 def _read(decode: Callable[[Raw], T], value: Raw) -> T | None:
