@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import TypeGuard
 
     from mcpgen.codegen.places import Json
 
@@ -50,7 +51,7 @@ def _kind(value: Json) -> str:
     return "array" if isinstance(value, list) else "object"
 
 
-def _is_number(value: Json) -> bool:
+def _is_number(value: Json) -> TypeGuard[int | float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -145,7 +146,7 @@ def _enum(value: Json) -> Iterator[Fault]:
 def _bound(value: Json) -> Iterator[Fault]:
     if not _is_number(value):
         yield Fault("MG102", f"{shown(value)} stands where a number is due", "Give a number.")
-    elif not _INT64.start <= value < _INT64.stop:  # type: ignore[operator]  # _is_number has just said so
+    elif not _INT64.start <= value < _INT64.stop:
         yield Fault("MG111", f"{shown(value)} does not fit into 64 bits", "Use a bound of 64 bits, or none.")
 
 
@@ -239,7 +240,7 @@ def bounds_faults(schema: dict[str, Json]) -> Iterator[Fault]:
         lower, upper = schema.get(low), schema.get(high)
         if not (_is_number(lower) and _is_number(upper)):
             continue
-        empty = lower >= upper if "exclusive" in low + high else lower > upper  # type: ignore[operator]  # numbers
+        empty = lower >= upper if "exclusive" in low + high else lower > upper
         if empty:
             message = f"{low} {shown(lower)} and {high} {shown(upper)} leave no value"
             yield Fault("MG112", message, "Correct one of the bounds.", (low,))
