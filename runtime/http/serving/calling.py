@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import anyio
 import msgspec
@@ -142,27 +142,31 @@ class _InTask:
     """A handle of what runs in the task of its request."""
 
     def __init__(self) -> None:
-        self._task = asyncio.current_task()
+        self._task = cast("asyncio.Task[Any]", asyncio.current_task())  # a request is always served by one
         self._is_over = False
         self._is_cancelled = False
 
     def cancel(self) -> None:
         """Have it cancelled where it waits next; nothing happens if it is over."""
-        if self._task is not None and not self._is_over and not self._is_cancelled:
+        if not self._is_over and not self._is_cancelled:
             self._is_cancelled = True
             self._task.cancel()
 
     async def run(self, handler: Coroutine[Any, Any, None]) -> None:
         """Run *handler* to its end, or until it is cancelled here."""
+        cancelled: asyncio.CancelledError | None = None
         try:
             await handler
-        except asyncio.CancelledError:
-            if self._task is None or (self._task.uncancel() if self._is_cancelled else self._task.cancelling()) > 0:
-                raise
+        except asyncio.CancelledError as error:
+            cancelled = error
         except BaseException:  # noqa: BLE001 (the boundary: a handler fails alone, whatever it raises)
             _LOG.exception("a handler failed")
         finally:
             self._is_over = True
+        # Taken back even if the function did not heed it: the task goes on to send an answer.
+        others = self._task.uncancel() if self._is_cancelled else self._task.cancelling()
+        if cancelled is not None and others > 0:
+            raise cancelled
 
 
 async def go_on(  # noqa: PLR0913 (what is served, and what sends what comes out of it)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -41,6 +43,7 @@ class Functions:
         gate: Opened to let `wait` go on.
         waiting: Opened by it.
         given_up: How often it was cancelled.
+        task: What `stay` runs in.
     """
 
     def __init__(self) -> None:
@@ -48,8 +51,9 @@ class Functions:
         self.gate = anyio.Event()
         self.waiting = anyio.Event()
         self.given_up = 0
+        self.task: asyncio.Task[Any] | None = None
         self.server = Server("demo", version="1")
-        for each in (self.hello, self.plain, self.wait, self.turn, self.crash, self.refuse, self.number):
+        for each in (self.hello, self.plain, self.wait, self.stay, self.turn, self.crash, self.refuse, self.number):
             self.server.tool(each)
 
     async def hello(self, name: str) -> str:
@@ -72,6 +76,15 @@ class Functions:
             self.given_up += 1
             raise
         return "waited"
+
+    async def stay(self) -> str:
+        """Wait, and heed no cancellation."""
+        self.task = asyncio.current_task()
+        self.waiting.set()
+        with suppress(asyncio.CancelledError):
+            await self.gate.wait()
+        self.given_up += 1
+        return "stayed"
 
     async def turn(self) -> str:
         """Let others run, several times."""
@@ -187,6 +200,24 @@ async def test_a_function_is_cancelled_by_notification(revision: str) -> None:
         assert 1 == own.given_up
         assert [] == await waiting.messages()
         assert "Hello, Ann!" == text(await peer.ask("tools/call", HELLO))
+
+
+@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements")
+@with_sessions
+async def test_a_function_that_heeds_no_cancellation_leaves_nothing_cancelled(revision: str) -> None:
+    own = Functions()
+    async with caller(own.server, revision) as peer:
+        waiting = peer.call("stay", identity=5)
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await own.waiting.wait()
+        await peer.tell(cancellation(5))
+        await waiting.complete()
+
+        assert [] == await waiting.messages()
+        assert "Hello, Ann!" == text(await peer.ask("tools/call", HELLO))
+
+    assert own.task is not None
+    assert (1, 0) == (own.given_up, own.task.cancelling())
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#cancellation")
