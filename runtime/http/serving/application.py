@@ -146,21 +146,16 @@ class Application:
         await receive()
         if self._desk.is_over:
             self._begin_anew()
-        try:
-            await self._desk.open()
-        except Exception as failure:
-            _LOG.exception("the server's lifespan failed")
-            await send({"type": "lifespan.startup.failed", "message": repr(failure)})
-            raise
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        try:
-            await self._desk.close()
-        except Exception as failure:
-            _LOG.exception("the server's lifespan failed at its end")
-            await send({"type": "lifespan.shutdown.failed", "message": repr(failure)})
-            raise
-        await send({"type": "lifespan.shutdown.complete"})
+        for phase, do in (("startup", self._desk.open), ("shutdown", self._desk.close)):
+            try:
+                await do()
+            except Exception as failure:  # the server's own code; whoever runs the application has to hear of it
+                _LOG.exception("the server's lifespan failed (%s)", phase)
+                await send({"type": f"lifespan.{phase}.failed", "message": repr(failure)})
+                raise
+            await send({"type": f"lifespan.{phase}.complete"})
+            if phase == "startup":
+                await receive()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

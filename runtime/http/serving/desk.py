@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from mcpgen.runtime.http import headers as http
 from mcpgen.runtime.http.serving.hall import Hall
 from mcpgen.runtime.http.serving.sessions import Sessions
 from mcpgen.runtime.http.store import MemoryEventStore
 from mcpgen.runtime.transports.spawning import is_asyncio
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mcpgen.runtime.engine.connection import Connection
     from mcpgen.runtime.http.serving.outlet import Outlet
     from mcpgen.runtime.http.store import EventStore
@@ -81,6 +84,11 @@ class Desk:
         """Have the server forget whom it served in an event loop that has ended: nothing can be said there any more."""
         for each in (*self.passing, *self.sessions):
             self.server.disconnect(each)
+
+    def unserved(self, headers: Mapping[str, str]) -> str | None:
+        """Return the revision that *headers* name, if it is none that is served."""
+        said = headers.get(http.REVISION, "").strip()
+        return said if http.REVISION in headers and said not in self.server.service.served else None
 
     def refusal(self, size: int) -> str | None:
         """Return why a request with a body of *size* bytes cannot be served now; None if it can."""

@@ -14,7 +14,6 @@ from mcpgen.runtime.http import headers as http
 from mcpgen.runtime.http.serving import replies
 from mcpgen.runtime.http.serving.outlet import Outlet
 from mcpgen.runtime.http.store import parsed_id
-from mcpgen.runtime.peers.negotiation import unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,11 +78,9 @@ async def delete(desk: Desk, headers: Mapping[str, str], user: str, send: Send) 
 
 async def _session(desk: Desk, headers: Mapping[str, str], user: str, send: Send) -> HttpSession | None:
     """Return the session that is named; without one, the request is refused."""
-    service = desk.server.service
-    said = headers.get(http.REVISION)
-    if said is not None and said.strip() not in service.served:
-        error = unsupported(said.strip(), service.served)
-        await replies.refuse(send, 400, error.message, code=error.code, data=error.data)
+    said = desk.unserved(headers)
+    if said is not None:
+        await replies.refuse_revision(send, said, desk.server.service.served)
         return None
     session_id = headers.get(http.SESSION)
     if session_id is None:
@@ -91,5 +88,5 @@ async def _session(desk: Desk, headers: Mapping[str, str], user: str, send: Send
         return None
     session = desk.sessions.find(session_id, user)
     if session is None:
-        await replies.refuse(send, 404, "there is no such session")
+        await replies.refuse_session(send)
     return session

@@ -25,7 +25,7 @@ from mcpgen.runtime.http.serving.replying import reply
 from mcpgen.runtime.http.serving.session import HttpSession
 from mcpgen.runtime.http.serving.sessions import new_id
 from mcpgen.runtime.http.serving.stateless import HEADER_MISMATCH, StatelessPost, disagreement, says_who_asks, status_of
-from mcpgen.runtime.peers.negotiation import read_meta, unsupported
+from mcpgen.runtime.peers.negotiation import read_meta
 from mcpgen.runtime.wire import envelope
 from mcpgen.runtime.wire.messages import Batch, Code, ErrorResponse, Fault, Malformed, Notification, Request, Response
 
@@ -45,7 +45,6 @@ __all__ = ["Post"]
 # A client that was refused because there is too much to do may try again then.
 _RETRY_LATER: Final = (b"retry-after", b"1")
 
-_NO_SESSION: Final = "there is no such session"
 _HANDSHAKE_NEEDED: Final = (
     "the request belongs to no session: it has no Mcp-Session-Id; "
     "begin one with initialize, or name the revision in _meta"
@@ -150,9 +149,7 @@ class Post:
         service = self._service
         said = self._headers.get(http.REVISION, "").strip()
         if meta.revision is not UNSET and meta.revision == said and said not in service.stateless:
-            error = unsupported(said, service.served)
-            code, data = error.code, error.data
-            await replies.refuse(self._send, 400, error.message, code=code, request_id=request.id, data=data)
+            await replies.refuse_revision(self._send, said, service.served, request_id=request.id)
             return
         wrong = disagreement(service, self._headers, request, meta)
         if wrong is not None:
@@ -195,10 +192,9 @@ class Post:
         Spec:
             2026-07-28, basic/transports/streamable-http, "Sending Messages".
         """
-        said = self._headers.get(http.REVISION)
-        if said is not None and said.strip() not in self._service.served:
-            error = unsupported(said.strip(), self._service.served)
-            await replies.refuse(self._send, 400, error.message, code=error.code, data=error.data)
+        said = self._desk.unserved(self._headers)
+        if said is not None:
+            await replies.refuse_revision(self._send, said, self._service.served)
         elif isinstance(message, Notification):
             await replies.empty(self._send, 202)
         elif isinstance(message, Malformed):
@@ -209,20 +205,18 @@ class Post:
             await replies.refuse(self._send, 400, "a client sends no responses in this revision")
 
     async def _handshake(self, message: Message | Batch | Malformed) -> None:
-        said = self._headers.get(http.REVISION)
-        if said is not None and said.strip() not in self._service.served:
-            # 2025-06-18, basic/transports, "Protocol Version Header": MUST.
-            error = unsupported(said.strip(), self._service.served)
-            # 2026-07-28, streamable-http, "Backward Compatibility": a client of both eras takes that code for the sign
+        said = self._desk.unserved(self._headers)
+        if said is not None:
+            # 2026-07-28, streamable-http, "Backward Compatibility": a client of both eras takes its code for the sign
             # of a modern server, and would not shake hands with one that is none.
-            code = error.code if self._service.stateless else Code.INVALID_REQUEST
-            await replies.refuse(self._send, 400, error.message, code=code, data=error.data)
+            code = None if self._service.stateless else Code.INVALID_REQUEST
+            await replies.refuse_revision(self._send, said, self._service.served, code=code)
             return
         session_id = self._headers.get(http.SESSION)
         if session_id is not None:
             session = self._desk.sessions.find(session_id, self._user)
             if session is None:
-                await replies.refuse(self._send, 404, _NO_SESSION)
+                await replies.refuse_session(self._send)
             else:
                 await self._in_session(session, message)
         elif isinstance(message, Request) and message.method == "initialize":
@@ -237,10 +231,6 @@ class Post:
         """Begin a session, if its client is agreed with."""
         desk = self._desk
         spawner = await desk.open()
-        if not desk.sessions.make_room():
-            headers = (_RETRY_LATER,)
-            await replies.refuse(self._send, 503, "there are too many sessions (max_sessions)", headers=headers)
-            return
         session = HttpSession(
             desk.server,
             spawner,
@@ -255,6 +245,11 @@ class Post:
         if session.session.peer is None:
             session.close()
             await replies.answer(self._send, body)
+            return
+        if not desk.sessions.make_room():  # only now, since it may cost another client its session
+            session.close()
+            headers = (_RETRY_LATER,)
+            await replies.refuse(self._send, 503, "there are too many sessions (max_sessions)", headers=headers)
             return
         desk.sessions.add(session)
         desk.server.adopt(session)
@@ -310,7 +305,7 @@ class Post:
             seconds = self._desk.limits.stream_after_seconds
             await reply(self._desk, self._receive, self._send, outlet, begin=begin, seconds=seconds)
         except _SessionEnded:
-            await replies.refuse(self._send, 404, _NO_SESSION)
+            await replies.refuse_session(self._send)
 
     def _leave(self, session: HttpSession, stream: Stream, outlet: Outlet) -> None:
         """Take it that nothing more goes over *outlet*; its call may go on, and its session may end meanwhile."""

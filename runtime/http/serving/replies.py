@@ -10,10 +10,13 @@ from msgspec import UNSET
 
 from mcpgen.runtime.http.events import KEEP_ALIVE
 from mcpgen.runtime.http.serving.promptness import within
+from mcpgen.runtime.peers.negotiation import unsupported
 from mcpgen.runtime.wire import envelope
 from mcpgen.runtime.wire.messages import Code, Error
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from msgspec import UnsetType
 
     from mcpgen.runtime.http.serving.outlet import Outlet
@@ -31,6 +34,8 @@ __all__ = [
     "empty",
     "lose_when_gone",
     "refuse",
+    "refuse_revision",
+    "refuse_session",
     "stream",
     "stream_until_gone",
 ]
@@ -103,6 +108,47 @@ async def refuse(  # noqa: PLR0913 (the parts of an error, and of a response)
     """
     error = Error(code, reason) if data is None else Error(code, reason, data)
     await answer(send, envelope.encode_error(request_id, error), status, headers)
+
+
+async def refuse_revision(
+    send: Send,
+    revision: str,
+    served: Sequence[str],
+    *,
+    code: int | None = None,
+    request_id: RequestId | UnsetType = UNSET,
+) -> None:
+    """Refuse a request that names a *revision* which is none of those *served*.
+
+    Args:
+        send: Of ASGI.
+        revision: As its header or its metadata names it.
+        served: All that are.
+        code: Of the error, if not the one that 2026-07-28 has for it.
+        request_id: Whose.
+
+    Raises:
+        Gone: The client has gone.
+
+    Spec:
+        2025-06-18 and 2025-11-25, basic/transports, "Protocol Version Header": MUST. 2026-07-28,
+        basic/transports/streamable-http, "Protocol Version Header".
+    """
+    error = unsupported(revision, served)
+    code = error.code if code is None else code
+    await refuse(send, 400, error.message, code=code, request_id=request_id, data=error.data)
+
+
+async def refuse_session(send: Send) -> None:
+    """Refuse a request of a session that has ended, or never was.
+
+    Raises:
+        Gone: The client has gone.
+
+    Spec:
+        2025-11-25, basic/transports, "Session Management".
+    """
+    await refuse(send, 404, "there is no such session")
 
 
 async def stream(outlet: Outlet, send: Send, limits: HttpLimits) -> None:

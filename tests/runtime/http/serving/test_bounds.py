@@ -54,6 +54,20 @@ async def test_a_session_whose_client_never_came_back_makes_room(revision: str) 
 
 
 @spec("2025-11-25", "basic/transports#session-management")
+@with_sessions
+async def test_who_is_not_agreed_with_takes_no_room(revision: str) -> None:
+    async with site(demo(), limits=HttpLimits(max_sessions=1)) as web:
+        first = await web.ask("POST", "/mcp", [JSON, BOTH], initialize(revision))
+        nonsense = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":7}}'
+        refused = await web.ask("POST", "/mcp", [JSON, BOTH], nonsense)
+        session = ("Mcp-Session-Id", first.header("mcp-session-id") or "")
+        kept = await web.ask("POST", "/mcp", [JSON, BOTH, session], b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+
+    assert (-32602, None) == (refused.json["error"]["code"], refused.header("mcp-session-id"))
+    assert 200 == kept.status
+
+
+@spec("2025-11-25", "basic/transports#session-management")
 @on_both_loops
 async def test_a_session_whose_client_never_comes_back_ends_soon() -> None:
     async with site(demo(), limits=HttpLimits(handshake_seconds=0.05)) as web:
