@@ -11,9 +11,12 @@ import pytest
 from mcpgen.generated.registry import REVISIONS
 from tests.runtime import children
 from tests.runtime.faults import attacked
+from tests.runtime.faults.http_neighbours import SHORT, opened, unharmed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
+
+    from tests.runtime.faults.http_house import House
 
 
 @pytest.fixture
@@ -51,3 +54,17 @@ async def nothing_is_left(no_process_is_left: None) -> AsyncGenerator[None]:
     after = await attacked.settled(before)
 
     assert all(now <= then for now, then in zip(after, before, strict=True)), (before, after)
+
+
+@pytest.fixture(scope="module")
+def running() -> Generator[House]:
+    """Return a server that tests of a module share, in a process of its own; a module may give it other bounds."""
+    with opened(**SHORT) as made:
+        yield made
+
+
+@pytest.fixture
+def house(running: House) -> Generator[House]:
+    """Return that server, and see that it is none the worse afterwards."""
+    with unharmed(running):
+        yield running

@@ -200,6 +200,10 @@ def mirrored(method: str, name: str | None = None) -> tuple[str, ...]:
     return own if name is None else (*own, f"Mcp-Name: {name}")
 
 
+ECHO: Final = request(1, "tools/call", {"name": "echo", "arguments": {"text": "hi"}})
+SAID: Final = b'"text":"hi"'  # what its answer holds
+
+
 def called(tool: str, identity: int | str = 1, meta: dict[str, Any] | None = None, **arguments: Any) -> bytes:
     """Return the POST of a stateless client that calls a tool."""
     body = request(identity, "tools/call", {"name": tool, "arguments": arguments}, meta)

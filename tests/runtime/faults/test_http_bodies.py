@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.runtime.faults.http_house import MEGABYTE, House
-from tests.runtime.faults.http_lines import BOTH, Line, called, head, mirrored, posted, request
-from tests.runtime.faults.http_neighbours import SHORT, opened, unharmed
+from tests.runtime.faults.http_lines import BOTH, ECHO, SAID, Line, called, head, mirrored, posted, request
+from tests.runtime.faults.http_neighbours import SHORT, opened
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -20,8 +20,6 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux what a process holds"),
 ]
 
-ECHO = request(1, "tools/call", {"name": "echo", "arguments": {"text": "hi"}})
-SAID = b'"text":"hi"'
 JSON = ("Content-Type: application/json", f"Accept: {BOTH}")
 CHUNKED = "Transfer-Encoding: chunked"
 MIRRORED = mirrored("tools/call", "echo")
@@ -33,12 +31,6 @@ def running() -> Generator[House]:
     given = {**SHORT, "http": {**SHORT["http"], "max_open_bytes": HELD}}
     with opened(**given) as made:
         yield made
-
-
-@pytest.fixture
-def house(running: House) -> Generator[House]:
-    with unharmed(running):
-        yield running
 
 
 def chunk(data: bytes, extension: bytes = b"") -> bytes:

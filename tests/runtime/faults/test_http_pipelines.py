@@ -4,43 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.runtime.faults.http_house import MEGABYTE, House
-from tests.runtime.faults.http_lines import (
-    Closed,
-    called,
-    head,
-    mirrored,
-    posted,
-    request,
-)
-from tests.runtime.faults.http_neighbours import SHORT, opened, unharmed
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
+from tests.runtime.faults.http_lines import SAID, Closed, called, head, mirrored, posted, request
 
 pytestmark = [
     pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's"),
     pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux what a process holds"),
 ]
-
-ECHO = request(1, "tools/call", {"name": "echo", "arguments": {"text": "hi"}})
-SAID = b'"text":"hi"'
-
-
-@pytest.fixture(scope="module")
-def running() -> Generator[House]:
-    with opened(**SHORT) as made:
-        yield made
-
-
-@pytest.fixture
-def house(running: House) -> Generator[House]:
-    with unharmed(running):
-        yield running
 
 
 def test_requests_that_do_not_wait_for_answers_are_answered_in_their_order(house: House) -> None:

@@ -21,7 +21,7 @@ from tests.runtime.faults.http_lines import (
     posted,
     wait,
 )
-from tests.runtime.faults.http_neighbours import SHORT, opened, unharmed
+from tests.runtime.faults.http_neighbours import SHORT, opened
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -36,12 +36,6 @@ pytestmark = [
 def running() -> Generator[House]:
     with opened(**SHORT, limits={"max_buffered_bytes": 100_000}) as made:
         yield made
-
-
-@pytest.fixture
-def house(running: House) -> Generator[House]:
-    with unharmed(running):
-        yield running
 
 
 def narrow(house: House) -> Line:

@@ -1,0 +1,61 @@
+"""That every test of the protocol says where the rule is written that it holds us to."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.runtime.protocol.spec import LABELS
+
+# What was found wrong once, what judges the judge, and what is ours to decide, need not be a rule of the specification.
+ELSE: Final = {
+    "client": ("test_found.py",),
+    "http/client": ("test_connections.py", "test_target.py"),
+    "http/serving": ("test_overseer.py",),
+    "protocol": (),
+}
+
+
+def citing(room: str) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Return the tests of *room* that have to cite, by name."""
+    files = [each for each in Path(__file__).parent.glob(f"{room}/test_*.py") if each.name not in ELSE[room]]
+    return {
+        f"{room}/{path.stem}.{node.name}": node
+        for path in sorted(files)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    }
+
+
+TESTS: Final = {room: citing(room) for room in ELSE}
+
+
+def citations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[tuple[str, ...]]:
+    """Return the arguments of each ``@spec(...)``."""
+    return [
+        tuple(ast.literal_eval(each) for each in decorator.args)
+        for decorator in node.decorator_list
+        if isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Name) and decorator.func.id == "spec"
+    ]
+
+
+@pytest.mark.parametrize(
+    "test", [pytest.param(node, id=name) for found in TESTS.values() for name, node in found.items()]
+)
+def test_every_test_cites_a_heading_of_a_revision_that_there_is(test: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    found = citations(test)
+
+    assert found
+    for revision, place in found:
+        page, mark, heading = place.partition("#")
+        assert revision in LABELS
+        assert page.split("/")[0] in ("basic", "client", "server", "schema", "changelog")
+        assert (mark, bool(heading)) in (("#", True), ("", False))
+
+
+@pytest.mark.parametrize("room", TESTS)
+def test_every_revision_is_cited(room: str) -> None:
+    assert set(LABELS) == {revision for node in TESTS[room].values() for revision, _ in citations(node)}
