@@ -51,7 +51,7 @@ Microseconds of CPU to decode a message from bytes and to encode it again.
 * *surface*: its *surface* model of the same era alone, which is internal, with `model_validate_json` and
   `model_dump_json(by_alias=True, exclude_none=True)`. Promises are held against this one.
 * *fastest*: the same model in the fastest of the ways that pydantic documents, named below the table.
-* *floor*: msgspec with dicts and lists instead of types.
+* *floor*: msgspec with dicts and lists instead of types. ADR 0018 says why a `tools/call` of 2026-07-28 costs more.
 
 All of them give back JSON equal to what they got, which is checked; they take turns, in batches of two milliseconds.
 
