@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOMS = ("codegen", "generated", "runtime", "schema", "templates")
+HOLDS = {
+    "codegen": {".py"},
+    "generated": {".py"},
+    "runtime": {".py"},
+    "schema": {".json", ".toml"},
+    "templates": {".jinja"},
+}
 ALLOWED = {"codegen": {"codegen"}, "generated": {"generated"}, "runtime": {"runtime", "generated"}}
 # Beside the standard library. Whoever adds one writes an ADR first.
 FRONT_END = {"datamodel_code_generator", "pydantic"}
@@ -242,3 +249,11 @@ def test_one_module_of_the_runtime_names_the_newest_revision() -> None:
 
     assert ["newest.py"] == naming
     assert newest.label == importlib.import_module("mcpgen.runtime.newest").NEWEST
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_holds_nothing_that_an_editor_or_a_merge_has_left(room: str) -> None:
+    found = {path for path in (PACKAGE / room).rglob("*") if path.is_file() and path.parent.name != "__pycache__"}
+
+    assert found
+    assert [] == sorted(str(path) for path in found if path.suffix not in HOLDS[room])
