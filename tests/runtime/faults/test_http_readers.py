@@ -37,6 +37,7 @@ def running() -> Generator[House]:
     with opened(**SHORT, limits={"max_buffered_bytes": 100_000}) as made:
         yield made
 
+
 # Up to 4 MiB of an answer that nobody reads may leave the process (the most of net.ipv4.tcp_wmem): then it is given.
 MORE_THAN_LINUX_TAKES = 6_000_000
 
