@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mcpgen.codegen import names
+from mcpgen.codegen.claims import unfounded
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.docs import Docs, load_docs
 from mcpgen.codegen.document import check_document
@@ -139,7 +140,8 @@ def _generate(source: Source, patched: dict[str, Any], noticed: list[Diagnostic]
         "client.py": ("side.py.jinja", {"side": stubs.side("client")}),
         "__init__.py": ("init.py.jinja", {"door": _door(models.exports, tables.exports)}),
     }
-    findings = (*noticed, *reader.diagnostics, *emitter.diagnostics, *stubs.diagnostics)
+    claims = unfounded(schema, methods, source.overlay, source.shared)
+    findings = (*noticed, *reader.diagnostics, *claims, *emitter.diagnostics, *stubs.diagnostics)
     if any(each.severity == "error" for each in findings):
         raise Refused(findings)
     files = {

@@ -73,6 +73,8 @@ CODES: dict[str, str] = {
     "MG312": "The overlay cannot be understood.",
     "MG313": "The inline schemas that an overlay extracts are not all the same.",
     "MG314": "`docs.toml` cannot be understood.",
+    "MG315": "An overlay speaks of something that the document does not have.",
+    "MG316": "Overlays give two meanings to an error code, or two codes to a name.",
     "MG401": "The output folder holds something that was not generated.",
     "MG402": "The output folder cannot be written.",
     "MG403": "The output differs from what the schema says.",

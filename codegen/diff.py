@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mcpgen.codegen import ir
+from mcpgen.codegen.claims import unfounded
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.diff_kinship import Kinship, Side, body
 from mcpgen.codegen.diff_messages import compare_errors, compare_messages, holders
@@ -59,7 +60,7 @@ def edition(source: Source, *, vendored: bool) -> Edition:
     """Return the edition that *source* is; one that is not *vendored* has no overlay to tell its era and errors.
 
     Raises:
-        Refused: The document has a construct that has no exact type.
+        Refused: The document has a construct that has no exact type, or the overlay speaks of what it does not have.
     """
     patched = source.patched()
     if found := check_document(patched):
@@ -67,6 +68,8 @@ def edition(source: Source, *, vendored: bool) -> Edition:
     schema = widen_json_value(parse(patched))
     reader = Methods(schema, source.overlay, source.shared)
     methods = tuple(reader.read())
+    if claims := list(unfounded(schema, methods, source.overlay, source.shared)):
+        raise Refused(claims)
     known = Edition(
         label=source.revision,
         schema=schema,
@@ -206,12 +209,18 @@ def _kind_change(kinship: Kinship, old: ir.Definition, new: ir.Definition) -> Ch
     return change("definition-kind-changed", old=sites[0], new=sites[1], effect=effect)
 
 
+def _followed(side: Side, name: str) -> str:
+    """Return what the other side calls the definition *name*, or the key of one (``Tool.icons``)."""
+    definition, dot, key = name.partition(".")
+    return side.partners.get(definition, definition) + dot + key
+
+
 def _deprecations(kinship: Kinship, old: frozenset[str], new: frozenset[str]) -> Iterator[Change]:
     """Yield the definitions that are deprecated on one side only."""
-    still = {kinship.old.partners.get(name, name) for name in old}
+    still = {_followed(kinship.old, name) for name in old}
     for name in sorted(new - still):
         yield change("definition-deprecated", new=Site(name=name, pointer=_pointer(kinship.new, name)))
-    again = {kinship.new.partners.get(name, name) for name in new}
+    again = {_followed(kinship.new, name) for name in new}
     for name in sorted(old - again):
         yield change("definition-undeprecated", old=Site(name=name, pointer=_pointer(kinship.old, name)))
 

@@ -8,6 +8,7 @@ A pointer is RFC 6901 with one addition: a ``*`` token stands for every key or i
 from __future__ import annotations
 
 import copy
+import json
 import tomllib
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -91,6 +92,10 @@ class Overlay(_Table, frozen=True, kw_only=True):
     errors: list[ErrorCode] = []
     deprecated: list[Deprecation] = []
 
+    def __post_init__(self) -> None:
+        if self.reserved_errors is not None and self.reserved_errors[0] > self.reserved_errors[1]:
+            raise ValueError("reserved_errors has the highest code before the lowest")
+
 
 class Capabilities(_Table, frozen=True, kw_only=True):
     """Which capability, as a path of keys, follows from serving a method."""
@@ -170,7 +175,7 @@ class _Application:
     def patch(self, patch: Patch) -> None:
         for place in self._places(patch.pointers):
             found = place.get()
-            if found != patch.old or type(found) is not type(patch.old):
+            if not _is_same(found, patch.old):
                 expected, actual = ("nothing" if each is UNSET else repr(each) for each in (patch.old, found))
                 self._report("MG310", place.pointer, f"expected {expected}, found {actual} (patch: {patch.reason})")
                 continue
@@ -199,7 +204,7 @@ class _Application:
             found = place.get()
             if isinstance(found, UnsetType):
                 self._report("MG311", place.pointer, f"there is nothing to extract as {extract.name}")
-            elif self._definitions.setdefault(extract.name, found) != found:
+            elif not _is_same(self._definitions.setdefault(extract.name, found), found):
                 self._report("MG313", place.pointer, f"differs from the schema extracted as {extract.name}")
             else:
                 place.put({"$ref": f"#/{self._keyword}/{extract.name}"})
@@ -220,3 +225,11 @@ class _Application:
     def _report(self, code: str, pointer: str, message: str) -> None:
         hint = "Upstream may have changed the document: compare, then correct or delete this table of the overlay."
         self.diagnostics.append(Diagnostic(code=code, pointer=pointer, message=message, hint=hint))
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Return whether both are the same JSON, in which 1, 1.0 and true are three values, or neither is there."""
+    if one is UNSET or other is UNSET:
+        return one is other
+    texts = (json.dumps(each, sort_keys=True, default=repr) for each in (one, other))  # TOML has dates, JSON has none
+    return next(texts) == next(texts)

@@ -51,7 +51,7 @@ class Pins(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The content of ``PINNED.toml``."""
 
     repository: str
-    document: tuple[Pin, ...]  # oldest revision first: the order of the revisions is this one, not that of their labels
+    document: tuple[Pin, ...] = ()  # oldest revision first: this is the order of the revisions, whatever their labels
 
 
 def is_label(text: str) -> bool:

@@ -142,7 +142,7 @@ class ErrorCode(IntEnum):
     """The parameters are not what the method takes."""
 
     METHOD_NOT_FOUND = -32601
-    """The method does not exist or is not offered."""
+    """Nobody here answers requests of that method."""
 
     INVALID_REQUEST = -32600
     """The message is not a request that can be served."""

@@ -669,7 +669,9 @@ class CreateMessageRequestParams(Checked, frozen=True, kw_only=True, rename="cam
     """The conversation so far, oldest first."""
 
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = UNSET
-    """Context that the client should add. Absent means `none`; the other two values are deprecated."""
+    """Context that the client should add. Absent means `none`. Deprecated: The values `thisServer` and `allServers` may
+    be removed; leave the key out, or say `none`.
+    """
 
     metadata: dict[str, object] | UnsetType = UNSET
     """Settings for the model provider, in the provider's own format."""

@@ -651,7 +651,9 @@ class CreateMessageRequestParams(Struct, frozen=True, kw_only=True, rename="came
     """The conversation so far, oldest first."""
 
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = UNSET
-    """Context that the client should add. Absent means `none`; the other two values are deprecated."""
+    """Context that the client should add. Absent means `none`. Deprecated: The values `thisServer` and `allServers` may
+    be removed; leave the key out, or say `none`.
+    """
 
     metadata: JSONObject | UnsetType = UNSET
     """Settings for the model provider, in the provider's own format."""

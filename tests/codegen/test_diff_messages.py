@@ -128,3 +128,10 @@ def test_a_renamed_definition_stays_deprecated() -> None:
     found = compare(known(deprecated=frozenset({"A"})), renamed, renames={"A": "AndB"}).changes
 
     assert ["definition-renamed"] == [each.kind for each in found]
+
+
+def test_a_key_of_a_renamed_definition_stays_deprecated() -> None:
+    renamed = msgspec.structs.replace(read(AndB=STRING), era="early", errors=(), deprecated=frozenset({"AndB.key"}))
+    found = compare(known(deprecated=frozenset({"A.key"})), renamed, renames={"A": "AndB"}).changes
+
+    assert ["definition-renamed"] == [each.kind for each in found]

@@ -13,7 +13,9 @@ import pytest
 
 from mcpgen.codegen.diagnostics import Refused
 from mcpgen.codegen.document import check_document
+from mcpgen.codegen.methods import Methods
 from mcpgen.codegen.overlay import Overlay, SharedOverlay, apply_overlay, load_overlay, load_shared, patched_document
+from mcpgen.codegen.parse import parse
 from mcpgen.codegen.pinned import SchemaRoom
 
 if TYPE_CHECKING:
@@ -97,10 +99,23 @@ def test_a_patch_that_finds_something_else_fails(pointer: str, rest: str) -> Non
     assert [("MG310", pointer)] == refusals(patch(pointer, rest))
 
 
-def test_a_boolean_is_not_the_integer_that_python_takes_it_for() -> None:
-    document = {"$defs": {"A": {"const": True}}}
-    with pytest.raises(Refused, match="expected 1, found True"):
-        apply_overlay(document, overlay(patch("/$defs/A/const", "old = 1\nnew = 2")), SharedOverlay())
+@pytest.mark.parametrize(
+    ("old", "found"),
+    [("1", True), ("1", 1.0), ("1.0", 1), ("[1]", [1.0]), ("{ x = 0 }", {"x": False}), ("{ x = [1] }", {"x": [True]})],
+)
+def test_what_is_equal_in_python_only_is_something_else(old: str, found: object) -> None:
+    document = {"$defs": {"A": {"const": found}}}
+    with pytest.raises(Refused, match="MG310"):
+        apply_overlay(document, overlay(patch("/$defs/A/const", f"old = {old}\nnew = 2")), SharedOverlay())
+
+
+def test_the_order_of_keys_is_no_difference() -> None:
+    document = {"$defs": {"A": {"const": {"a": 1, "b": 2}}}}
+    found = apply_overlay(
+        document, overlay(patch("/$defs/A/const", "old = { b = 2, a = 1 }\nnew = 3")), SharedOverlay()
+    )
+
+    assert {"$defs": {"A": {"const": 3}}} == found
 
 
 @pytest.mark.parametrize("pointer", ["/$defs/Missing/type", "/$defs/Tool/required/7", "/$defs/Tool/required/x", "/x/y"])
@@ -202,6 +217,7 @@ def test_what_is_not_there_cannot_be_extracted() -> None:
         "[[extract]]\nname = 'A'\npointers = []\nreason = 'r'\nwhy = 'x'",
         "[methods.'tools/call']\nresults = 'X'",
         "[[errors]]\ncode = 'x'\nname = 'A'\ntext = 't'",
+        "reserved_errors = [-1, -2]",
         "[[patch",
     ],
 )
@@ -239,3 +255,26 @@ def test_every_change_of_an_overlay_changes_something(revision: str) -> None:
             fewer = msgspec.structs.replace(ours, **{kind: tables[:index] + tables[index + 1 :]})
             with contextlib.suppress(Refused):  # where another change builds on this one
                 assert whole != json.dumps(apply_overlay(room.document(revision), fewer, shared))
+
+
+@pytest.mark.parametrize("side", ["server", "client"])
+def test_every_shared_capability_is_there_in_some_revision(side: str) -> None:
+    room = SchemaRoom()
+    shared = load_shared(room.root / "overlay.toml")
+    declared: set[str] = set()
+    for revision in room.revisions:
+        methods = Methods(parse(patched_document(revision)), Overlay(), shared).read()
+        declared |= {each.name for each in methods if each.capability and each.sender != side}
+
+    assert set(getattr(shared.capabilities, side)) == declared
+
+
+def test_every_shared_method_is_there_in_some_revision() -> None:
+    room = SchemaRoom()
+    shared = load_shared(room.root / "overlay.toml")
+    schemas = [parse(patched_document(revision)) for revision in room.revisions]
+    names = {each.name for schema in schemas for each in Methods(schema, Overlay(), shared).read()}
+
+    assert set(shared.methods) <= names
+    for facts in shared.methods.values():
+        assert any(facts.result in schema.definitions for schema in schemas)

@@ -127,7 +127,6 @@ PIN = f'[[document]]\nrevision = "a"\nofficial_sha256 = "{"0" * 64}"\nsha256 = "
     [
         "",
         "repository = ",
-        'repository = "r"',
         f"repository = 1\n{PIN}",
         f'repository = "r"\n{PIN}surprise = 1\n',
         f'repository = "r"\n{PIN.replace("0", "O", 1)}',

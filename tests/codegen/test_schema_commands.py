@@ -123,6 +123,15 @@ def test_add_vendors_the_facts_and_pins_both_hashes(checkout: Path, official: Pa
     assert {name for name in before if before[name] != after[name]} == {"schema/PINNED.toml"}
 
 
+def test_the_first_document_can_be_added(checkout: Path, official: Path) -> None:
+    pins = checkout / "schema" / PINNED
+    pins.write_text('repository = "https://example.com/mcp"\n', encoding="utf-8")
+    result = run("add", "2031-01-01", official)
+
+    assert 0 == result.exit_code
+    assert ("2031-01-01",) == SchemaRoom(checkout / "schema").revisions
+
+
 def test_what_was_added_is_listed_and_verifies(checkout: Path, official: Path) -> None:
     assert run("add", "DRAFT-2027", official, "--json").exit_code == 0
 
