@@ -134,9 +134,11 @@ def settler(annotation: Any) -> Settle | None:
 
 def _list_settler(item: Settle) -> Settle:
     def settle(value: Any) -> Any:
+        if not isinstance(value, (list, tuple)):
+            raise _unlike("array", value)
         settled: list[Any] = []
         try:
-            for each in value:
+            for each in typing.cast("list[Any]", value):
                 settled.append(item(each))  # noqa: PERF401 its length is the index of the item that is wrong
         except ValidationError as error:
             raise ValidationError(_placed(error, f"[{len(settled)}]")) from None
@@ -147,8 +149,10 @@ def _list_settler(item: Settle) -> Settle:
 
 def _dict_settler(member: Settle) -> Settle:
     def settle(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise _unlike("object", value)
         try:
-            return {key: member(each) for key, each in value.items()}
+            return {key: member(each) for key, each in typing.cast("dict[str, Any]", value).items()}
         except ValidationError as error:
             # As msgspec writes it: the key is the peer's, and may be of any length and hold anything.
             raise ValidationError(_placed(error, "[...]")) from None
@@ -156,14 +160,23 @@ def _dict_settler(member: Settle) -> Settle:
     return settle
 
 
+def _unlike(expected: str, value: object) -> ValidationError:
+    """Return the error for a *value* given on construction; of decoded ones, msgspec has seen that they are alike."""
+    return ValidationError(f"Expected `{expected}`, got `{type(value).__name__}`")
+
+
 def _union_settler(arms: list[Any]) -> Settle | None:
     """Return what settles a union that msgspec told apart by JSON type: by the type of the value it made."""
+    if len(arms) == 1:
+        return settler(arms[0])
     settlers: dict[Any, Settle] = {}
     for arm in arms:
         if settle := settler(arm):
             settlers[_made_of(arm)] = settle
-    if None in settlers:  # a structural union swallowed the others
-        return settlers[None]
+    if None in settlers:  # beside a structural union, msgspec has told nothing apart
+        from ._unions import AnyOf  # which is made of what stands here
+
+        return AnyOf(lambda: tuple(arms)).settle
     if not settlers:
         return None
 
@@ -212,13 +225,29 @@ def _opened(annotation: Any) -> Any:
         return GenericAlias(origin, tuple(map(_opened, arguments)))
     if _is_union(annotation):
         return Union[tuple(map(_opened, arguments))]
-    if any(_needs_settling(each) for each in arguments):
+    if any(_needs_settling(each) for each in arguments) or _is_left_open(annotation, set()):
         raise TypeError(f"{annotation} holds a type that only lists, dicts and unions of this package can hold")
     return annotation
 
 
 def _needs_settling(annotation: Any) -> bool:
     return settler(annotation) is not None or any(map(_needs_settling, typing.get_args(annotation)))
+
+
+def _is_left_open(annotation: Any, seen: set[Any]) -> bool:
+    """Whether *annotation* is a class of somebody else with fields that nobody would settle."""
+    if not isinstance(annotation, type) or annotation in seen or issubclass(annotation, Checked):
+        return False
+    if annotation.__module__.startswith(f"{__package__}."):
+        return False
+    seen.add(annotation)
+    hints = typing.get_type_hints(typing.cast("type[Any]", annotation), include_extras=True).values()
+    return any(_needs_settling(hint) or any(_is_left_open(each, seen) for each in _parts(hint)) for hint in hints)
+
+
+def _parts(annotation: Any) -> list[Any]:
+    """Return *annotation* and all that it is made of."""
+    return [annotation, *(part for each in typing.get_args(annotation) for part in _parts(each))]
 
 
 class _Decoders(dict[Any, Callable[[bytes | str], Any]]):
@@ -242,7 +271,8 @@ _decoders = _Decoders()
 def decoder(type: Any) -> Callable[[bytes | str], Any]:  # noqa: A002 named as msgspec names it
     """Return the function that decodes JSON to *type*: what `decode` uses, for a loop.
 
-    As with msgspec itself, JSON that is nested deeper than the interpreter's limit makes it raise RecursionError.
+    As with msgspec itself, JSON that is nested deeper than the interpreter's limit makes it raise RecursionError, and text
+    that is not UTF-8 UnicodeDecodeError.
     """
     return _decoders[type]
 
@@ -271,3 +301,5 @@ def decode(data: bytes | str, type: Any) -> Any:  # noqa: A002
         return _decoders[type](data)
     except RecursionError:
         raise msgspec.DecodeError("JSON is nested too deeply") from None
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(f"JSON is not UTF-8: {error.reason}") from None

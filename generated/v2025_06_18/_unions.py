@@ -9,6 +9,7 @@ A union whose arms differ in a constant is `tagged`. Of another, `AnyOf` finds t
 
 from __future__ import annotations
 
+import json
 import typing
 from collections.abc import Callable
 from typing import Annotated, Any, Union
@@ -78,7 +79,8 @@ def _arm(cls: Any, tag: str) -> type[Struct]:
 class AnyOf(Settler):
     """A union that is told apart by the keys of a value.
 
-    Of the arms that accept a value, the one that keeps most of its keys is taken, and the first of several.
+    Of the arms that accept a value, the one that keeps most of its keys is taken; of several, a class rather than a dict,
+    and then the first.
 
     Args:
         arms: Returns the types; a function, because they may be defined later or be the union itself.
@@ -113,28 +115,60 @@ class AnyOf(Settler):
         if not self._arms:
             self._arms = tuple(_Candidate(arm) for arm in self._declare())
             self._markers = _markers(self._arms)
+            return self.settle(value)
         if isinstance(value, Struct):  # given by a caller on construction
             if any(candidate.is_made_of(value) for candidate in self._arms):
                 return value
             raise ValidationError(self._expected())
         settled: list[Any] = []
-        errors: list[str] = []
+        errors: list[tuple[_Candidate, str]] = []
         for candidate in self._arms:
             if candidate.may_be(value):
                 try:
                     settled.append(candidate.settle(value))
                 except ValidationError as error:
-                    errors.append(f"{candidate.name}: {error}")
+                    errors.append((candidate, f"{candidate.name}: {error}"))
         if settled:
-            return settled[0] if len(settled) == 1 else max(settled, key=_count_keys)
+            best = settled[0] if len(settled) == 1 else max(settled, key=_rank)
+            if errors:
+                self._see_what_is_lost(value, best, errors)
+            return best
         if len(errors) == 1:
-            raise ValidationError(errors[0])
+            raise ValidationError(errors[0][1])
         if errors:  # in brackets, so that the path of the last one is not taken for that of all
-            raise ValidationError(f"No arm of the union fits ({'; '.join(errors)})")
+            raise ValidationError(f"No arm of the union fits ({'; '.join(text for _, text in errors)})")
         raise ValidationError(self._expected())
+
+    def _see_what_is_lost(self, value: Any, best: Any, errors: list[tuple[_Candidate, str]]) -> None:
+        """Refuse *value* if an arm that keeps more of it was not taken only because an integer is written as 1.0.
+
+        To its schema, it is of that arm as well. To take another would silently drop keys.
+        """
+        text = json.dumps(value)
+        written = json.loads(text, parse_float=_integer_if_it_is_one)
+        if json.dumps(written) == text:
+            return
+        for candidate, message in errors:
+            try:
+                other = candidate.settle(written)
+            except ValidationError:
+                continue
+            if _count_keys(other) > _count_keys(best):
+                raise ValidationError(message)
 
     def _expected(self) -> str:
         return f"Expected {' or '.join(each.name for each in self._arms)}"
+
+
+def _rank(value: Any) -> tuple[int, bool]:
+    """Return how much of its JSON *value* keeps; a class says more of the same than a dict."""
+    return _count_keys(value), isinstance(value, Struct)
+
+
+def _integer_if_it_is_one(text: str) -> float:
+    """Return the number *text*, as an integer where it is one: 1.0 is 1."""
+    number = float(text)
+    return int(number) if number.is_integer() else number
 
 
 def _count_keys(value: Any) -> int:

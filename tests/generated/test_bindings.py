@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from importlib.resources import files
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,6 +18,7 @@ from mcpgen.generated import registry
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from types import ModuleType
 
 LABELS = [each.label for each in registry.REVISIONS]
 
@@ -41,7 +41,7 @@ def test_a_constant_is_required_on_the_wire(mcp: ModuleType) -> None:
 
 
 def test_a_constant_must_have_its_value(mcp: ModuleType) -> None:
-    with pytest.raises(msgspec.ValidationError, match="`\\$.type`"):
+    with pytest.raises(msgspec.ValidationError, match=r"`\$\.type`"):
         decoded('{"type":"image","text":"hi"}', mcp.TextContent)
 
 
@@ -400,7 +400,7 @@ def test_optional_parameters_may_be_left_out() -> None:
 
 
 def test_an_unknown_revision_is_refused_with_those_there_are() -> None:
-    with pytest.raises(registry.UnknownRevision, match="2024-11-05, .*2026-07-28"):
+    with pytest.raises(registry.UnknownRevision, match=r"2024-11-05, .*2026-07-28"):
         registry.revision("2024-11-06")
 
 
@@ -415,7 +415,7 @@ def test_a_copied_package_works_with_msgspec_alone(label: str, tmp_path: Path) -
     program = (
         "import sys; sys.modules.update(dict.fromkeys(['mcpgen', 'click', 'anyio', 'jinja2', 'pydantic']))\n"
         f"from mine.{package} import TextContent, decode\n"
-        "assert decode('{\"type\":\"text\",\"text\":\"hi\"}', TextContent) == TextContent(text='hi')\n"
+        'assert decode(\'{"type":"text","text":"hi"}\', TextContent) == TextContent(text=\'hi\')\n'
     )
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{program}"],

@@ -84,6 +84,7 @@ class Outcome:
     refused: int = 0  # mutants that the schema refuses
     disagreements: list[Disagreement] = field(default_factory=list)
     crossed: list[str] = field(default_factory=list)  # mutants on which the two validators differ
+    lossy: list[str] = field(default_factory=list)  # mutants that lose something because an integer is written as 1.0
     other: dict[str, Verdicts] = field(default_factory=dict)  # by definition
 
     @property
@@ -169,10 +170,28 @@ class Comparison:
             outcome.mutants += 1
             outcome.refused += not accepted
             outcome.disagreements += _disputes(name, mutant, data, decoders, accepted=accepted)
+            if accepted and mutant.kind == "integral float":
+                outcome.lossy += self._losses(name, mutant, data, decoders)
             if sampled(data, REFERENCE_SAMPLE) and accepted != self.validators.reference_accepts(name, mutant.value):
                 outcome.crossed.append(f"{name}: {data.decode()[:1000]}")
             if other and accepted != other.accepts(name, mutant.value):
                 (verdicts.only_other_refuses if accepted else verdicts.only_other_accepts).append(data)
+
+    def _losses(self, name: str, mutant: Mutant, data: bytes, decoders: Mapping[str, Decode]) -> Iterator[str]:
+        """Yield a report for each way in which *mutant* is accepted, and keeps less than it does with an integer."""
+        whole = json.loads(
+            data, parse_float=lambda text: int(number) if (number := float(text)).is_integer() else number
+        )
+        for way, decode in decoders.items():
+            if verdict(decode, data) is not None or self._round_trip(whole, encoded(whole), decode) is not None:
+                continue
+            if problem := self._round_trip(json.loads(data), data, decode):
+                yield f"{name} ({way})\n    instance: {data.decode()[:1000]}\n    {problem}"
+
+
+def _integer_if_it_is_one(text: str) -> float:
+    number = float(text)
+    return int(number) if number.is_integer() else number
 
 
 def _disputes(

@@ -38,6 +38,7 @@ def test_bindings_agree_with_the_schema_on_every_mutant(revision: str) -> None:
     found = disagreements.problems(outcome.disagreements, RULES, revision=revision)
     text = report.FILE.read_text(encoding="utf-8")
 
+    assert not outcome.lossy, "\n".join(outcome.lossy[:SHOWN])
     assert not found, "\n".join(found)
     # The rules may cover what they say, but not hide that bindings and schema drift apart.
     assert outcome.agreement >= LEAST_AGREEMENT

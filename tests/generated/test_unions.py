@@ -1,0 +1,203 @@
+"""Unions that no constant tells apart: the right arm, nothing lost, and the same wherever such a union stands."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import msgspec
+import pytest
+
+from mcpgen.generated import registry
+from mcpgen.generated import v2025_11_25 as sessions
+from mcpgen.generated import v2026_07_28 as stateless
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+LABELS = [each.label for each in registry.REVISIONS]
+TEXT = '{"uri":"file:///a","text":"hi"}'
+
+
+@pytest.fixture(params=LABELS)
+def mcp(request: pytest.FixtureRequest) -> ModuleType:
+    return registry.revision(request.param).bindings()
+
+
+# Integers that are written as 1.0
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        '{"jsonrpc":"2.0","id":1.0,"method":"ping"}',
+        '{"jsonrpc":"2.0","id":-3e2,"method":"ping","params":{"a":[1.5]}}',
+    ],
+)
+def test_a_request_is_not_taken_for_a_notification_because_of_how_its_id_is_written(
+    mcp: ModuleType, message: str
+) -> None:
+    with pytest.raises(msgspec.ValidationError) as caught:
+        mcp.decode(message, mcp.JSONRPCMessage)
+    assert "`JSONRPCRequest`: Expected `int | str`, got `float` - at `$.id`" == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ('{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1.0,"b":[2.0,1e300]}}', "JSONRPCRequest"),
+        ('{"jsonrpc":"2.0","method":"ping","params":{"a":1.0,"b":[2.0,1e300]}}', "JSONRPCNotification"),
+        # By its schema it is no request, whatever the id is meant for.
+        ('{"jsonrpc":"2.0","id":1.5,"method":"ping","params":{"a":1.0}}', "JSONRPCNotification"),
+    ],
+)
+def test_floats_that_stand_for_no_integer_change_nothing(mcp: ModuleType, message: str, kind: str) -> None:
+    found = mcp.decode(message, mcp.JSONRPCMessage)
+
+    assert kind == type(found).__name__
+    assert json.loads(message)["params"] == found.params
+
+
+# Results
+
+
+@pytest.mark.parametrize(
+    ("bindings", "union", "data", "kind"),
+    [
+        (sessions, "ServerResult", '{"tools":[]}', "ListToolsResult"),
+        (sessions, "ServerResult", '{"tools":[],"nextCursor":"a"}', "ListToolsResult"),
+        (sessions, "ServerResult", '{"content":[{"type":"text","text":"hi"}]}', "CallToolResult"),
+        (sessions, "ClientResult", '{"action":"decline"}', "ElicitResult"),
+        (sessions, "ClientResult", '{"roots":[]}', "ListRootsResult"),
+        (stateless, "ServerResult", '{"resultType":"input_required","inputRequests":{}}', "InputRequiredResult"),
+        (stateless, "ServerResult", '{"resultType":"complete","content":[]}', "CallToolResult"),
+        (sessions, "ServerResult", "{}", "dict"),
+        (sessions, "ServerResult", '{"tools":[],"com.example/more":1}', "dict"),  # which keeps all of it
+    ],
+)
+def test_a_result_is_of_its_class_unless_that_would_lose_something(
+    bindings: Any, union: str, data: str, kind: str
+) -> None:
+    found = bindings.decode(data, getattr(bindings, union))
+
+    assert kind == type(found).__name__
+    assert json.loads(data) == json.loads(msgspec.json.encode(found))
+
+
+# Beside other types
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "names"),
+    [
+        ("null", sessions.EmbeddedResourceResource | None, ["NoneType"]),
+        (TEXT, sessions.EmbeddedResourceResource | None, ["TextResourceContents"]),
+        (f"[null,{TEXT}]", list[sessions.EmbeddedResourceResource | None], ["NoneType", "TextResourceContents"]),
+        (
+            '{"jsonrpc":"2.0","method":"a"}',
+            sessions.JSONRPCMessage | list[sessions.JSONRPCMessage],
+            ["JSONRPCNotification"],
+        ),
+        (
+            '[{"jsonrpc":"2.0","method":"a"}]',
+            sessions.JSONRPCMessage | list[sessions.JSONRPCMessage],
+            ["JSONRPCNotification"],
+        ),
+        ('"a"', str | sessions.EmbeddedResourceResource, ["str"]),
+    ],
+)
+def test_a_structural_union_may_stand_beside_other_types(data: str, kind: Any, names: list[str]) -> None:
+    found = sessions.decode(data, kind)
+
+    assert names == [type(each).__name__ for each in (found if isinstance(found, list) else [found])]
+
+
+@pytest.mark.parametrize("data", ["5", "[]", "{}", '{"uri":"a"}'])
+def test_what_is_none_of_them_is_refused(data: str) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        sessions.decode(data, sessions.EmbeddedResourceResource | None)
+
+
+# Inside classes of others
+
+
+class Holder(msgspec.Struct):
+    resource: sessions.EmbeddedResourceResource
+
+
+class Outer(msgspec.Struct):
+    inner: list[Holder] | None = None
+    again: Outer | None = None
+
+
+@dataclasses.dataclass
+class Plain:
+    resource: sessions.EmbeddedResourceResource
+
+
+class Typed(TypedDict):
+    meta: sessions.RequestMetaObject
+
+
+@pytest.mark.parametrize("kind", [Holder, list[Holder], Outer, dict[str, Outer], Plain, Typed])
+def test_a_class_of_somebody_else_that_holds_one_is_refused_when_its_decoder_is_made(kind: Any) -> None:
+    with pytest.raises(TypeError, match="holds a type that only lists, dicts and unions of this package can hold"):
+        sessions.decoder(kind)
+
+
+class Tools(msgspec.Struct):
+    tools: list[sessions.Tool]
+    more: Tools | None = None
+
+
+def test_a_class_of_somebody_else_may_hold_classes() -> None:
+    found = sessions.decode('{"tools":[{"name":"a","inputSchema":{"type":"object","x":1}}]}', Tools)
+
+    assert {"type": "object", "x": 1} == found.tools[0].input_schema
+
+
+# On construction
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: sessions.ReadResourceResult(contents=5), "Expected `array`, got `int` in `contents`"),  # type: ignore[arg-type]  # what is tried
+        (lambda: sessions.ReadResourceResult(contents=""), "Expected `array`, got `str` in `contents`"),  # type: ignore[arg-type]  # what is tried
+        (lambda: sessions.ReadResourceResult(contents={}), "Expected `array`, got `dict` in `contents`"),  # type: ignore[arg-type]  # what is tried
+        (
+            lambda: sessions.ElicitRequestFormParamsRequestedSchema(properties=5),  # type: ignore[arg-type]  # what is tried
+            "Expected `object`, got `int` in `properties`",
+        ),
+        (
+            lambda: stateless.CallToolRequestParams(
+                name="a",
+                meta={
+                    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                    "io.modelcontextprotocol/clientCapabilities": {},
+                },
+                input_responses=5,  # type: ignore[arg-type]  # what is tried
+            ),
+            "Expected `object`, got `int` in `inputResponses`",
+        ),
+    ],
+)
+def test_a_container_of_the_wrong_kind_is_refused_with_its_place(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_an_error_reads_the_same_whenever_it_comes() -> None:
+    messages = []
+    for _ in range(2):
+        with pytest.raises(msgspec.ValidationError) as caught:
+            sessions.decode('{"uri":"a","text":5}', sessions.EmbeddedResourceResource)
+        messages.append(str(caught.value))
+
+    assert ["Expected `str`, got `int` - at `$.text`"] * 2 == messages
+
+
+def test_text_that_is_not_utf_8_is_not_json(mcp: ModuleType) -> None:
+    with pytest.raises(msgspec.DecodeError, match="not UTF-8"):
+        mcp.decode(b'{"type":"text","text":"\xff"}', mcp.TextContent)
