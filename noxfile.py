@@ -20,7 +20,7 @@ nox.options.default_venv_backend = "virtualenv"  # no other tool than nox itself
 nox.options.download_python = "never"  # an interpreter is the user's to choose
 nox.options.error_on_missing_interpreters = False  # one Python is enough to work here; the CI of releases has all
 nox.options.stop_on_first_error = False
-nox.options.sessions = ["lint", "types", "tests", "check", "package", "interop", "conformance"]
+nox.options.sessions = ["lint", "types", "tests", "floors", "check", "package", "interop", "conformance"]
 
 HERE: Final = Path(__file__).parent
 PROJECT: Final = nox.project.load_toml(HERE / "pyproject.toml")
@@ -32,6 +32,18 @@ PYTHONS: Final = list(dict.fromkeys(["3.11", "3.12", "3.13", CURRENT]))
 # as common as "schema", must not be importable from there by their bare names.
 SAFE: Final = {"PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
 
+
+# What `floors` runs: each side, over stdio and HTTP, the schemas of functions, which msgspec writes, and what of HTTP
+# httptools and uvicorn decide.
+FLOORS: Final = (
+    "tests/house/test_floors.py",
+    "tests/runtime/faults/test_http_heads.py",
+    "tests/runtime/faults/test_http_pipelines.py",
+    "tests/runtime/functions/test_schemas.py",
+    "tests/runtime/http/client/test_connections.py",
+    "tests/runtime/http/client/test_failures.py",
+    "tests/runtime/test_stdio.py",
+)
 
 BUILT: Final[list[Path]] = []  # one wheel for all sessions of a run
 
@@ -109,6 +121,18 @@ def tests(session: nox.Session) -> None:
         # Not session.create_tmp(), which would also put the tests' temporary folders inside this checkout.
         env=SAFE | {"COVERAGE_FILE": str(HERE / ".nox" / f"coverage-{session.python}")},
     )
+
+
+@nox.session(python=PYTHONS[0])  # for newer ones, the oldest releases have no wheels
+def floors(session: nox.Session) -> None:
+    """Run some of the tests with the oldest releases that our dependencies allow."""
+    install(session, "test")
+    project = PROJECT["project"]
+    extras = project["optional-dependencies"]
+    bounds = [*project["dependencies"], *extras["http"], *extras["validate"]]  # codegen's are exact
+    # After the tests' own tools, some of which come with newer ones.
+    session.install("--only-binary=:all:", *(bound.replace(">=", "==", 1) for bound in bounds))
+    session.run("pytest", *(session.posargs or FLOORS), "--numprocesses=auto", env=SAFE)
 
 
 @nox.session

@@ -298,7 +298,7 @@ class Owner:
             group.start_soon(self._read, channel, made, over)
             with anyio.CancelScope() as scope:
                 group.start_soon(_when, self._closing, scope)
-                with anyio.move_on_at(until) as limit:
+                with anyio.CancelScope(deadline=until) as limit:
                     await agree(made.session, self._offered, plan)
                 if limit.cancelled_caught:
                     raise RequestTimedOut("initialize", self._limits.connect_seconds, self._transport.description)

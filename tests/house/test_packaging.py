@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -146,6 +147,19 @@ def test_the_sdist_holds_files_and_no_links(sdist: Path) -> None:
     assert {"LICENSE", "README.md", "noxfile.py", "pyproject.toml", "tests"} <= {
         member.name.split("/")[1] for member in members
     }
+
+
+def test_every_tracked_file_is_in_the_sdist(checkout: Path, sdist: Path) -> None:
+    if not (checkout / ".git").exists() or shutil.which("git") is None:
+        pytest.skip("only git knows what is tracked, and this is no clone or has no git")
+    listed = run("git", "ls-files", "-z", cwd=checkout).stdout.rstrip("\0").split("\0")
+    links = {f".package/mcpgen/{room}" for room in ROOMS}  # these are folders there
+    rooms = tuple(f"{room}/" for room in ROOMS)
+    expected = {f".package/mcpgen/{name}" if name.startswith(rooms) else name for name in listed} - links
+    with tarfile.open(sdist) as archive:
+        actual = {member.name.partition("/")[2] for member in archive.getmembers()}
+
+    assert set() == expected - actual
 
 
 def test_the_wheel_needs_three_packages_and_offers_three_extras(wheel: Path) -> None:
