@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import operator
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from mcpgen.codegen import ir, names
 from mcpgen.codegen.frontend import SchemaNode, SchemaObject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 _JSON_TYPES: dict[type, ir.ScalarKind] = {bool: "boolean", int: "integer", str: "string", type(None): "null"}
 
@@ -17,6 +18,22 @@ _JSON_TYPES: dict[type, ir.ScalarKind] = {bool: "boolean", int: "integer", str: 
 def json_type(value: ir.Constant) -> ir.ScalarKind:
     """Return the JSON type of a constant."""
     return _JSON_TYPES[type(value)]
+
+
+# By keyword of msgspec.Meta. A pattern is not among them: there are some that Python would try to match for years.
+_KEPT: dict[str, Callable[[Any, Any], bool]] = {
+    "ge": operator.ge,
+    "gt": operator.gt,
+    "le": operator.le,
+    "lt": operator.lt,
+    "min_length": lambda value, bound: len(value) >= bound,
+    "max_length": lambda value, bound: len(value) <= bound,
+}
+
+
+def keeps(value: ir.Constant, bounds: Sequence[tuple[str, str | int | float]]) -> bool:
+    """Whether *value* is surely within *bounds*, which are those of its own type: of a pattern that is not known."""
+    return all(name in _KEPT and _KEPT[name](value, bound) for name, bound in bounds)
 
 
 def json_types_differ(arms: Sequence[ir.TypeRef]) -> bool:
@@ -39,7 +56,8 @@ def json_types_differ(arms: Sequence[ir.TypeRef]) -> bool:
 
 def simplified(arms: Sequence[ir.TypeRef]) -> ir.TypeRef:
     """Return the union of *arms*: flat, without repetition, and without an arm that another one contains."""
-    flat = list(dict.fromkeys(each for arm in arms for each in (arm.arms if isinstance(arm, ir.Union) else (arm,))))
+    every = (each for arm in arms for each in (arm.arms if isinstance(arm, ir.Union) else (arm,)))
+    flat = list({repr(arm): arm for arm in every}.values())  # compared as text, since 1 equals True
     if any(isinstance(arm, ir.Anything) for arm in flat):
         return ir.Anything()
     wide: set[str] = {arm.kind for arm in flat if isinstance(arm, ir.Scalar) and not arm.bounds}

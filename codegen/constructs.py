@@ -9,10 +9,17 @@ import keyword
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from mcpgen.codegen import names
 from mcpgen.codegen.diagnostics import Diagnostic, pointer_to
 from mcpgen.codegen.keywords import ANNOTATIONS, CHECKS, HINTS, ROOT_ONLY, Fault, bounds_faults, shown
 from mcpgen.codegen.nesting import Nesting
-from mcpgen.codegen.references import MAX_ALIAS_CHAIN, alias_faults, reference_fault, referenced_name
+from mcpgen.codegen.references import (
+    MAX_ALIAS_CHAIN,
+    MOST_SUGGESTIONS,
+    alias_faults,
+    reference_fault,
+    referenced_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +30,9 @@ __all__ = ["check_document"]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
+# What is read as if `type` stood beside it, and as which: the first of these that is there.
+_IMPLIES = {"properties": "object", "additionalProperties": "object", "items": "array"}
+
 
 class _Place(NamedTuple):
     """A schema that is still to be looked at."""
@@ -32,7 +42,7 @@ class _Place(NamedTuple):
     owner: str | None  # the definition that it is in
     level: int  # how deep it is in there
     alias_of: str | None  # the definition that this schema decides for alone, not through a property or an item
-    described: frozenset[str]  # the properties that schemas around it describe for the same object
+    around: tuple[dict[str, Json], ...] = ()  # the schemas around it that speak of the same value
 
 
 def check_document(document: dict[str, Json]) -> list[Diagnostic]:
@@ -65,16 +75,17 @@ class _Walk:
         self.definitions = definitions
         self.aliases: dict[str, list[str]] = {name: [] for name in definitions}
         self.nesting = Nesting(definitions)
+        self.suggestions = MOST_SUGGESTIONS
+        self.untyped: list[Diagnostic] = []
 
     def findings(self) -> Iterator[Diagnostic]:
         """Yield the diagnostics of the whole document."""
         yield from self._root()
         pending = [
-            _Place(schema, (self.home, name), name, 1, name, frozenset())
-            for name, schema in reversed(self.definitions.items())
+            _Place(schema, (self.home, name), name, 1, name) for name, schema in reversed(self.definitions.items())
         ]
         root = {name: value for name, value in self.document.items() if name != self.home}
-        pending.append(_Place(root, (), None, 1, None, frozenset()))
+        pending.append(_Place(root, (), None, 1, None))
         while pending:
             place = pending.pop()
             if place.alias_of is not None and len(place.path) == len((self.home, "name")):
@@ -83,6 +94,7 @@ class _Walk:
         chained = list(alias_faults(self.aliases, home=self.home))
         # A chain or circle of aliases is deep as well: it is enough to say what it is.
         yield from chained or self.nesting.faults(home=self.home)
+        yield from self.untyped  # after the errors: there may be more of them than anybody is shown
 
     def _root(self) -> Iterator[Diagnostic]:
         """Warn about a type that has no name: bindings are made of the definitions alone."""
@@ -114,9 +126,9 @@ class _Walk:
         for fault in bounds_faults(schema):
             yield _finding(fault, path)
         yield from self._reference(schema, place)
-        described = place.described | self._described(schema)
-        yield from _required_findings(schema, path, described)
-        pending += reversed(list(_inner(schema, place, described)))
+        self._note_type(schema, place)
+        yield from self._required(schema, place)
+        pending += reversed(list(_inner(schema, place)))
 
     def _reference(self, schema: dict[str, Json], place: _Place) -> Iterator[Diagnostic]:
         """Yield what is wrong with the reference that *schema* is, if it is one."""
@@ -124,9 +136,10 @@ class _Walk:
             return
         reference = schema["$ref"]
         if isinstance(reference, str):
-            fault = reference_fault(reference, home=self.home, names=self.definitions)
+            fault = reference_fault(reference, home=self.home, names=self.definitions, suggestions=self.suggestions)
             target = referenced_name(reference)
             if fault is not None:
+                self.suggestions -= fault.code == "MG107"
                 yield _finding(fault, (*place.path, "$ref"))
             elif target is not None and place.owner is not None:
                 self.nesting.add_reference(place.owner, place.level, target[1])
@@ -137,29 +150,57 @@ class _Walk:
             hint = "Draft-07 ignores what stands beside $ref, 2020-12 does not: use allOf, or a definition of its own."
             yield _finding(Fault("MG108", f"`{name}` stands beside $ref", hint), (*place.path, name))
 
-    def _described(self, schema: dict[str, Json]) -> frozenset[str]:
-        """Return the properties that *schema* describes, itself or through what it extends."""
-        names: set[str] = set()
+    def _note_type(self, schema: dict[str, Json], place: _Place) -> None:
+        """Warn about keywords that speak of objects or arrays alone, and are read as if nothing else could be there."""
+        found = next((name for name in _IMPLIES if name in schema), None)
+        # The values of an enum or a const are neither objects nor arrays; at the top, there is no type to be read.
+        if found is None or place.owner is None or schema.keys() & {"enum", "const"}:
+            return
+        if not any("type" in each for each in self._extended(schema, place)):
+            kind = _IMPLIES[found]
+            finding = Diagnostic(
+                code="MG117",
+                severity="warning",
+                pointer=pointer_to(*place.path),
+                message=f"`{found}` stands without `type`, and is read as if `type` were {kind}",
+                hint=f'Add "type": "{kind}". Without it, values of other types are valid too, and are refused here.',
+            )
+            self.untyped.append(finding)
+
+    def _required(self, schema: dict[str, Json], place: _Place) -> Iterator[Diagnostic]:
+        """Yield the keys that have to be there, and that nobody describes."""
+        required = schema.get("required")
+        if not isinstance(required, list) or not required:
+            return
+        found = [each.get("properties") for each in self._extended(schema, place)]
+        described = [properties for properties in found if isinstance(properties, dict)]
+        for index, name in enumerate(required):
+            if isinstance(name, str) and not any(name in properties for properties in described):
+                hint = "Describe it under properties; {} takes any value."
+                fault = Fault("MG113", f"no property {shown(name)} is described", hint)
+                yield _finding(fault, (*place.path, "required", index))
+
+    def _extended(self, schema: dict[str, Json], place: _Place) -> Iterator[dict[str, Json]]:
+        """Yield *schema*, the schemas around it that speak of the same value, and all that these extend."""
         seen: set[str] = set()
-        pending: list[tuple[Json, int]] = [(schema, 0)]
+        pending: list[tuple[Json, int]] = [(each, 0) for each in (*place.around, schema)]
         while pending:
             current, links = pending.pop()
             if not isinstance(current, dict):
                 continue
-            properties, extended, reference = (current.get(name) for name in ("properties", "allOf", "$ref"))
-            names.update(properties if isinstance(properties, dict) else ())
+            yield current
+            extended, reference = current.get("allOf"), current.get("$ref")
             pending += ((inner, links) for inner in extended) if isinstance(extended, list) else ()
             target = referenced_name(reference) if isinstance(reference, str) else None
             # Longer chains are refused, and following them from each of their links would take quadratic time.
             if target is not None and target[1] not in seen and links < MAX_ALIAS_CHAIN:
                 seen.add(target[1])
                 pending.append((self.definitions.get(target[1]), links + 1))
-        return frozenset(names)
 
 
-def _inner(schema: dict[str, Json], place: _Place, described: frozenset[str]) -> Iterator[_Place]:
+def _inner(schema: dict[str, Json], place: _Place) -> Iterator[_Place]:
     """Yield the schemas directly inside *schema*."""
-    inside = _Place(None, (), place.owner, place.level + 1, None, frozenset())
+    inside = _Place(None, (), place.owner, place.level + 1, None)
     for name, value in schema.items():
         match name, value:
             case "properties", dict():
@@ -168,7 +209,9 @@ def _inner(schema: dict[str, Json], place: _Place, described: frozenset[str]) ->
             case (("anyOf" | "allOf"), list()):
                 for index, inner in enumerate(value):
                     where = (*place.path, name, index)
-                    yield inside._replace(schema=inner, path=where, alias_of=place.alias_of, described=described)
+                    yield inside._replace(
+                        schema=inner, path=where, alias_of=place.alias_of, around=(*place.around, schema)
+                    )
             case (("items" | "additionalItems" | "additionalProperties"), _) if not isinstance(value, list):
                 # `false` only says here that there are no further keys or items.
                 if not (name != "items" and value is False):
@@ -189,18 +232,8 @@ def _keyword_findings(name: str, value: Json, path: tuple[str | int, ...]) -> It
             yield _finding(fault, (*path, name))
 
 
-def _required_findings(
-    schema: dict[str, Json], path: tuple[str | int, ...], described: frozenset[str]
-) -> Iterator[Diagnostic]:
-    required = schema.get("required")
-    for index, name in enumerate(required if isinstance(required, list) else ()):
-        if isinstance(name, str) and name not in described:
-            hint = "Describe it under properties; {} takes any value."
-            yield _finding(Fault("MG113", f"no property {shown(name)} is described", hint), (*path, "required", index))
-
-
 def _name_findings(name: str, path: tuple[str | int, ...]) -> Iterator[Diagnostic]:
-    if not _IDENTIFIER.fullmatch(name):
+    if not _IDENTIFIER.fullmatch(names.definition(name)):
         hint = "Use ASCII letters, digits and underscores, a letter first: the name becomes a Python class."
         yield _finding(Fault("MG201", f"the definition's name {shown(name)} is not an identifier", hint), path)
     elif keyword.iskeyword(name):

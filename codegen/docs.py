@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from mcpgen.codegen.diagnostics import Diagnostic, Refused
+from mcpgen.codegen.overlay import read_toml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,11 +54,7 @@ def load_docs(file: Traversable) -> Docs:
     """Read ``docs.toml``.
 
     Raises:
-        Refused: MG314, the file is not TOML or not of the documented shape.
+        Refused: MG314, the file cannot be read, is not TOML or not of the documented shape.
     """
-    try:
-        data: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
-        return Docs(msgspec.convert(data, dict[str, _Entry]))
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
-        hint = "See CONTRIBUTING.md for the shape of docs.toml."
-        raise Refused([Diagnostic(code="MG314", message=f"docs.toml: {error}", hint=hint)]) from error
+    hint = "See CONTRIBUTING.md for the shape of docs.toml."
+    return Docs(read_toml(file, dict[str, _Entry], code="MG314", hint=hint))

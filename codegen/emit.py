@@ -1,7 +1,7 @@
 """From the intermediate representation to what the templates lay out: names, order, annotations and defaults.
 
 Everything a template prints is final here. Foreign text reaches it in two ways only: as an identifier that the rules
-of ``names`` made, or through ``repr``; prose goes through `prose`, which leaves nothing that could end a docstring.
+of ``names`` made, or through ``ascii``; prose goes through `prose`, which leaves nothing that could end a docstring.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from mcpgen.codegen import ir, names
 from mcpgen.codegen.diagnostics import Diagnostic
 from mcpgen.codegen.prose import prose, wrapped
-from mcpgen.codegen.unions import Structural, Tagged, Unions
+from mcpgen.codegen.unions import Structural, Tagged, Unions, oversized
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -114,6 +114,7 @@ class Emitter:
     def models(self) -> ModelsView:
         """Return the view of ``models.py``."""
         self._check_names()
+        self.diagnostics += oversized(self._schema)
         classes = tuple(self._class(each) for each in self._schema.objects())
         aliases = tuple(self._alias(each) for each in self._in_order_of_use())
         self._used |= {"Any", "TYPE_CHECKING", "decode", "decoder"}
@@ -160,7 +161,7 @@ class Emitter:
             case ir.Scalar():
                 return self._scalar(ref)
             case ir.Fixed(values=values):
-                return f"{self._use('Literal')}[{', '.join(map(repr, values))}]"
+                return f"{self._use('Literal')}[{', '.join(map(ascii, values))}]"
             case ir.Array(item=item, bounds=bounds):
                 return self._bounded(f"list[{self.annotation(item, prefix=prefix, views=views)}]", bounds)
             case ir.Mapping(value=value):
@@ -234,7 +235,7 @@ class Emitter:
         if len(views) < len(always):
             return None
         unset = self._use("UNSET")
-        converts = tuple((f"{self._use('convert')}(self.{name}, {view})", repr(wire)) for name, wire, view in views)
+        converts = tuple((f"{self._use('convert')}(self.{name}, {view})", ascii(wire)) for name, wire, view in views)
         if converts:
             self._use("ValidationError")
             self._use("misplaced")
@@ -264,13 +265,13 @@ class Emitter:
 
     def _field(self, name: str, each: ir.Property, *, owner: str, uses_camel: bool, about: Doc) -> FieldView:
         wire = (names.camel(name) if uses_camel else None) or name
-        given = [] if wire == each.wire else [f"name={each.wire!r}"]
+        given = [] if wire == each.wire else [f"name={each.wire!a}"]
         annotation = self.annotation(each.type)
         default = ""
         if each.constant:
-            default = f"{self._use('const')}({', '.join([repr(each.constant.values[0]), *given])})"
+            default = f"{self._use('const')}({', '.join([ascii(each.constant.values[0]), *given])})"
         elif each.preset is not None:
-            default = f"{self._use('preset')}({', '.join([repr(each.preset), *given])})"
+            default = f"{self._use('preset')}({', '.join([ascii(each.preset), *given])})"
         elif not each.required:
             annotation = f"{annotation} | {self._use('UnsetType')}"
             unset = self._use("UNSET")
@@ -297,13 +298,15 @@ class Emitter:
             made = f"({', '.join(arms)})" if len(arms) > 1 else f"({arms[0]},)"
             runtime = f"{self._use('Annotated')}[{self._use('Any')}, {self._use('AnyOf')}(lambda: {made})]"
         elif isinstance(kind, Tagged):
-            objects = f"{self._use('tagged')}({kind.tag!r}, {', '.join(kind.objects)})"
+            objects = f"{self._use('tagged')}({kind.tag!a}, {', '.join(kind.objects)})"
             runtime = " | ".join([objects, *map(self.annotation, kind.rest)])
+        elif isinstance(alias.type, ir.Union) and any(map(self._unions.is_swallowing, alias.type.arms)):
+            runtime = self.annotation(ir.Union(arms=tuple(self._unions.arms(alias.type))))
         self._use("TypeAlias")
         if runtime:
             self._use("TYPE_CHECKING")
         if alias.name in self._unions.recursive:
-            static = repr(static)
+            static = ascii(static)
         return AliasView(
             name=alias.name,
             static=static,
@@ -350,7 +353,7 @@ class Emitter:
                 assert_never(scalar.kind)
 
     def _bounded(self, annotation: str, bounds: Iterable[tuple[str, object]]) -> str:
-        keywords = ", ".join(f"{name}={value!r}" for name, value in bounds)
+        keywords = ", ".join(f"{name}={value!a}" for name, value in bounds)
         return f"{self._use('Annotated')}[{annotation}, {self._use('Meta')}({keywords})]" if keywords else annotation
 
     def _use(self, name: str) -> str:

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 
-__all__ = ["SchemaNode", "SchemaObject", "schema_objects"]
+__all__ = ["SchemaNode", "SchemaObject", "admits_anything", "exact", "schema_objects"]
 
 _NUMBER_BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
 _BOUNDS = (*_NUMBER_BOUNDS, "minLength", "maxLength", "pattern", "minItems", "maxItems")
@@ -58,12 +58,28 @@ class SchemaObject(msgspec.Struct, frozen=True, kw_only=True):
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: value for name, value in fields.items() if name not in _ANNOTATIONS and value != _NOTHING[name]}
 
+    def implied_types(self) -> tuple[str, ...]:
+        """Return the JSON type that a schema without ``type`` plainly means; ``check_document`` warns of that."""
+        if self.properties is not None or self.additional is not None:
+            return ("object",)
+        return ("array",) if self.items is not None else ()
+
 
 SchemaNode: TypeAlias = SchemaObject | bool
 """A schema; ``True`` admits anything."""
 
 _ANNOTATIONS = frozenset({"default", "title", "description"})
 _NOTHING: dict[str, Any] = {name: getattr(SchemaObject(), name) for name in SchemaObject.__struct_fields__}
+
+
+def admits_anything(node: SchemaNode) -> bool:
+    """Whether *node* is ``true`` or ``{}``, annotations aside."""
+    return node is True or (isinstance(node, SchemaObject) and not node.decides())
+
+
+def exact(said: object) -> bytes:
+    """Return *said*, a schema or a keyword's value, as bytes: equal for equal JSON alone, and not for 1 and true."""
+    return msgspec.json.encode(said, order="deterministic")
 
 
 class _Definitions(JsonSchemaParser):
@@ -117,9 +133,11 @@ def _schema_object(parsed: Any) -> SchemaObject:
     listed: tuple[Value, ...] | None = tuple(parsed.enum) if "enum" in given else None
     if "const" in extras:
         constant: Value = extras["const"]
-        listed = (constant,) if listed is None or constant in listed else ()
+        # To Python, 1 equals true; to JSON, it does not.
+        is_listed = listed is None or any(type(each) is type(constant) and each == constant for each in listed)
+        listed = (constant,) if is_listed else ()
     return SchemaObject(
-        ref=parsed.ref or "",
+        ref=str(parsed.ref or ""),  # the parser has a type of its own for it
         types=() if kinds is None else (kinds,) if isinstance(kinds, str) else tuple(kinds),
         properties=None if properties is None else {name: _node(each) for name, each in properties.items()},
         required=frozenset(parsed.required),

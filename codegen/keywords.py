@@ -150,6 +150,19 @@ def _bound(value: Json) -> Iterator[Fault]:
         yield Fault("MG111", f"{shown(value)} does not fit into 64 bits", "Use a bound of 64 bits, or none.")
 
 
+def _exclusive_minimum(value: Json) -> Iterator[Fault]:
+    yield from _bound(value)
+    # msgspec adds 1 to an exclusive bound, and the sum has to fit.
+    if _is_number(value) and value == _INT64[-1]:
+        yield Fault("MG111", f"no integer of 64 bits is greater than {shown(value)}", "Use a smaller bound, or none.")
+
+
+def _exclusive_maximum(value: Json) -> Iterator[Fault]:
+    yield from _bound(value)
+    if _is_number(value) and value == _INT64[0]:
+        yield Fault("MG111", f"no integer of 64 bits is less than {shown(value)}", "Use a greater bound, or none.")
+
+
 def _length(value: Json) -> Iterator[Fault]:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         yield Fault("MG102", f"{shown(value)} stands where a length is due", "Give an integer that is 0 or more.")
@@ -195,8 +208,8 @@ CHECKS: dict[str, Callable[[Json], Iterator[Fault]]] = {
     "description": _text,
     "enum": _enum,
     "examples": _list,
-    "exclusiveMaximum": _bound,
-    "exclusiveMinimum": _bound,
+    "exclusiveMaximum": _exclusive_maximum,
+    "exclusiveMinimum": _exclusive_minimum,
     "format": _text,  # an annotation in both dialects, unless a validator is told otherwise
     "items": _items,
     "maxItems": _length,

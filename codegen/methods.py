@@ -85,12 +85,21 @@ class Methods:
                 continue
             seen.add(arm)
             target = self._schema.resolve(arm)
-            if isinstance(target, ir.Object):
-                if (name := _constant(target, "method")) is not None:
-                    found[name] = self._original(target, name)
-            elif isinstance(target, ir.Union):
+            if isinstance(target, ir.Union):
                 pending += target.arms
+            elif isinstance(target, ir.Object) and (name := _constant(target, "method")) is not None:
+                message = self._original(target, name)
+                if (other := found.setdefault(name, message)).name != message.name:
+                    said = f"{message.name} and {other.name}, both of {union}, have the method {name!a}"
+                    self._report("MG131", message, said, "Give one of them another method, or patch the union.")
+            else:
+                where = target if isinstance(target, ir.Object) else self._schema.definitions[union]
+                said = f"an arm of {union} has no key `method` that is required and has one constant value"
+                self._report("MG132", where, said, "Describe each method as a definition of its own.")
         return [found[name] for name in sorted(found)]
+
+    def _report(self, code: str, where: ir.Definition, message: str, hint: str) -> None:
+        self.diagnostics.append(Diagnostic(code=code, pointer=where.pointer, message=message, hint=hint))
 
     def _original(self, message: ir.Object, method: str) -> ir.Object:
         """Return the definition that *message* repeats: ClientNotification of 2026-07-28 is CancelledNotification."""
@@ -150,13 +159,8 @@ class Methods:
         for each in self.all:
             other = seen.setdefault((each.sender, each.python_name), each)
             if other is not each:
-                finding = Diagnostic(
-                    code="MG213",
-                    pointer=self._schema.definitions[each.definition].pointer,
-                    message=f"{each.definition} and {other.definition} both become {each.python_name}",
-                    hint="Rename one of the definitions.",
-                )
-                self.diagnostics.append(finding)
+                said = f"{each.definition} and {other.definition} both become {each.python_name}"
+                self._report("MG213", self._schema.definitions[each.definition], said, "Rename one of the definitions.")
 
 
 def _constant(message: ir.Object, key: str) -> str | None:

@@ -10,8 +10,11 @@ import re
 _TAKEN_ATTRIBUTES = frozenset(
     {"as_dict", "bool", "check", "const", "dict", "field", "float", "int", "list", "object", "preset", "str", "view"}
 )
+# A label becomes the name of a folder: the length keeps paths below what Windows takes.
+MAX_LABEL_LENGTH = 80
 _WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NOT_WORD = re.compile(r"[^A-Za-z0-9]+")
+_APPLIED = re.compile(r"[A-Za-z][A-Za-z0-9_]*<[A-Za-z0-9_<>, ]+>")
 _PLAIN_WORDS = re.compile(r"[a-z]+(_[a-z]+)*")
 
 
@@ -36,6 +39,15 @@ def local_name(wire: str) -> str:
     return name if slash and "." in prefix and name else wire
 
 
+def definition(name: str) -> str:
+    """Return the class that the definition *name* becomes: ``Record<string,string>`` becomes ``Record_string_string``.
+
+    That is how TypeScript's generators, upstream's among them, call what a generic type has been applied to. All other
+    names stay as they are.
+    """
+    return _NOT_WORD.sub("_", name).strip("_") if _APPLIED.fullmatch(name) else name
+
+
 def attribute(wire: str) -> str:
     """Return the Python attribute for the key *wire*: snake_case, never a keyword, never private.
 
@@ -57,7 +69,11 @@ def camel(attribute_name: str) -> str | None:
 
 def is_nameable(label: str) -> bool:
     """Say whether a revision can be called *label*: something must remain of it in the name of a folder."""
-    return label.isprintable() and any(char.isascii() and char.isalnum() for char in label)
+    return (
+        len(label) <= MAX_LABEL_LENGTH
+        and label.isprintable()
+        and any(char.isascii() and char.isalnum() for char in label)
+    )
 
 
 def package(label: str) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import copy
 import json
+import math
+import re
 import tomllib
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -16,6 +18,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
+from mcpgen.codegen.document import MAX_DEPTH
 from mcpgen.codegen.pinned import SchemaRoom
 from mcpgen.codegen.places import Json, Place, objects, places
 
@@ -23,7 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from importlib.resources.abc import Traversable
 
-_T = TypeVar("_T", bound=msgspec.Struct)
+_T = TypeVar("_T")
+
+# It becomes a member of an enumeration. What Python and Enum use themselves (``import``, ``mro``) has no capitals.
+_ERROR_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,6 +43,10 @@ class Patch(_Table, frozen=True, kw_only=True):
     old: Any = UNSET
     new: Any
     reason: str
+
+    def __post_init__(self) -> None:
+        _check_json(self.old)
+        _check_json(self.new)
 
 
 class Open(_Table, frozen=True, kw_only=True):
@@ -67,6 +77,10 @@ class ErrorCode(_Table, frozen=True, kw_only=True):
     code: int
     name: str
     text: str
+
+    def __post_init__(self) -> None:
+        if not _ERROR_NAME.fullmatch(self.name):
+            raise ValueError(f"the name of an error code has capitals, digits and underscores only, not {self.name!a}")
 
 
 class Deprecation(_Table, frozen=True, kw_only=True):
@@ -124,12 +138,22 @@ def load_shared(file: Traversable) -> SharedOverlay:
 
 
 def _load(file: Traversable, shape: type[_T]) -> _T:
-    """Read *file* as *shape*; MG312 if it cannot be understood."""
+    return read_toml(file, shape, code="MG312", hint="See CONTRIBUTING.md for the tables of an overlay.")
+
+
+def read_toml(file: Traversable, shape: type[_T], *, code: str, hint: str) -> _T:
+    """Read *file* as *shape*.
+
+    Raises:
+        Refused: With *code* and *hint*, it cannot be read, is not TOML, or not of that shape.
+    """
     try:
         return msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), shape)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
-        hint = "See CONTRIBUTING.md for the tables of an overlay."
-        raise Refused([Diagnostic(code="MG312", message=f"{file.name}: {error}", hint=hint)]) from error
+    # ValueError: it is not TOML or not UTF-8, or an integer has more digits than Python converts.
+    except (OSError, ValueError, RecursionError, msgspec.ValidationError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        reason = getattr(error, "strerror", None) or reason
+        raise Refused([Diagnostic(code=code, message=f"{file.name}: {reason}", hint=hint)]) from error
 
 
 def apply_overlay(document: dict[str, Any], overlay: Overlay, shared: SharedOverlay) -> dict[str, Any]:
@@ -231,5 +255,29 @@ def _is_same(one: object, other: object) -> bool:
     """Return whether both are the same JSON, in which 1, 1.0 and true are three values, or neither is there."""
     if one is UNSET or other is UNSET:
         return one is other
-    texts = (json.dumps(each, sort_keys=True, default=repr) for each in (one, other))  # TOML has dates, JSON has none
+    texts = (json.dumps(each, sort_keys=True) for each in (one, other))
     return next(texts) == next(texts)
+
+
+def _check_json(value: Json | UnsetType) -> None:
+    """Refuse a *value* that no document can hold: TOML also has dates, times, infinities and NaN.
+
+    Raises:
+        ValueError: With the reason; msgspec adds where it stands.
+    """
+    pending: list[tuple[Json | UnsetType, int]] = [(value, 1)]
+    while pending:
+        found, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            raise ValueError(f"a value is nested more than {MAX_DEPTH} levels deep")
+        match found:
+            case dict():
+                pending += ((each, depth + 1) for each in found.values())
+            case list():
+                pending += ((each, depth + 1) for each in found)
+            case float() if math.isfinite(found):
+                pass
+            case str() | int() | None | UnsetType():  # a bool is an int
+                pass
+            case _:
+                raise ValueError(f"JSON has no value like {found}")

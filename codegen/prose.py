@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 __all__ = ["prose", "wrapped"]
 
 _LINE_LENGTH = 120
 
+# What nobody sees, or could steer a terminal or an editor: blanks, control and format characters, private use and
+# noncharacters. A list of ours, because `str.isprintable` knows more characters with each release of Python, and a
+# document has to become the same bytes on all of them.
+_UNSEEN = re.compile(
+    "[\x00-\x20\x7f-\xa0\xad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000"
+    "\ud800-\uf8ff\ufdd0-\ufdef\ufeff\ufff0-\ufffb\ufffe\uffff\U000e0000-\U0010ffff]+"
+)
+
 
 def prose(text: str) -> str:
-    """Return *text* as it may stand in a docstring: one paragraph, printable, without quotes that could end it."""
-    flat = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return flat.replace("\\", "\\\\").replace('"""', "'''").removesuffix('"') + ('\\"' if flat.endswith('"') else "")
+    """Return *text* as it may stand in a docstring: one paragraph, visible, without quotes that could end it."""
+    flat = _UNSEEN.sub(" ", text).strip(" ").replace("\\", "\\\\").replace('"""', "'''")
+    return flat.removesuffix('"') + '\\"' if flat.endswith('"') else flat
 
 
 def wrapped(*paragraphs: str, indent: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -12,10 +13,15 @@ from mcpgen.codegen.keywords import Fault, shown
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-__all__ = ["MAX_ALIAS_CHAIN", "alias_faults", "reference_fault", "referenced_name"]
+__all__ = ["MAX_ALIAS_CHAIN", "MOST_SUGGESTIONS", "alias_faults", "reference_fault", "referenced_name"]
 
 # Aliases of aliases are resolved recursively. Upstream's longest chain has 5 links.
 MAX_ALIAS_CHAIN = 64
+
+# Looking for a name that is like another takes milliseconds, and a document may have many thousands of references.
+# Comparing takes quadratic time, and what people call something is shorter than this.
+MOST_SUGGESTIONS = 20
+_LONGEST_COMPARED = 100
 
 _HOMES = ("$defs", "definitions")
 
@@ -34,8 +40,11 @@ def referenced_name(reference: str) -> tuple[str, str] | None:
     return home, name.replace("~1", "/").replace("~0", "~")
 
 
-def reference_fault(reference: str, *, home: str, names: Collection[str]) -> Fault | None:
-    """Return what keeps *reference* from naming one of *names*, which the document has under *home*."""
+def reference_fault(reference: str, *, home: str, names: Collection[str], suggestions: int = 1) -> Fault | None:
+    """Return what keeps *reference* from naming one of *names*, which the document has under *home*.
+
+    A name that is like the one that does not exist is looked for if *suggestions* are left.
+    """
     if not reference.startswith("#"):
         hint = f"Copy the definition into this document and point at #/{home}/Name."
         return Fault("MG106", f"{shown(reference)} is another document, which is never fetched", hint)
@@ -43,10 +52,19 @@ def reference_fault(reference: str, *, home: str, names: Collection[str]) -> Fau
     if target is None:
         return Fault("MG105", f"{shown(reference)} does not point at a definition", f"Point at #/{home}/Name.")
     if target[0] != home or target[1] not in names:
-        near = get_close_matches(target[1], list(names)[:1000], n=1)  # enough to help, and quick on a huge document
-        hint = f"Did you mean #/{home}/{near[0]}?" if near else f"Add the definition, or point at one under {home}."
+        hint = f"Add the definition, or point at one under {home}."
+        if suggestions <= 0:
+            hint += f" Names like it were looked for {MOST_SUGGESTIONS} times only."
+        elif near := _like(target[1], names):
+            hint = f"Did you mean #/{home}/{near}?"
         return Fault("MG107", f"{shown(reference)} points at a definition that does not exist", hint)
     return None
+
+
+def _like(name: str, names: Collection[str]) -> str:
+    """Return the one of *names* that is most like *name*, or nothing; of a huge document, not all are compared."""
+    compared = [each for each in islice(names, 1000) if max(len(each), len(name)) <= _LONGEST_COMPARED]
+    return next(iter(get_close_matches(name, compared, n=1)), "")
 
 
 def alias_faults(aliases: Mapping[str, Sequence[str]], *, home: str) -> Iterator[Diagnostic]:

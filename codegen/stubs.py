@@ -139,8 +139,8 @@ class Stubs:
             "declared",
         ]
         return MethodsView(
-            revision=repr(revision),
-            era=repr(overlay.era),
+            revision=ascii(revision),
+            era=ascii(overlay.era),
             errors=_errors([*shared.errors, *overlay.errors]),
             methods=tuple(entries[constant] for constant in sorted(entries)),
             tables=tables,
@@ -155,7 +155,7 @@ class Stubs:
         served = [each for each in self._methods if each.sender != side]
         sent = [each for each in self._methods if each.sender == side and each.kind != "input"]
         name = side.title()
-        declares = f"{name}Capabilities" in self._schema.definitions
+        declares = self._declares(f"{name}Capabilities", served)
         requests = any(each.kind != "notification" for each in served)
         optional = any(not each.params_required for each in sent)
         self._emitter.module()
@@ -199,7 +199,7 @@ class Stubs:
 
     def _entry(self, constant: str, method: Method, result: ir.TypeRef | None) -> Entry:
         arguments = [
-            f"name={method.name!r}",
+            f"name={method.name!a}",
             f"params={self._runtime(method.params)}",
             f"params_required={method.params_required}",
         ]
@@ -214,7 +214,7 @@ class Stubs:
     def _table(self, name: str, kind: str, sender: Side, doc: str) -> Table:
         chosen = [each for each in self._methods if each.kind == kind and each.sender == sender]
         maker = "NotificationMethod[Any]" if kind == "notification" else "RequestMethod[Any, Any]"
-        entries = tuple((repr(each.name), self._constants[each]) for each in sorted(chosen, key=lambda e: e.name))
+        entries = tuple((ascii(each.name), self._constants[each]) for each in sorted(chosen, key=lambda e: e.name))
         return Table(name=name, type=maker, doc=doc, entries=entries)
 
     def _served(self, method: Method) -> Served:
@@ -228,7 +228,7 @@ class Stubs:
             params=self._static(method.params),
             answer=" | ".join(dict.fromkeys(answers)) or "None",
             doc=self._doc(method),
-            raises="" if method.result is None else f"raise Unhandled({method.name!r})",
+            raises="" if method.result is None else f"raise Unhandled({method.name!a})",
         )
 
     def _answers(self, result: ir.TypeRef) -> list[str]:
@@ -266,11 +266,49 @@ class Stubs:
         paragraphs = [text, task, self._emitter.deprecation(method.definition)]
         return wrapped(*filter(None, paragraphs), indent=_METHOD_INDENT)
 
+    def _declares(self, name: str, served: list[Method]) -> bool:
+        """Return whether the definition *name* is there, and any choice of *served* makes a value of it."""
+        if name not in self._schema.definitions:
+            return False
+        this = ir.Named(name=name)
+        declared: list[tuple[tuple[str, ...], object]] = [((), {})]
+        declared += [(each.capability, self._value(name, each)) for each in served if each.capability]
+        if all(self._admits(this, path, value) for path, value in declared):
+            return True
+        finding = Diagnostic(
+            code="MG133",
+            pointer=self._schema.definitions[name].pointer,
+            message=f"the methods of a side do not always make a valid {name}: its handlers have no capabilities()",
+            hint="It has to be an object without required keys, and so does what it holds for a method.",
+            severity="warning",
+        )
+        self.diagnostics.append(finding)
+        return False
+
+    def _admits(self, ref: ir.TypeRef, path: tuple[str, ...], value: object) -> bool:
+        """Whether *ref* admits *value* at *path*, in objects with nothing else."""
+        target = self._schema.resolve(ref)
+        match target:
+            case ir.Object(properties=properties):
+                needed = {each.wire for each in properties if each.required}
+                if not path:
+                    return not needed and value == {}
+                held = next(each.type for each in properties if each.wire == path[0])
+                return needed <= {path[0]} and self._admits(held, path[1:], value)
+            case ir.Union(arms=arms):
+                return any(self._admits(arm, path, value) for arm in arms)
+            case ir.Scalar(kind="boolean"):
+                return value is True
+            case _:
+                return isinstance(target, ir.Mapping | ir.Anything) and value == {}
+
     def _capability(self, side: str, method: Method) -> str:
-        """Return (path, value) of the capability as source: an object, or true where the document has a boolean."""
-        is_flag = isinstance(self._schema.member(f"{side}Capabilities", method.capability), ir.Scalar)
-        value: object = True if is_flag else {}
-        return repr((method.capability, value))
+        """Return (path, value) of the capability as source."""
+        return ascii((method.capability, self._value(f"{side}Capabilities", method)))
+
+    def _value(self, capabilities: str, method: Method) -> object:
+        """Return what declares the capability of *method*: an object, or true where the document has a boolean."""
+        return True if isinstance(self._schema.member(capabilities, method.capability), ir.Scalar) else {}
 
     def _static(self, ref: ir.TypeRef) -> str:
         return self._emitter.annotation(ref, prefix="models.", views=False)

@@ -7,12 +7,20 @@ union, or an open object whose known keys must be checked, is *settled* after it
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
 from mcpgen.codegen import ir
 from mcpgen.codegen.arms import json_types_differ
+from mcpgen.codegen.diagnostics import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Python compiles `A | B | C` with a recursion for each arm, and gives up before 3,000. A number is two arms there; a
+# thousand of them compile on 3.11 to 3.13. Upstream's largest union, of any revision or draft, has 18.
+MAX_ARMS = 1000
 
 
 class Native(msgspec.Struct, frozen=True):
@@ -67,9 +75,18 @@ class Unions:
                     self._arms[name] = self.arms(alias.type)
                 return self._arms[name]
             case ir.Union(arms=arms):
-                return list(dict.fromkeys(each for arm in arms for each in self.arms(arm)))
+                # By repr, since 1 and True are equal.
+                return list({repr(each): each for arm in arms for each in self.arms(arm)}.values())
             case _:
                 return [ref]
+
+    def is_swallowing(self, ref: ir.TypeRef) -> bool:
+        """Whether *ref* is a recursive alias: msgspec decodes one as anything, so it would take all of a union."""
+        while isinstance(ref, ir.Named) and isinstance(alias := self._schema.definitions[ref.name], ir.Alias):
+            if ref.name in self.recursive:
+                return True
+            ref = alias.type
+        return False
 
     def is_settled(self, ref: ir.TypeRef) -> bool:
         """Whether values of *ref* must be looked at again after msgspec decoded them.
@@ -155,6 +172,18 @@ def _is_flat(ref: ir.TypeRef) -> bool:
             return all(map(_is_flat, arms))
         case _:
             return False
+
+
+def oversized(schema: ir.Schema) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for each union of *schema* that could be written, but not compiled."""
+    for alias in schema.aliases():
+        if isinstance(alias.type, ir.Union) and (count := len(alias.type.arms)) > MAX_ARMS:
+            yield Diagnostic(
+                code="MG134",
+                pointer=alias.pointer,
+                message=f"the union has {count} arms, more than {MAX_ARMS}",
+                hint="Make several unions of it, and a union of those.",
+            )
 
 
 _ALL_SCALARS = {"string", "number", "boolean", "null"}

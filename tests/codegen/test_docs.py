@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from mcpgen.codegen import ir
@@ -10,6 +12,9 @@ from mcpgen.codegen.docs import load_docs
 from mcpgen.codegen.overlay import patched_document
 from mcpgen.codegen.parse import parse
 from mcpgen.codegen.pinned import SchemaRoom
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ROOM = SchemaRoom()
 DOCS = load_docs(ROOM.root / "docs.toml")
@@ -67,3 +72,16 @@ def test_a_file_that_cannot_be_understood_is_refused(content: str, tmp_path_fact
 
     with pytest.raises(Refused, match="MG314"):
         load_docs(file)
+
+
+def test_a_file_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "docs.toml"
+    file.write_text(f"x = {'[' * 3000}{']' * 3000}", encoding="utf-8")
+
+    with pytest.raises(Refused, match=r"MG314 error: docs\.toml: it is nested too deeply"):
+        load_docs(file)
+
+
+def test_the_file_has_to_be_there(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"MG314 error: docs\.toml: No such file"):
+        load_docs(tmp_path / "docs.toml")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mcpgen.codegen import references
 from mcpgen.codegen.diagnostics import Refused
 from mcpgen.codegen.document import (
     MAX_DEPTH,
@@ -23,7 +24,7 @@ from mcpgen.codegen.document import (
 from mcpgen.codegen.keywords import CHECKS
 from mcpgen.codegen.nesting import MAX_NESTING
 from mcpgen.codegen.pinned import SchemaRoom
-from mcpgen.codegen.references import MAX_ALIAS_CHAIN
+from mcpgen.codegen.references import MAX_ALIAS_CHAIN, MOST_SUGGESTIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +34,7 @@ PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def found(diagnostics: Any) -> list[tuple[str, str]]:
-    return [(finding.code, finding.pointer) for finding in diagnostics]
+    return [(finding.code, finding.pointer) for finding in diagnostics if finding.severity == "error"]
 
 
 def refusal(content: bytes) -> list[tuple[str, str]]:
@@ -175,7 +176,7 @@ def test_mcp_is_told_by_its_envelope_and_its_directions(names: list[str], accept
 def test_pinned_documents_have_no_faults(revision: str) -> None:
     document = SchemaRoom().document(revision)
 
-    assert check_document(document) + check_mcp(document) == []
+    assert check_document(document) + check_mcp(document) == []  # no warnings either
 
 
 # --- constructs --------------------------------------------------------------------------------------------------
@@ -276,6 +277,16 @@ REFUSED: list[tuple[Any, list[tuple[str, str]]]] = [
     ({"minimum": 2**63}, [("MG111", "/minimum")]),
     ({"maximum": 1e300}, [("MG111", "/maximum")]),
     ({"maxLength": 2**63}, [("MG111", "/maxLength")]),
+    *(
+        ({"exclusiveMinimum": bound, "type": kind}, [("MG111", "/exclusiveMinimum")])
+        for kind in ("integer", "number")
+        for bound in (2**63 - 1, 2.0**63)
+    ),
+    *(
+        ({"exclusiveMaximum": bound, "type": kind}, [("MG111", "/exclusiveMaximum")])
+        for kind in ("integer", "number")
+        for bound in (-(2**63), -(2.0**63))
+    ),
     ({"minimum": 2, "maximum": 1}, [("MG112", "/minimum")]),
     ({"minLength": 2, "maxLength": 1}, [("MG112", "/minLength")]),
     ({"minItems": 2, "maxItems": 1}, [("MG112", "/minItems")]),
@@ -333,7 +344,7 @@ def test_all_faults_are_reported_in_the_order_of_the_document() -> None:
 @pytest.mark.parametrize(
     ("name", "codes"),
     [
-        ("Record<string,string>", ["MG201"]),
+        ("Record[string]", ["MG201"]),
         ("", ["MG201"]),
         ("1a", ["MG201"]),
         ("Ünicode", ["MG201"]),
@@ -367,6 +378,57 @@ def test_a_circle_of_aliases_is_found_and_recursion_through_structure_is_not_one
     definitions: dict[str, object], at: list[str]
 ) -> None:
     assert found(check_document({"$defs": definitions})) == [("MG109", f"/$defs/{name}") for name in at]
+
+
+UNTYPED: list[tuple[dict[str, Any], list[str]]] = [
+    ({"properties": {"a": {"items": {}}}}, ["", "/properties/a"]),
+    ({"additionalProperties": False}, [""]),
+    ({"allOf": [{"$ref": "#/$defs/B"}, {"properties": {}}]}, []),
+    ({"allOf": [{"$ref": "#/$defs/C"}, {"properties": {}}]}, ["/allOf/1"]),
+    ({"allOf": [{"properties": {}}, {"allOf": [{"properties": {}}, {"type": "object"}]}]}, []),
+    ({"type": "object", "anyOf": [{"properties": {}}]}, []),
+    ({"anyOf": [{"type": "object"}, {"properties": {}}]}, ["/anyOf/1"]),
+    ({"type": "string", "items": {}}, []),  # says nothing of strings
+    ({"enum": ["a"], "items": {}}, []),
+    ({"const": 1, "properties": {}}, []),
+]
+
+
+@pytest.mark.parametrize(("schema", "places"), UNTYPED, ids=[json.dumps(schema) for schema, _ in UNTYPED])
+def test_a_type_that_is_only_implied_is_a_warning(schema: dict[str, Any], places: list[str]) -> None:
+    definitions = {"A": schema, "B": {"type": "object", "properties": {}}, "C": {}}
+
+    assert [("MG117", "warning", f"/$defs/A{place}") for place in places] == [
+        (finding.code, finding.severity, finding.pointer) for finding in check_document({"$defs": definitions})
+    ]
+
+
+def test_warnings_come_after_the_errors() -> None:
+    findings = check_document({"$defs": {"A": {"items": {}}, "B": {"type": "x"}}})
+
+    assert ["MG103", "MG117"] == [finding.code for finding in findings]
+
+
+def test_only_the_first_dangling_references_get_a_suggestion() -> None:
+    names = [f"Definition{index}" for index in range(20_000)]
+    findings = check_document({"$defs": {name: {"$ref": f"#/$defs/{name}x"} for name in names}})
+    hints = [finding.hint for finding in findings]
+
+    assert ["MG107"] * len(names) == [finding.code for finding in findings]
+    assert all(hint.startswith("Did you mean") for hint in hints[:MOST_SUGGESTIONS])
+    assert all(f"{MOST_SUGGESTIONS} times only" in hint for hint in hints[MOST_SUGGESTIONS:])
+
+
+def test_overlong_names_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compare(_name: str, names: list[str], *, n: int) -> list[str]:
+        return names[:n]
+
+    monkeypatch.setattr(references, "get_close_matches", compare)
+
+    assert [False, True] == [
+        check_document({"$defs": {name: {}, "A": {"$ref": f"#/$defs/{name}x"}}})[0].hint.startswith("Did you mean")
+        for name in ("x" * 100, "x" * 99)
+    ]
 
 
 @pytest.mark.parametrize("link", ["$ref", "allOf"])

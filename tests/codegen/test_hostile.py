@@ -8,6 +8,7 @@ import json
 import keyword
 import re
 import socket
+import unicodedata
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
@@ -198,6 +199,11 @@ def is_plain(text: str) -> bool:
     return text.isascii() and text.isidentifier() and not keyword.iskeyword(text) and not text.startswith("__")
 
 
+def is_shown(character: str) -> bool:
+    # What has no meaning to this Python may be a letter to the next, and the output is the same with both.
+    return character.isprintable() or character == "\n" or unicodedata.category(character) == "Cn"
+
+
 def package_of(said: Mapping[str, str]) -> Package | None:
     """Build the document that says *said*; None if it is refused, as it must be: with codes."""
     try:
@@ -214,7 +220,7 @@ def assert_harmless(package: Package, folder: Path) -> ModuleType:
     assert FILES == sorted(package.files)
     for name, source in package.files.items():
         # What an editor would not show, or show elsewhere than where it is (bidi controls), is escaped.
-        assert all(character.isprintable() or character == "\n" for character in source), name
+        assert all(is_shown(character) for character in source), name
         tree = ast.parse(source)
         called = {
             node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
@@ -350,7 +356,8 @@ def test_a_label_cannot_lead_out_of_the_output_folder(text: str, tmp_path: Path)
     }
 
     if result.exit_code != 0:
-        assert 2 == result.exit_code or len(text) > 200
+        assert isinstance(result.exception, SystemExit), result.exception
+        assert result.exit_code in {1, 2}
         assert set() == written
         return
     assert all(re.fullmatch(r"deep/out/v[A-Za-z0-9_]+/[a-z_]+\.py", path) for path in written)
@@ -417,7 +424,8 @@ def test_the_longest_chain_of_definitions_works_and_a_longer_one_is_refused(link
     chain[f"A{length}"] = holder({"$ref": f"#/$defs/A{length + 1}"})
     with pytest.raises(Refused) as refused:
         build({"$defs": {**chain, f"A{length + 1}": last, "Other": other}})
-    assert [("MG006", "/$defs/A0")] == [(each.code, each.pointer) for each in refused.value.diagnostics]
+    errors = [each for each in refused.value.diagnostics if each.severity == "error"]
+    assert [("MG006", "/$defs/A0")] == [(each.code, each.pointer) for each in errors]
 
 
 def test_the_largest_circle_of_definitions_works(folder: Path) -> None:

@@ -115,3 +115,9 @@ def test_a_folder_is_one_identifier(label: str) -> None:
 @pytest.mark.parametrize("label", ["", "..", "-", "\u4e2d", " "])
 def test_a_label_without_a_letter_or_digit_names_nothing(label: str) -> None:
     assert not names.is_nameable(label)
+
+
+@pytest.mark.parametrize("length", [81, 250, 254, 300, 100_000])
+def test_a_label_is_short_enough_for_the_name_of_a_folder(length: int) -> None:
+    assert names.is_nameable("x" * 80)
+    assert not names.is_nameable("x" * length)

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from mcpgen.codegen.diagnostics import Refused
-from mcpgen.codegen.document import check_document
+from mcpgen.codegen.document import MAX_DEPTH, check_document
 from mcpgen.codegen.methods import Methods
 from mcpgen.codegen.overlay import Overlay, SharedOverlay, apply_overlay, load_overlay, load_shared, patched_document
 from mcpgen.codegen.parse import parse
@@ -219,12 +219,68 @@ def test_what_is_not_there_cannot_be_extracted() -> None:
         "[[errors]]\ncode = 'x'\nname = 'A'\ntext = 't'",
         "reserved_errors = [-1, -2]",
         "[[patch",
+        f"x = {'9' * 5000}",
     ],
 )
 def test_a_misspelt_overlay_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "overlay.toml").write_text(text, encoding="utf-8")
     with pytest.raises(Refused, match=r"MG312 error: overlay\.toml: "):
         load_overlay(tmp_path / "overlay.toml")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "X = 1\\n    import os\\n    Y",
+        "import",
+        "mro",
+        "name",
+        "_X",
+        "__X__",
+        "x",
+        "1X",
+        "X Y",
+        "X\\n",
+        "\u00c4",
+        "",
+        "None",
+    ],
+)
+def test_the_name_of_an_error_code_is_that_of_a_constant(name: str, tmp_path: Path) -> None:
+    text = f'[[errors]]\ncode = 1\nname = "{name}"\ntext = "t"'
+    (tmp_path / "overlay.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(Refused, match=r"MG312 error: overlay\.toml: the name of an error code .* at `\$\.errors"):
+        load_overlay(tmp_path / "overlay.toml")
+
+
+@pytest.mark.parametrize("value", ["1979-05-27", "07:32:00", "{ default = [1979-05-27T07:32:00Z] }", "nan", "-inf"])
+@pytest.mark.parametrize("key", ["old", "new"])
+def test_a_patch_holds_what_json_can_say(key: str, value: str, tmp_path: Path) -> None:
+    given = {"old": "1", "new": "1"} | {key: value}
+    text = patch("/a", "\n".join(f"{name} = {each}" for name, each in given.items()))
+    (tmp_path / "overlay.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(Refused, match=r"MG312 error: overlay\.toml: JSON has no value like .* at `\$\.patch"):
+        load_overlay(tmp_path / "overlay.toml")
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 3000])
+def test_a_patch_that_is_nested_too_deeply_is_refused(depth: int, tmp_path: Path) -> None:
+    text = patch("/a", f"new = {'[' * depth}{']' * depth}")
+    (tmp_path / "overlay.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(Refused, match=r"MG312 error: overlay\.toml: .* nested"):
+        load_overlay(tmp_path / "overlay.toml")
+
+
+def test_a_patch_may_be_nested_as_deeply_as_a_document(tmp_path: Path) -> None:
+    text = patch("/a", f"new = {'[' * MAX_DEPTH}{']' * MAX_DEPTH}")
+    (tmp_path / "overlay.toml").write_text(text, encoding="utf-8")
+
+    assert 1 == len(load_overlay(tmp_path / "overlay.toml").patch)
+
+
+def test_the_shared_overlay_has_to_be_there(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"MG312 error: overlay\.toml: No such file"):
+        load_shared(tmp_path / "overlay.toml")
 
 
 def test_an_overlay_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:

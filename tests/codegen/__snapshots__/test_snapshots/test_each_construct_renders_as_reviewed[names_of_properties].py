@@ -74,9 +74,9 @@ class Holder(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
 
     x_y: str | UnsetType = field(name="x-y", default=UNSET)
 
-    ber: str | UnsetType = field(name="über", default=UNSET)
+    ber: str | UnsetType = field(name="\xfcber", default=UNSET)
 
-    u4e2d_6587: str | UnsetType = field(name="中文", default=UNSET)
+    u4e2d_6587: str | UnsetType = field(name="\u4e2d\u6587", default=UNSET)
 
     meta: str | UnsetType = field(name="_meta", default=UNSET)
 
@@ -128,8 +128,8 @@ class Opened(Open, frozen=True, kw_only=True, rename="camel"):
 
     x_y: str | UnsetType = field(name="x-y", default=UNSET)
 
-    ber: str | UnsetType = field(name="über", default=UNSET)
+    ber: str | UnsetType = field(name="\xfcber", default=UNSET)
 
-    u4e2d_6587: str | UnsetType = field(name="中文", default=UNSET)
+    u4e2d_6587: str | UnsetType = field(name="\u4e2d\u6587", default=UNSET)
 
     meta: str | UnsetType = field(name="_meta", default=UNSET)
