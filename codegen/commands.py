@@ -15,7 +15,7 @@ from mcpgen.codegen.build import Package, foreign_source, generate, generate_reg
 from mcpgen.codegen.checkout import find_checkout
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.document import read_document
-from mcpgen.codegen.output import check_target, drift, strays, write_beside, write_package
+from mcpgen.codegen.output import Content, drift, recover, strays, write
 from mcpgen.codegen.pinned import SchemaRoom
 from mcpgen.codegen.report import echo_diagnostics, echo_json, refusals_reported
 
@@ -28,9 +28,9 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Report as JSON 
 @click.option("--revision", "labels", multiple=True, metavar="R", help="A vendored revision; may be repeated.")
 @click.option("--all", "build_all", is_flag=True, help="Every vendored revision, and the registry.")
 @click.option("--schema", type=click.Path(path_type=Path), metavar="FILE", help="A schema document of your own.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where to write; default: generated/ here.")
+@click.option("--out", type=click.Path(), metavar="DIR", help="Where to write; default: generated/ here.")
 @_as_json
-def build(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out: Path | None, as_json: bool) -> None:
+def build(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out: str | None, as_json: bool) -> None:
     """Write the bindings of one or more revisions, and the adapters between all of them.
 
     With --schema, the bindings of that document are written to DIR/v<label>/, where <label> is what --revision says
@@ -39,7 +39,11 @@ def build(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out:
     _check_usage(labels, build_all=build_all, schema=schema, out=out)
     with refusals_reported(as_json=as_json):
         room = SchemaRoom()
-        root = out or _generated_folder()
+        if schema is None:
+            for label in labels:
+                room.pin(label)  # said before anything about folders: a revision that is not there goes nowhere
+        root = _generated_folder() if out is None else Path(out)
+        recover(root)
         # Whatever a revision says may change the adapters: which keys are foreign depends on all of them. And what is
         # left to declare is said at once.
         plans = planned(room) if out is None else None
@@ -47,15 +51,11 @@ def build(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out:
             _generate(room, label, schema) for label in (room.revisions if build_all else dict.fromkeys(labels))
         ]
         adapters = None if plans is None else generate_adapters(plans)
-        for package in packages:
-            check_target(package.files, root / package.folder)
+        outputs: dict[Path, Content] = {root / package.folder: package.files for package in packages}
         if adapters is not None:
-            check_target(adapters, root / FOLDER)
-        for package in packages:
-            write_package(package.files, root / package.folder)
-        if adapters is not None:
-            write_package(adapters, root / FOLDER)
-            write_beside(generate_registry(room), root)
+            outputs[root / FOLDER] = adapters
+            outputs |= {root / name: content for name, content in generate_registry(room).items()}
+        write(outputs)
     findings = [finding for package in packages for finding in package.findings]
     if as_json:
         built = [
@@ -108,15 +108,16 @@ def check(*, as_json: bool) -> None:
         click.echo(f"generated/ is what schema/ says, for {len(packages)} revisions.")
 
 
-def _check_usage(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out: Path | None) -> None:
-    if out is not None and not out.name:
+def _check_usage(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out: str | None) -> None:
+    if out == "":  # not the same as ".", which it would be as a path
         raise click.UsageError("--out DIR must name a folder.")
     if schema is not None:
         if build_all or len(labels) != 1 or out is None:
             raise click.UsageError("--schema FILE takes exactly one --revision LABEL, and --out DIR.")
         if not names.is_nameable(labels[0]):
             raise click.UsageError(
-                "--revision LABEL needs a letter or a digit, and no character that cannot be printed."
+                f"--revision LABEL takes at most {names.MAX_LABEL_LENGTH} printable characters, one of them at least a "
+                "letter or a digit."
             )
     elif build_all == bool(labels):
         raise click.UsageError("Give --revision R, or --all, or --schema FILE with --revision LABEL and --out DIR.")

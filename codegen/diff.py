@@ -63,18 +63,20 @@ def edition(source: Source, *, vendored: bool) -> Edition:
         Refused: The document has a construct that has no exact type, or the overlay speaks of what it does not have.
     """
     patched = source.patched()
-    if found := check_document(patched):
-        raise Refused(found)
+    noticed = check_document(patched)
+    if any(each.severity == "error" for each in noticed):
+        raise Refused(noticed)
     schema = widen_json_value(parse(patched))
     reader = Methods(schema, source.overlay, source.shared)
     methods = tuple(reader.read())
-    if claims := list(unfounded(schema, methods, source.overlay, source.shared)):
-        raise Refused(claims)
+    found = (*noticed, *reader.diagnostics, *unfounded(schema, methods, source.overlay, source.shared))
+    if any(each.severity == "error" for each in found):
+        raise Refused(found)
     known = Edition(
         label=source.revision,
         schema=schema,
         methods=methods,
-        findings=tuple(each for each in reader.diagnostics if each.severity == "warning"),
+        findings=found,
     )
     if not vendored:
         return known

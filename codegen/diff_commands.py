@@ -14,6 +14,7 @@ from mcpgen.codegen.build import foreign_source, pinned_source
 from mcpgen.codegen.diff import Edition, compare, edition
 from mcpgen.codegen.diff_report import markdown, text
 from mcpgen.codegen.document import read_document
+from mcpgen.codegen.overlay import Overlay
 from mcpgen.codegen.pinned import SchemaRoom
 from mcpgen.codegen.reduction import reduce
 from mcpgen.codegen.report import echo_diagnostics, echo_json, refusals_reported
@@ -42,15 +43,18 @@ _FORMATS = {"text": text, "md": markdown}
 def diff(old: str, new: str, *, output: str) -> None:
     """Report what changed from A to B, in either order.
 
-    A and B are vendored revisions, or paths of schema documents. The exit status does not tell whether they differ.
+    A and B are vendored revisions, or paths of schema documents. A file that holds a vendored document, with prose or
+    without, is that revision. If either is any other file, both are compared as their documents stand: without what
+    the overlays of revisions correct and add. The exit status does not tell whether they differ.
     """
-    with refusals_reported(as_json=output == "json"):
+    with refusals_reported(as_json=output == "json", option="--format json"):
         room = SchemaRoom()
         found, editions = _compared(room, old, new)
     if output == "json":
         echo_json(msgspec.to_builtins(found))
         return
-    echo_diagnostics([finding for each in editions for finding in each.findings], as_json=False)
+    # No format lists warnings.
+    echo_diagnostics([finding for each in editions for finding in each.findings], as_json=False, option="")
     report = _FORMATS[output](found)
     # Names come from documents; what the terminal cannot show must not end the report.
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
@@ -58,7 +62,11 @@ def diff(old: str, new: str, *, output: str) -> None:
 
 
 def _compared(room: SchemaRoom, old: str, new: str) -> tuple[Diff, list[Edition]]:
-    """Return the diff of what *old* and *new* name, with its rules if both are vendored, and the editions of both."""
+    """Return the diff of what *old* and *new* name, with its rules if both are vendored, and the editions of both.
+
+    The overlay of a revision is about its own document. If only one of the two had one, all that it corrects and adds
+    would count as a difference of the other.
+    """
     match _named(room, old), _named(room, new):
         case str() as one, str() as other:
             # The compiler of adapters, which knows the rules, is not needed for anything else.
@@ -69,7 +77,10 @@ def _compared(room: SchemaRoom, old: str, new: str) -> tuple[Diff, list[Edition]
             return replace(found, old=old, new=new), [each for each in vendored if each.label in {one, other}]
         case named:
             editions = [_edition(room, *each) for each in zip((old, new), named, strict=True)]
-            return compare(*editions), editions
+            found = compare(*editions)
+            if any(isinstance(each, str) for each in named):
+                found = replace(found, uncompared=(*found.uncompared, "overlay"))
+            return found, editions
 
 
 def _named(room: SchemaRoom, name: str) -> str | dict[str, Any]:
@@ -88,10 +99,12 @@ def _vendored(room: SchemaRoom, revisions: Sequence[str]) -> list[Edition]:
 
 
 def _edition(room: SchemaRoom, name: str, named: str | dict[str, Any]) -> Edition:
+    """Return the edition of a document as it stands; only what is true of every document is applied to it."""
     if isinstance(named, str):
-        source = replace(pinned_source(room, named), revision=name)
-        return edition(source, vendored=True)
-    return edition(foreign_source(room, named, name), vendored=False)
+        source = replace(pinned_source(room, named), revision=name, overlay=Overlay())
+    else:
+        source = foreign_source(room, named, name)
+    return edition(source, vendored=False)
 
 
 def _is_path(name: str) -> bool:

@@ -23,6 +23,7 @@ __all__ = ["markdown", "text"]
 # Wide enough for most rows and narrow enough for most terminals; the same in a pipe, so that outputs can be compared.
 _WIDTH = 110
 _WIDEST_HEAD = 60
+_NARROWEST_TAIL = 20
 
 _COLOURS: dict[Mark, str] = {"+": "green", "-": "red", "~": "yellow"}
 _RULE_COLOUR = "cyan"
@@ -40,7 +41,7 @@ def text(diff: Diff) -> str:
         for group, rows in groupby(zip(section.rows, heads, strict=True), key=lambda pair: pair[0].group):
             lines += [f"  {printable(group)}"] if group else []
             for row, head in rows:
-                lines += _text_row(row, head.ljust(width), _tail(section, row), "    " if group else "  ")
+                lines += _text_row(row, head, width, _tail(section, row), "    " if group else "  ")
     if _has_rules(diff):
         lines += ["", "In brackets: the declared change that covers a row. A row without one is adapted mechanically."]
         lines += [click.style(line, fg=_NO_RULE_COLOUR) for line in _uncovered(diff)]
@@ -92,15 +93,19 @@ def _tail(section: Section, row: Row) -> list[str]:
     return [printable(cell) for cell in (row.detail, names) if cell]
 
 
-def _text_row(row: Row, head: str, tail: list[str], indent: str) -> Iterator[str]:
-    gap = "  " if head else ""
-    margin = " " * (len(indent) + 2 + len(head)) + gap
+def _text_row(row: Row, head: str, head_width: int, tail: list[str], indent: str) -> Iterator[str]:
+    """Yield the lines of *row*, with its second column behind the head, or below one that leaves it too little room."""
+    gap = "  " if head_width else ""
+    margin = " " * (len(indent) + 2 + max(head_width, len(head))) + gap
+    is_below = len(margin) > _WIDTH - _NARROWEST_TAIL
+    if is_below:
+        margin = " " * (len(indent) + 2 + head_width) + gap
     width = _WIDTH - len(margin)
     change, *names = tail or [""]
     lines = _with_rule(_wrapped(change, width), row.rule, width)
     lines += [line for cell in names for line in _wrapped(cell, width)]
-    first = f"{indent}{click.style(row.mark, fg=_COLOURS[row.mark])} {head}"
-    yield (first + gap + lines.pop(0) if lines else first).rstrip()
+    first = f"{indent}{click.style(row.mark, fg=_COLOURS[row.mark])} {head.ljust(head_width)}"
+    yield (first + gap + lines.pop(0) if lines and not is_below else first).rstrip()
     yield from (margin + line for line in lines)
 
 

@@ -18,22 +18,23 @@ import msgspec
 from mcpgen.codegen.checkout import find_checkout
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.document import parse_document
+from mcpgen.codegen.names import MAX_LABEL_LENGTH
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from mcpgen.codegen.places import Json
 
-__all__ = ["PINNED", "Pin", "Pins", "SchemaRoom", "is_label", "load_pins"]
+__all__ = ["PINNED", "Pin", "Pins", "SchemaRoom", "is_dated", "is_label", "load_pins"]
 
 PINNED = "PINNED.toml"
 
 _Hash = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
-# A label becomes a folder's name, here and (made an identifier) in generated/: no separators, no "..", not hidden. The
-# length keeps paths below what Windows takes.
-_LABEL = re.compile(r"[A-Za-z0-9]+(?:[.-][A-Za-z0-9]+)*")
-_MAX_LABEL_LENGTH = 40
+# A label becomes a folder's name, here and (made an identifier) in generated/: no separators, no "..", not hidden, and
+# none of the names of devices, which Windows reserves with any suffix.
+_LABEL = re.compile(r"(?!(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z))[A-Za-z0-9]+(?:[.-][A-Za-z0-9]+)*")
+_DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -55,8 +56,15 @@ class Pins(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def is_label(text: str) -> bool:
-    """Say whether *text* can be the label of a pinned revision."""
-    return len(text) <= _MAX_LABEL_LENGTH and _LABEL.fullmatch(text) is not None
+    """Say whether *text* can be the label of a pinned revision; what looks like a date has to be one."""
+    if len(text) > MAX_LABEL_LENGTH or _LABEL.fullmatch(text) is None:
+        return False
+    return not is_dated(text) or _is_date(text)
+
+
+def is_dated(label: str) -> bool:
+    """Say whether *label* is that of a released revision, which is a date."""
+    return _DATED.fullmatch(label) is not None
 
 
 def load_pins(content: bytes) -> Pins:
@@ -153,6 +161,14 @@ class SchemaRoom:
         """Return ``docs.toml``, our words for definitions and fields, or None where the room has none."""
         docs = self.root / "docs.toml"
         return docs.read_bytes() if docs.is_file() else None
+
+
+def _is_date(text: str) -> bool:
+    try:
+        dt.date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _unusable(reason: str) -> Diagnostic:

@@ -19,15 +19,21 @@ if TYPE_CHECKING:
 
 __all__ = ["echo_diagnostics", "echo_json", "exit_status", "printable", "refusals_reported"]
 
-# The first findings are what one reads and corrects; a hostile document can have a hundred thousand. --json has all.
+# The first findings are what one reads and corrects; a hostile document can have a hundred thousand. JSON has all.
 MOST_SHOWN = 50
 
 # What was asked for does not exist or cannot be a name: the caller's command is wrong, not a document.
 _USAGE = frozenset({"MG303", "MG304", "MG404"})
 
 
-def echo_diagnostics(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> None:
-    """Write *diagnostics* to stderr, a line each and hints, or all of them as one JSON object to stdout."""
+def echo_diagnostics(diagnostics: Sequence[Diagnostic], *, as_json: bool, option: str = "--json") -> None:
+    """Write *diagnostics* to stderr, a line each and hints, or all of them as one JSON object to stdout.
+
+    Args:
+        diagnostics: What was found.
+        as_json: Whether machines read it.
+        option: What a command is given so that it lists all of them; empty where nothing does.
+    """
     if as_json:
         echo_json({"diagnostics": msgspec.to_builtins(diagnostics)})
         return
@@ -41,7 +47,8 @@ def echo_diagnostics(diagnostics: Sequence[Diagnostic], *, as_json: bool) -> Non
             for line in more:
                 click.echo(f"    {printable(line)}".rstrip(), err=True)
     if len(diagnostics) > MOST_SHOWN:
-        click.echo(f"and {len(diagnostics) - MOST_SHOWN} more; --json lists them all", err=True)
+        others = f"and {len(diagnostics) - MOST_SHOWN} more"
+        click.echo(f"{others}; {option} lists them all" if option else others, err=True)
 
 
 def echo_json(value: object) -> None:
@@ -58,12 +65,12 @@ def exit_status(diagnostics: Sequence[Diagnostic]) -> int:
 
 
 @contextmanager
-def refusals_reported(*, as_json: bool) -> Generator[None, None, None]:
-    """Report what is refused inside, and exit as it deserves."""
+def refusals_reported(*, as_json: bool, option: str = "--json") -> Generator[None, None, None]:
+    """Report what is refused inside, as `echo_diagnostics` does, and exit as it deserves."""
     try:
         yield
     except Refused as refused:
-        echo_diagnostics(refused.diagnostics, as_json=as_json)
+        echo_diagnostics(refused.diagnostics, as_json=as_json, option=option)
         raise SystemExit(exit_status(refused.diagnostics)) from None
 
 

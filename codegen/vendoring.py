@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
+import sys
 import tempfile
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,16 +17,19 @@ from mcpgen.codegen import names
 from mcpgen.codegen.diagnostics import Diagnostic, Refused, pointer_to
 from mcpgen.codegen.document import check_document, check_mcp, parse_document, read_bytes
 from mcpgen.codegen.keywords import shown
-from mcpgen.codegen.pinned import PINNED, Pin, Pins, SchemaRoom, is_label
+from mcpgen.codegen.names import MAX_LABEL_LENGTH
+from mcpgen.codegen.output import signals_held
+from mcpgen.codegen.pinned import PINNED, Pin, Pins, SchemaRoom, is_dated, is_label
 from mcpgen.codegen.places import Json
 from mcpgen.codegen.reduction import canonical_bytes, reduce
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
+
+if sys.platform != "win32":
+    import fcntl
 
 __all__ = ["Candidate", "candidate", "differences", "pins_bytes", "vendor"]
-
-_DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,17 +66,29 @@ def candidate(path: Path) -> Candidate:
 def vendor(room: SchemaRoom, folder: Path, pin: Pin, content: bytes) -> bool:
     """Write *content* as the document of ``pin.revision``, and pin it; say whether anything had to be written.
 
-    Nothing is changed unless everything is: the document is written first, and counts only once it is pinned.
+    Nothing is changed unless everything is: the document is written first, and counts only once it is pinned. Where
+    two do this at once, the second waits for the first and sees what it has pinned.
 
     Args:
-        room: The schema room as it is now.
+        room: The schema room, which is read again.
         folder: Where the room is.
         pin: The new pin.
         content: The document in canonical form.
 
     Raises:
-        Refused: MG304, the label cannot be used; MG305, the revision has other content; MG307, it cannot be written.
+        Refused: MG304, the label cannot be used; MG305, the revision has other content; MG307, it cannot be written,
+            or somebody else's document is in its place.
     """
+    try:
+        with _alone(folder):
+            return _vendor(SchemaRoom(room.root), folder / pin.revision / "schema.json", pin, content)
+    except OSError as error:
+        message = f"cannot write {error.filename or folder}: {error.strerror or error}"
+        hint = "Make the folder writable; nothing was changed."
+        raise Refused([Diagnostic(code="MG307", message=message, hint=hint)]) from error
+
+
+def _vendor(room: SchemaRoom, target: Path, pin: Pin, content: bytes) -> bool:
     if pin.revision in room.revisions:
         if room.document_bytes(pin.revision) == content:
             return False
@@ -80,21 +96,19 @@ def vendor(room: SchemaRoom, folder: Path, pin: Pin, content: bytes) -> bool:
         hint = f"See how with: mcpgen schema verify {pin.revision} FILE. A pinned document does not change."
         raise Refused([Diagnostic(code="MG305", message=message, hint=hint)])
     _check_label(pin.revision, room)
-    target = folder / pin.revision / "schema.json"
-    try:
-        new_folder = not target.parent.exists()
+    _check_place(target, content)
+    new_folder, new_document = not target.parent.exists(), not target.exists()
+    with signals_held():
         target.parent.mkdir(exist_ok=True)
-        previous = target.read_bytes() if target.exists() else None
         try:
             _write(target, content)
-            _write(folder / PINNED, pins_bytes(_with(room.pins, pin)))
+            _write(target.parents[1] / PINNED, pins_bytes(_with(room.pins, pin)))
         except BaseException:
-            _restore(target, previous, new_folder=new_folder)
+            if new_document:
+                target.unlink(missing_ok=True)
+            if new_folder:
+                target.parent.rmdir()
             raise
-    except OSError as error:
-        message = f"cannot write {error.filename or target}: {error.strerror or error}"
-        hint = "Make the folder writable; nothing was changed."
-        raise Refused([Diagnostic(code="MG307", message=message, hint=hint)]) from error
     return True
 
 
@@ -148,9 +162,9 @@ def _with(pins: Pins, pin: Pin) -> Pins:
     """Return *pins* with *pin* in its place: dated revisions by date, before drafts, which stay in order of arrival."""
     after = 0
     for index, other in enumerate(pins.document):
-        if _DATED.fullmatch(other.revision) and not (_DATED.fullmatch(pin.revision) and pin.revision < other.revision):
+        if is_dated(other.revision) and not (is_dated(pin.revision) and pin.revision < other.revision):
             after = index + 1
-    if not _DATED.fullmatch(pin.revision):
+    if not is_dated(pin.revision):
         after = len(pins.document)
     return msgspec.structs.replace(pins, document=(*pins.document[:after], pin, *pins.document[after:]))
 
@@ -158,12 +172,47 @@ def _with(pins: Pins, pin: Pin) -> Pins:
 def _check_label(label: str, room: SchemaRoom) -> None:
     if not is_label(label):
         message = f"{shown(label)} cannot be the label of a revision"
-        hint = "Use a date (2025-11-25), or ASCII letters and digits with single dots and hyphens between them."
+        hint = (
+            f"Use a date (2025-11-25), or up to {MAX_LABEL_LENGTH} ASCII letters and digits with single dots and "
+            "hyphens between them, but no name that Windows reserves, like CON or NUL."
+        )
         raise Refused([Diagnostic(code="MG304", message=message, hint=hint)])
     taken = {names.package(revision).casefold(): revision for revision in room.revisions}
     if other := taken.get(names.package(label).casefold()):
         message = f"{label} would share the generated package {names.package(label)} with revision {other}"
         raise Refused([Diagnostic(code="MG304", message=message, hint="Choose another label.")])
+
+
+def _check_place(target: Path, content: bytes) -> None:
+    """Refuse to write over what somebody has in the place of the document, or elsewhere through a link."""
+    hint = "Move it away, or choose another label; nothing was changed."
+    for path in (target.parent, target):
+        if path.is_symlink():
+            message = f"{path} is a link: a document is not written through it"
+            raise Refused([Diagnostic(code="MG307", message=message, hint=hint)])
+    # Equal content is what a process that was killed before it could write the pin has left.
+    if target.exists() and target.read_bytes() != content:
+        message = f"{target} is there already, and not pinned: it is not ours to overwrite"
+        raise Refused([Diagnostic(code="MG307", message=message, hint=hint)])
+
+
+@contextmanager
+def _alone(folder: Path) -> Generator[None]:
+    """Wait until no other process adds to *folder*, and let none do so until the block is left.
+
+    The lock is the folder's own and goes with the process, so that none is ever left behind. Windows has no such lock;
+    there, two that come within the same instant are not told apart.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _write(target: Path, content: bytes) -> None:
@@ -177,15 +226,6 @@ def _write(target: Path, content: bytes) -> None:
     except BaseException:
         Path(aside).unlink(missing_ok=True)
         raise
-
-
-def _restore(target: Path, previous: bytes | None, *, new_folder: bool) -> None:
-    if previous is not None:
-        _write(target, previous)
-        return
-    target.unlink(missing_ok=True)
-    if new_folder:
-        target.parent.rmdir()
 
 
 def _differs(message: str, path: tuple[str | int, ...]) -> Diagnostic:

@@ -9,6 +9,7 @@ import shutil
 import sys
 import types
 import typing
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 CHECKOUT = Path(__file__).parents[2]
+SCHEMA = Path(str(files("mcpgen"))) / "schema"
 
 # What a package consists of, sorted.
 FILES = [
@@ -105,7 +107,7 @@ def small_checkout(root: Path, revision: str) -> None:
     (root / "generated").mkdir()
     (root / "schema" / revision).mkdir(parents=True)
     for name in ("docs.toml", "overlay.toml", f"{revision}/schema.json", f"{revision}/overlay.toml"):
-        shutil.copy(CHECKOUT / "schema" / name, root / "schema" / name)
-    head, *pins = (CHECKOUT / "schema" / "PINNED.toml").read_text(encoding="utf-8").split("[[document]]")
+        shutil.copy(SCHEMA / name, root / "schema" / name)
+    head, *pins = (SCHEMA / "PINNED.toml").read_text(encoding="utf-8").split("[[document]]")
     (pin,) = [pin for pin in pins if f'revision = "{revision}"' in pin]
     (root / "schema" / "PINNED.toml").write_text(f"{head}[[document]]{pin}", encoding="utf-8")

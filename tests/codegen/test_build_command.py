@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +14,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from mcpgen.codegen import output
 from mcpgen.codegen.commands import build
-from mcpgen.codegen.diagnostics import Refused
 from mcpgen.codegen.nesting import MAX_NESTING
-from mcpgen.codegen.output import write_package
 from mcpgen.codegen.pinned import SchemaRoom
 from tests.codegen.packages import FILES, load_folder, small_checkout
 
@@ -136,6 +134,15 @@ def test_on_a_terminal_it_shows_progress(small: Path, tmp_path: Path) -> None:
     assert f"wrote {tmp_path / 'out' / 'vx'}" in shown
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_with_closed_streams_it_writes_all_the_same(closed: str, small: Path, tmp_path: Path) -> None:
+    command = f"exec {shlex.join(command_to_build(small, tmp_path / 'out'))} {closed}"
+    done = subprocess.run(command, shell=True, check=False, capture_output=True, cwd=tmp_path)  # noqa: S602 (ours)
+
+    assert (0, b"", b"") == (done.returncode, done.stdout, done.stderr)
+    assert FILES == sorted(path.name for path in (tmp_path / "out" / "vx").iterdir())
+
+
 # Usage
 
 
@@ -169,6 +176,12 @@ def test_an_unknown_revision_says_which_there_are(elsewhere: Path) -> None:
     assert "MG303 error: there is no revision '2025-11-26'" in result.stderr
     assert ", ".join(SchemaRoom().revisions) in result.stderr
     assert ["MG303"] == codes(run("--revision", "2025-11-26", "--out", "out", "--json"))
+    assert [] == list(elsewhere.iterdir())
+
+
+def test_an_unknown_revision_is_said_before_a_missing_folder(elsewhere: Path) -> None:
+    assert ["MG303"] == codes(run("--revision", "2025-11-26", "--json"))
+    assert ["MG303"] == codes(run("--revision", "2025-11-25", "--revision", "2025-11-26", "--json"))
     assert [] == list(elsewhere.iterdir())
 
 
@@ -249,7 +262,8 @@ def test_a_file_that_cannot_be_read_is_refused(name: str, tmp_path: Path) -> Non
     ],
 )
 def test_a_reference_that_leads_nowhere_is_refused(reference: str, code: str, tmp_path: Path) -> None:
-    document: dict[str, Any] = {"$defs": {**SMALL["$defs"], "A": {"properties": {"b": {"$ref": reference}}}}}
+    holder = {"type": "object", "properties": {"b": {"$ref": reference}}}
+    document: dict[str, Any] = {"$defs": {**SMALL["$defs"], "A": holder}}
 
     assert [(code, "/$defs/A/properties/b/$ref")] == refused(document, tmp_path)
 
@@ -264,9 +278,9 @@ def test_properties_that_collide_after_snake_case_are_refused(tmp_path: Path) ->
     properties = {name: {"type": "string"} for name in ("clientInfo", "client_info", "com.example/clientInfo")}
 
     assert [("MG211", "/$defs/A/properties/client_info")] * 1 == refused(
-        {"$defs": {"A": {"properties": dict(list(properties.items())[:2])}}}, tmp_path
+        {"$defs": {"A": {"type": "object", "properties": dict(list(properties.items())[:2])}}}, tmp_path
     )
-    assert 2 == len(refused({"$defs": {"A": {"properties": properties}}}, tmp_path))
+    assert 2 == len(refused({"$defs": {"A": {"type": "object", "properties": properties}}}, tmp_path))
 
 
 def test_a_union_that_msgspec_cannot_tell_apart_is_told_apart_by_keys(tmp_path: Path) -> None:
@@ -360,31 +374,6 @@ def test_one_bad_revision_of_several_leaves_all_untouched(tmp_path: Path) -> Non
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("step", ["filled", "moved"])
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_a_build_that_fails_while_writing_leaves_the_old_output_untouched(
-    occupied: Path, step: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = content_of(occupied.parent)
-    rename = Path.rename
-
-    def fail_to_fill(folder: Path, _files: dict[str, str]) -> None:
-        folder.mkdir()
-        (folder / "half").touch()
-        raise error
-
-    def fail_to_move(self: Path, target: Path) -> Path:
-        if target == occupied and self.name.endswith(".new"):
-            raise error
-        return rename(self, target)
-
-    monkeypatch.setattr(*((output, "_fill", fail_to_fill) if step == "filled" else (Path, "rename", fail_to_move)))
-    with pytest.raises((Refused, KeyboardInterrupt)):
-        write_package({"__init__.py": (occupied / "__init__.py").read_text("utf-8"), "models.py": "new"}, occupied)
-
-    assert before == content_of(occupied.parent)
-
-
 @pytest.mark.parametrize("name", ["notes.txt", "own.py", "sub/own.py"])
 def test_a_folder_with_somebody_elses_files_is_not_touched(name: str, occupied: Path, small: Path) -> None:
     (occupied / name).parent.mkdir(exist_ok=True)
@@ -458,3 +447,58 @@ def test_in_a_checkout_all_revisions_go_to_generated(tmp_path: Path, monkeypatch
     assert 0 == run("--all").exit_code
     written = sorted(path.name for path in (tmp_path / "generated").iterdir())
     assert ["__init__.py", "adapters", "registry.py", "v2025_03_26"] == written
+
+
+@pytest.mark.parametrize("length", [81, 250, 254, 300])
+def test_a_label_too_long_for_a_folder_is_a_wrong_use(length: int, small: Path, tmp_path: Path) -> None:
+    result = run_schema(small, tmp_path / "out", label="x" * length)
+
+    assert 2 == result.exit_code
+    assert "at most 80 " in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("out", [".", "..", "./", "out/..", "out/."])
+def test_the_working_directory_is_a_folder_like_any_other(out: str, small: Path, elsewhere: Path) -> None:
+    (elsewhere / "out").mkdir()
+    result = run("--schema", small, "--revision", "draft", "--out", out)
+
+    assert 0 == result.exit_code
+    assert (elsewhere / out / "vdraft" / "models.py").is_file()
+
+
+def test_a_build_of_everything_that_fails_at_the_last_file_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_checkout(tmp_path, "2025-03-26")
+    monkeypatch.chdir(tmp_path)
+    assert 0 == run("--all").exit_code
+    for path in (tmp_path / "generated").rglob("*.py"):
+        path.write_text(path.read_text(encoding="utf-8") + "# old\n", encoding="utf-8")
+    before = content_of(tmp_path)
+    rename = Path.rename
+
+    def fail_at_the_last(self: Path, target: Path) -> Path:
+        if target == tmp_path / "generated" / "__init__.py" and self.suffix == ".new":
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "rename", fail_at_the_last)
+        result = run("--all", "--json")
+
+    assert (1, ["MG402"]) == (result.exit_code, codes(result))
+    assert before == content_of(tmp_path)
+    assert 0 == run("--all").exit_code
+    assert not any(content.endswith(b"# old\n") for content in content_of(tmp_path / "generated").values())
+
+
+def test_even_a_build_that_fails_puts_back_what_a_killed_one_took_away(occupied: Path, tmp_path: Path) -> None:
+    before = content_of(occupied.parent)
+    with subprocess.Popen([sys.executable, "-c", ""]) as killed:
+        killed.wait()
+    occupied.rename(occupied.with_name(f".{occupied.name}.{killed.pid}.old"))
+    occupied.with_name(f".{occupied.name}.{killed.pid}.new").mkdir()
+
+    assert 1 == run_schema(tmp_path / "no-such.json", occupied.parent).exit_code
+    assert before == content_of(occupied.parent)

@@ -160,6 +160,17 @@ def test_a_change_in_many_definitions_is_one_row(both: Diff) -> None:
     ]
 
 
+def test_what_stands_beside_a_long_name_goes_below_it() -> None:
+    keys = ["k" * length for length in range(55, 130)]
+    old, new = (document(A=obj(**dict.fromkeys(keys, kind))) for kind in (STRING, {"type": "integer"}))
+    lines = click.unstyle(text(compare(read("old", old), read("new", new)))).splitlines()
+    beside = [line for line in lines if re.fullmatch("    ~ k+ +string -> integer", line)]
+    below = [lines.index(f"    ~ {key}") + 1 for key in keys if f"    ~ {key}" in lines]
+
+    assert (28, 47) == (len(beside), len(below))
+    assert {" " * 68 + "string -> integer"} == {lines[index] for index in below}
+
+
 HOSTILE_KEY = "a|b`c``d<b>"
 HOSTILE = f"{HOSTILE_KEY}\n| x |\x1b[31m"
 
@@ -297,9 +308,10 @@ def test_differences_or_not_the_status_is_0() -> None:
 
 def test_a_pipe_gets_no_colours_and_a_terminal_does() -> None:
     command = ["diff", "2024-11-05", "2025-03-26"]
+    runner = CliRunner(env={"NO_COLOR": None, "TERM": "xterm"})
 
-    assert "\x1b" not in CliRunner().invoke(main, command).stdout
-    assert "\x1b[32m+\x1b[0m" in CliRunner().invoke(main, command, color=True).stdout
+    assert "\x1b" not in runner.invoke(main, command).stdout
+    assert "\x1b[32m+\x1b[0m" in runner.invoke(main, command, color=True).stdout
 
 
 def test_markdown_is_a_page() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from hashlib import sha256
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from mcpgen.codegen.diagnostics import Refused
 from mcpgen.codegen.pinned import PINNED, SchemaRoom, is_label, load_pins
 from mcpgen.codegen.vendoring import pins_bytes
 
-SCHEMA = Path(__file__).parents[2] / "schema"
+SCHEMA = Path(str(files("mcpgen"))) / "schema"
 
 # From upstream's repository, where each can be looked up: schema/<revision>/schema.json at the pinned commit.
 OFFICIAL = {
@@ -169,7 +170,20 @@ def test_pins_are_written_as_they_are_read() -> None:
         ("a\n", False),
         ("é", False),
         ("٣", False),
-        ("a" * 41, False),
+        ("a" * 81, False),
+        ("CON", False),  # what Windows reserves, whatever the case and the suffix
+        ("nul", False),
+        ("Aux.2", False),
+        ("com1", False),
+        ("LPT9.x.y", False),
+        ("CONE", True),
+        ("nul-2", True),
+        ("com10", True),
+        ("2028-02-29", True),
+        ("2027-13-45", False),  # looks like a date
+        ("2027-02-29", False),
+        ("0000-01-01", False),
+        ("2027-13-45-draft", True),
     ],
 )
 def test_labels_cannot_leave_their_folder(label: str, usable: bool) -> None:  # noqa: FBT001

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from hashlib import sha256
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from mcpgen.codegen.pinned import PINNED, SchemaRoom
 from mcpgen.codegen.reduction import canonical_bytes, reduce
 from mcpgen.codegen.schema_commands import schema
 
-SCHEMA = Path(__file__).parents[2] / "schema"
+SCHEMA = Path(str(files("mcpgen"))) / "schema"
 COMMIT = "0123456789" * 4
 
 # With prose, laid out as upstream does not, and beyond ASCII: what reduction has to cope with.
@@ -183,7 +184,7 @@ def mcp(**definitions: Any) -> bytes:
         (b"{}", ["MG010"]),
         (b'{"definitions": {"Package": {}, "Server": {}}}', ["MG011"]),
         (mcp(A={"oneOf": []}, B={"$ref": "https://example.com/"}), ["MG101", "MG106"]),
-        (mcp(**{"Record<string>": {}}), ["MG201"]),
+        (mcp(**{"Record string": {}}), ["MG201"]),
     ],
 )
 def test_a_refused_document_changes_nothing(
@@ -272,6 +273,33 @@ def test_an_occupied_place_is_a_diagnostic(checkout: Path, official: Path) -> No
 
     assert (result.exit_code, codes(result)) == (1, ["MG307"])
     assert content_of(checkout) == before
+
+
+@pytest.mark.parametrize("name", ["2027-01-01", "2027-01-01/schema.json"])
+def test_what_stands_in_the_way_is_not_a_matter_of_permissions(checkout: Path, official: Path, name: str) -> None:
+    occupied = checkout / "schema" / name
+    occupied.parent.mkdir(exist_ok=True)
+    if name.endswith(".json"):
+        occupied.mkdir()
+    else:
+        occupied.touch()
+    result = run("add", "2027-01-01", official)
+
+    assert 1 == result.exit_code
+    assert str(occupied) in result.stderr
+    assert "hint: Move it away, or choose another label; nothing was changed." in result.stderr
+
+
+def test_a_room_that_cannot_be_written_is_to_be_made_writable(
+    checkout: Path, official: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Path, **_options: object) -> None:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "mkdir", fail)
+
+    assert "hint: Make the folder writable; nothing was changed." in run("add", "2027-01-01", official).stderr
+    assert checkout.is_dir()
 
 
 @pytest.mark.parametrize("previous", [None, b"left over"])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import shlex
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 import pytest
@@ -15,9 +17,6 @@ from click.testing import CliRunner
 
 from mcpgen import __version__
 from mcpgen.cli import COMMANDS, Entry, LazyGroup, main
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROBE = """
 import json, sys
@@ -116,6 +115,95 @@ def test_an_unknown_command_is_wrong_usage() -> None:
 
     assert 2 == result.exit_code
     assert "bild" in result.output
+
+
+def test_an_unknown_command_is_told_which_one_may_be_meant() -> None:
+    assert list(COMMANDS) == list(main.commands)  # where click looks for what may be meant
+    if hasattr(click, "NoSuchCommand"):  # older ones suggest nothing
+        assert "Did you mean 'build'?" in CliRunner().invoke(main, ["bild"]).output
+
+
+# The standard streams
+
+
+def mcpgen(arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run ``mcpgen`` in a shell, with what *arguments* redirects."""
+    entry = [sys.executable, "-c", "from mcpgen.cli import main; main(prog_name='mcpgen')"]
+    command = f"exec {shlex.join(entry)} {arguments}"
+    return subprocess.run(command, shell=True, check=False, capture_output=True, encoding="utf-8")  # noqa: S602 (ours)
+
+
+SPEAKING = [
+    "--help",
+    "--version",
+    "schema --help",
+    "schema list",
+    "diff 2024-11-05 2025-03-26",
+    "diff 2024-11-05 2025-03-26 --format json",
+    "losses --from 2024-11-05 --to 2025-03-26",
+]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that Linux has")
+@pytest.mark.parametrize("arguments", SPEAKING)
+def test_an_output_that_is_full_is_an_error_in_one_line(arguments: str) -> None:
+    done = mcpgen(f"{arguments} > /dev/full")
+
+    assert 1 == done.returncode
+    assert "error: cannot write to the standard output: No space left on device\n" == done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that Linux has")
+def test_where_nothing_can_be_written_the_status_is_left() -> None:
+    assert 1 == mcpgen("schema list > /dev/full 2> /dev/full").returncode
+
+
+@pytest.mark.parametrize("arguments", SPEAKING)
+def test_an_output_that_nobody_reads_ends_the_command_as_it_ends_others(arguments: str) -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    entry = [sys.executable, "-c", "from mcpgen.cli import main; main(prog_name='mcpgen')", *arguments.split()]
+    done = subprocess.run(entry, check=False, stdout=theirs, stderr=subprocess.PIPE)
+    os.close(theirs)
+
+    assert (141, b"") == (done.returncode, done.stderr)
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_as_good_as_the_null_device(closed: str) -> None:
+    done = mcpgen(f"schema list {closed}")
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert (">&-" in closed.split()) == (done.stdout == "")
+
+
+def test_what_is_opened_later_does_not_take_the_place_of_a_closed_stream(tmp_path: Path) -> None:
+    program = (
+        "from mcpgen.cli import Entry, LazyGroup; "
+        "LazyGroup('mcpgen', {'open': Entry('opening:command', None, '')}, help='')(['open'])"
+    )
+    (tmp_path / "opening.py").write_text(
+        "import click, os\n@click.command()\ndef command():\n"
+        "    with open('kept', 'w') as file:\n        os.write(1, b'noise')\n        raise SystemExit(file.fileno())\n",
+        encoding="utf-8",
+    )
+    command = f"exec {shlex.join([sys.executable, '-c', program])} >&- 2>&-"
+
+    assert 3 <= subprocess.run(command, shell=True, check=False, cwd=tmp_path).returncode  # noqa: S602 (ours)
+    assert "" == (tmp_path / "kept").read_text(encoding="utf-8")
+
+
+def test_another_failure_is_not_taken_for_one_of_the_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lazy_failing.py").write_text(
+        "import click\n@click.command()\n@click.argument('errno', type=int)\n@click.argument('name', required=False)\n"
+        "def failing(errno, name):\n    raise OSError(errno, 'no', *([name] if name else []))\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    failing = LazyGroup("mcpgen", {"failing": Entry("lazy_failing:failing", None, "Fail.")}, help="Try.")
+
+    for arguments in (["98"], ["28", "some/file"]):
+        assert isinstance(CliRunner().invoke(failing, ["failing", *arguments]).exception, OSError)
 
 
 @pytest.mark.parametrize(("command", "extra"), [("early", "some"), ("late", "other")])
