@@ -179,8 +179,9 @@ class _Parser:
                 self._report("MG121", where, "additionalProperties restricts the keys beside known properties")
         # An integer is a number as well.
         types = [{*part.types, *(("integer",) if "number" in part.types else ())} for part, _ in parts if part.types]
-        if types and set.intersection(*types) != {"object"}:
-            admitted = ", ".join(sorted(set.intersection(*types))) or "nothing"
+        together = types[0].intersection(*types[1:]) if types else {"object"}
+        if together != {"object"}:
+            admitted = ", ".join(sorted(together)) or "nothing"
             self._report("MG123", pointer, f"allOf has properties, but its types together admit {admitted}")
 
     def _unknown(self, parts: list[_Part]) -> Literal["kept", "dropped"]:
