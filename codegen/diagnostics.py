@@ -44,7 +44,7 @@ CODES: dict[str, str] = {
     "MG112": "Bounds leave no value, or two are given for one direction.",
     "MG113": "`required` names a key that `properties` does not describe.",
     "MG114": "A keyword that needs at least one alternative has none.",
-    "MG115": "A `pattern` is not a regular expression that Python understands.",
+    "MG115": "A `pattern` is not a regular expression that ECMA-262 and Python share.",
     "MG116": "The document describes a type at its top, where it has no name.",
     "MG117": "`properties`, `additionalProperties` or `items` stands without `type`, and is read as if it were there.",
     "MG118": "Bounds stand where no type can keep them: without `type`, or a `pattern` beside `enum` or `const`.",

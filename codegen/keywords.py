@@ -170,6 +170,13 @@ def _length(value: Json) -> Iterator[Fault]:
         yield Fault("MG111", f"{shown(value)} does not fit into 64 bits", "Use a shorter length, or none.")
 
 
+# Escapes and classes of characters, each as a whole; which of them ECMA-262 reads otherwise; and of what is left, what
+# it does not have: flags, comments, conditions, names with P, atomic groups, possessive quantifiers.
+_PATTERN_PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
+_READ_OTHERWISE = ("\\A", "\\Z", "[]", "[^]")
+_PYTHONS_OWN = re.compile(r"\(\?(?:[P#>(]|[aiLmsux-]+[:)])|(?:[*+?]|\{\d*,?\d*\})\+")
+
+
 def _pattern(value: Json) -> Iterator[Fault]:
     if not isinstance(value, str):
         yield from _text(value)
@@ -181,6 +188,12 @@ def _pattern(value: Json) -> Iterator[Fault]:
             re.compile(value)
     except (re.error, OverflowError, RecursionError, Warning) as error:
         message = f"{shown(value)} is no regular expression to Python: {str(error)[:_LONGEST_SHOWN]}"
+        yield Fault("MG115", message, "Use the syntax that ECMA-262 and Python share.")
+        return
+    parts = _PATTERN_PARTS.findall(value)
+    plain = "".join(part if len(part) == 1 else "x" for part in parts)
+    if any(part.startswith(_READ_OTHERWISE) for part in parts) or _PYTHONS_OWN.search(plain):
+        message = f"{shown(value)} says something in Python that it does not say in ECMA-262"
         yield Fault("MG115", message, "Use the syntax that ECMA-262 and Python share.")
 
 

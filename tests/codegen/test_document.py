@@ -303,6 +303,18 @@ REFUSED: list[tuple[Any, list[tuple[str, str]]]] = [
     ({"pattern": "[[a]"}, [("MG115", "/pattern")]),
     ({"pattern": "(" * 5000 + ")" * 5000}, [("MG115", "/pattern")]),
     ({"pattern": "a{99999999999999}"}, [("MG115", "/pattern")]),
+    ({"pattern": r"a\Z"}, [("MG115", "/pattern")]),
+    ({"pattern": r"\Aa"}, [("MG115", "/pattern")]),
+    ({"pattern": "(?x) a"}, [("MG115", "/pattern")]),
+    ({"pattern": "(?i:a)"}, [("MG115", "/pattern")]),
+    ({"pattern": "(?P<n>a)"}, [("MG115", "/pattern")]),
+    ({"pattern": "(?#a)"}, [("MG115", "/pattern")]),
+    ({"pattern": "(?>a)"}, [("MG115", "/pattern")]),
+    ({"pattern": "a++"}, [("MG115", "/pattern")]),
+    ({"pattern": "[ab]{1,2}+"}, [("MG115", "/pattern")]),
+    ({"pattern": "[]a]"}, [("MG115", "/pattern")]),
+    ({"pattern": "[^]a]"}, [("MG115", "/pattern")]),
+    ({"pattern": r"^\\Z(?:a|b)+?[(?x)++\]]\++(?=c)(?!d)$"}, []),
     *(({"properties": {name: {}}}, [("MG204", f"/properties/{name}")]) for name in ("", 'a"', "a\\", "a\n", "\0")),
     # wherever a schema can be
     *(
