@@ -160,12 +160,16 @@ def test_what_cannot_be_undone_is_kept_and_what_another_build_wrote_is_not_touch
 # Signals. Each build is a process of its own, which gets the signal when it has come to a step: a write or a rename.
 
 STRUCK = """
-import os, shutil, sys
+import os, shutil, signal, sys
 from pathlib import Path
+sys.path.insert(0, sys.argv[4])
 from mcpgen.codegen.output import write
 from tests.codegen.test_output import outputs
 
 source, base, number = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+# Whoever runs the tests may ignore them, as nohup does.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 def striking(real, state, step):
     def call(self, *arguments, **options):
@@ -196,8 +200,9 @@ while status != 0:
 
 def struck(built: Path, base: Path, number: signal.Signals) -> list[int]:
     """Build into copies of *built*, called 1, 2, 3, with the signal at the step of that number; return the statuses."""
-    command = [sys.executable, "-c", STRUCK, str(built), str(base), str(int(number))]
-    done = subprocess.run(command, check=True, capture_output=True, encoding="utf-8", cwd=Path(__file__).parents[2])
+    checkout = str(Path(__file__).parents[2])
+    command = [sys.executable, "-c", STRUCK, str(built), str(base), str(int(number)), checkout]
+    done = subprocess.run(command, check=True, capture_output=True, encoding="utf-8")
     *statuses, last = map(int, done.stdout.split())
 
     assert 0 == last

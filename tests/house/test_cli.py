@@ -179,6 +179,7 @@ def test_a_closed_stream_is_as_good_as_the_null_device(closed: str) -> None:
 
 def test_what_is_opened_later_does_not_take_the_place_of_a_closed_stream(tmp_path: Path) -> None:
     program = (
+        "import sys; sys.path.insert(0, ''); "
         "from mcpgen.cli import Entry, LazyGroup; "
         "LazyGroup('mcpgen', {'open': Entry('opening:command', None, '')}, help='')(['open'])"
     )
