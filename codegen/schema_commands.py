@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 from msgspec import to_builtins
-from msgspec.structs import replace
 
 from mcpgen.codegen.checkout import find_checkout
 from mcpgen.codegen.diagnostics import Refused
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from mcpgen.codegen.places import Json
 
 __all__ = ["schema"]
-
-_IN_THE_WAY = (FileExistsError, IsADirectoryError, NotADirectoryError)
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Report as JSON on standard output.")
 _file = click.argument("file", type=click.Path(path_type=Path))
@@ -92,7 +89,7 @@ def add(  # noqa: PLR0913 - one parameter for each option
             official_sha256=found.official_sha256,
             sha256=sha256(found.content).hexdigest(),
         )
-        added = _vendored(room, checkout / "schema", pin, found.content)
+        added = vendor(room, checkout / "schema", pin, found.content)
     if as_json:
         echo_json(
             {"revision": revision, "added": added, "sha256": pin.sha256, "diagnostics": to_builtins(found.warnings)}
@@ -129,17 +126,6 @@ def verify(revision: str, file: Path, *, as_json: bool) -> None:
         click.echo("It is the official file, byte for byte.")
     else:
         click.echo("Its bytes are not those of the pinned official file: the prose or the layout differs.")
-
-
-def _vendored(room: SchemaRoom, folder: Path, pin: Pin, content: bytes) -> bool:
-    """Vendor *content*; where something else stands in its place, the hint is not about permissions."""
-    try:
-        return vendor(room, folder, pin, content)
-    except Refused as refused:
-        if not isinstance(refused.__cause__, _IN_THE_WAY):
-            raise
-        hint = "Move it away, or choose another label; nothing was changed."
-        raise Refused([replace(each, hint=hint) for each in refused.diagnostics]) from refused
 
 
 def _count(document: dict[str, Json]) -> int:

@@ -31,6 +31,9 @@ if sys.platform != "win32":
 
 __all__ = ["Candidate", "candidate", "differences", "pins_bytes", "vendor"]
 
+_IN_THE_WAY = (FileExistsError, IsADirectoryError, NotADirectoryError)
+_OUT_OF_THE_WAY = "Move it away, or choose another label; nothing was changed."
+
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """A document that has been read and reduced."""
@@ -84,7 +87,7 @@ def vendor(room: SchemaRoom, folder: Path, pin: Pin, content: bytes) -> bool:
             return _vendor(SchemaRoom(room.root), folder / pin.revision / "schema.json", pin, content)
     except OSError as error:
         message = f"cannot write {error.filename or folder}: {error.strerror or error}"
-        hint = "Make the folder writable; nothing was changed."
+        hint = _OUT_OF_THE_WAY if isinstance(error, _IN_THE_WAY) else "Make the folder writable; nothing was changed."
         raise Refused([Diagnostic(code="MG307", message=message, hint=hint)]) from error
 
 
@@ -185,15 +188,14 @@ def _check_label(label: str, room: SchemaRoom) -> None:
 
 def _check_place(target: Path, content: bytes) -> None:
     """Refuse to write over what somebody has in the place of the document, or elsewhere through a link."""
-    hint = "Move it away, or choose another label; nothing was changed."
     for path in (target.parent, target):
         if path.is_symlink():
             message = f"{path} is a link: a document is not written through it"
-            raise Refused([Diagnostic(code="MG307", message=message, hint=hint)])
+            raise Refused([Diagnostic(code="MG307", message=message, hint=_OUT_OF_THE_WAY)])
     # Equal content is what a process that was killed before it could write the pin has left.
     if target.exists() and target.read_bytes() != content:
         message = f"{target} is there already, and not pinned: it is not ours to overwrite"
-        raise Refused([Diagnostic(code="MG307", message=message, hint=hint)])
+        raise Refused([Diagnostic(code="MG307", message=message, hint=_OUT_OF_THE_WAY)])
 
 
 @contextmanager
