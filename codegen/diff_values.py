@@ -157,7 +157,8 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         old: The label of the one.
         new: The label of the other.
-        uncompared: What is not known of one of them and was left out: ``era``, ``errors``, ``deprecations``.
+        uncompared: What is not known of one of them and was left out: ``era``, ``errors``, ``deprecations``, and
+            ``overlay``.
         changes: Sorted by subject (era, messages, errors, definitions), then id, then kind.
     """
 
