@@ -144,7 +144,7 @@ class AnyOf(Settler):
 
         To its schema, it is of that arm as well. To take another would silently drop keys.
         """
-        text = json.dumps(value)
+        text = json.dumps(value, default=repr, skipkeys=True)  # on construction, it may hold what is no JSON
         written = json.loads(text, parse_float=_integer_if_it_is_one)
         if json.dumps(written) == text:
             return

@@ -188,6 +188,16 @@ def test_a_container_of_the_wrong_kind_is_refused_with_its_place(make: Any, mess
         make()
 
 
+@pytest.mark.parametrize("held", [b"x", object(), {1: 2}, sessions.TextContent(text="a")])
+def test_what_a_value_holds_beside_json_is_no_matter_of_its_union(held: object) -> None:
+    # The other arm would take it if 1.0 were text: whether something is lost is asked then.
+    given: Any = {"uri": "a", "text": "b", "blob": 1.0, "_meta": {"x": held}}
+    resource = sessions.EmbeddedResource(resource=given).resource
+
+    assert isinstance(resource, sessions.TextResourceContents)
+    assert {"x": held} == resource.meta
+
+
 def test_an_error_reads_the_same_whenever_it_comes() -> None:
     messages = []
     for _ in range(2):
