@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from mcpgen.codegen.places import Json
 
-__all__ = ["ANNOTATIONS", "CHECKS", "HINTS", "ROOT_ONLY", "Fault", "bounds_faults", "shown"]
+__all__ = ["ANNOTATIONS", "CHECKS", "HINTS", "INT64", "ROOT_ONLY", "Fault", "bounds_faults", "shown"]
 
 # They say nothing about which values are valid, so they may stand beside a $ref in every revision of JSON Schema.
 ANNOTATIONS = frozenset({"title", "description", "$comment", "default", "examples", "deprecated"})
@@ -27,7 +27,7 @@ ROOT_ONLY = frozenset({"$schema", "$id", "definitions", "$defs"})
 TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
 
 # msgspec keeps integers of constants and bounds in 64 bits, signed.
-_INT64 = range(-(2**63), 2**63)
+INT64 = range(-(2**63), 2**63)
 
 _LONGEST_SHOWN = 60
 
@@ -126,7 +126,7 @@ def _alternatives(value: Json) -> Iterator[Fault]:
 
 
 def _constant(value: Json) -> Iterator[Fault]:
-    if isinstance(value, int) and value not in _INT64:
+    if isinstance(value, int) and value not in INT64:
         yield Fault("MG111", f"{shown(value)} does not fit into 64 bits", "Use an integer of 64 bits, or a string.")
     elif not isinstance(value, (str, int)) and value is not None:
         hint = "Constants can be strings, integers, booleans or null."
@@ -146,27 +146,27 @@ def _enum(value: Json) -> Iterator[Fault]:
 def _bound(value: Json) -> Iterator[Fault]:
     if not _is_number(value):
         yield Fault("MG102", f"{shown(value)} stands where a number is due", "Give a number.")
-    elif not _INT64.start <= value < _INT64.stop:
+    elif not INT64.start <= value < INT64.stop:
         yield Fault("MG111", f"{shown(value)} does not fit into 64 bits", "Use a bound of 64 bits, or none.")
 
 
 def _exclusive_minimum(value: Json) -> Iterator[Fault]:
     yield from _bound(value)
     # msgspec adds 1 to an exclusive bound, and the sum has to fit.
-    if _is_number(value) and value == _INT64[-1]:
+    if _is_number(value) and value == INT64[-1]:
         yield Fault("MG111", f"no integer of 64 bits is greater than {shown(value)}", "Use a smaller bound, or none.")
 
 
 def _exclusive_maximum(value: Json) -> Iterator[Fault]:
     yield from _bound(value)
-    if _is_number(value) and value == _INT64[0]:
+    if _is_number(value) and value == INT64[0]:
         yield Fault("MG111", f"no integer of 64 bits is less than {shown(value)}", "Use a greater bound, or none.")
 
 
 def _length(value: Json) -> Iterator[Fault]:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         yield Fault("MG102", f"{shown(value)} stands where a length is due", "Give an integer that is 0 or more.")
-    elif value not in _INT64:
+    elif value not in INT64:
         yield Fault("MG111", f"{shown(value)} does not fit into 64 bits", "Use a shorter length, or none.")
 
 

@@ -10,7 +10,7 @@ import re
 _TAKEN_ATTRIBUTES = frozenset(
     {"as_dict", "bool", "check", "const", "dict", "field", "float", "int", "list", "object", "preset", "str", "view"}
 )
-# A label becomes the name of a folder: the length keeps paths below what Windows takes.
+# A label becomes the name of a folder, which file systems bound at 255 bytes, and has another name while it is written.
 MAX_LABEL_LENGTH = 80
 _WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NOT_WORD = re.compile(r"[^A-Za-z0-9]+")

@@ -108,7 +108,7 @@ def signals_held() -> Generator[None]:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: of a host that is not Python
         for number in came:
             signal.raise_signal(number)
 

@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING
 from mcpgen.codegen import ir
 from mcpgen.codegen.arms import json_type, keeps
 from mcpgen.codegen.diagnostics import Diagnostic
-from mcpgen.codegen.keywords import shown
+from mcpgen.codegen.keywords import INT64, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["preset_findings"]
 
-_INT64 = range(-(2**63), 2**63)
-
 
 def preset_findings(schema: ir.Schema) -> Iterator[Diagnostic]:
     """Yield each preset of *schema* that is not a value of its key: the bindings would write what is not valid."""
     for each in (key for target in schema.objects() for key in target.properties if key.preset is not None):
-        if type(each.preset) is int and each.preset not in _INT64:
+        if type(each.preset) is int and each.preset not in INT64:
             message = f"the default {shown(each.preset)} does not fit into 64 bits"
             yield Diagnostic(
                 code="MG111", pointer=each.pointer, message=message, hint="Use a default of 64 bits, or none."

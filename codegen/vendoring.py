@@ -17,7 +17,6 @@ from mcpgen.codegen import names
 from mcpgen.codegen.diagnostics import Diagnostic, Refused, pointer_to
 from mcpgen.codegen.document import check_document, check_mcp, parse_document, read_bytes
 from mcpgen.codegen.keywords import shown
-from mcpgen.codegen.names import MAX_LABEL_LENGTH
 from mcpgen.codegen.output import signals_held
 from mcpgen.codegen.pinned import PINNED, Pin, Pins, SchemaRoom, is_dated, is_label
 from mcpgen.codegen.places import Json
@@ -176,7 +175,7 @@ def _check_label(label: str, room: SchemaRoom) -> None:
     if not is_label(label):
         message = f"{shown(label)} cannot be the label of a revision"
         hint = (
-            f"Use a date (2025-11-25), or up to {MAX_LABEL_LENGTH} ASCII letters and digits with single dots and "
+            f"Use a date (2025-11-25), or up to {names.MAX_LABEL_LENGTH} ASCII letters and digits with single dots and "
             "hyphens between them, but no name that Windows reserves, like CON or NUL."
         )
         raise Refused([Diagnostic(code="MG304", message=message, hint=hint)])

@@ -175,7 +175,7 @@ def _translated(request: httpx.Request) -> Generator[None]:
     """Raise the errors of httpcore under the names that httpx has for them."""
     try:
         yield
-    except Exception as error:  # whichever it is, its name decides
+    except Exception as error:  # the errors of httpcore have no common base: their names decide
         kind = getattr(httpx, type(error).__name__, None)
         if not type(error).__module__.startswith("httpcore") or not isinstance(kind, type):
             raise
