@@ -19,16 +19,17 @@ import anyio
 import msgspec
 
 from mcpgen.runtime.errors import TransportClosed
-from mcpgen.runtime.transports.spawning import is_asyncio, open_group, open_spawner
-from mcpgen.runtime.wire.framing import END_BYTES, MAX_FRAME_BYTES, OversizedLine
+from mcpgen.runtime.limits import MAX_FRAME_BYTES
+from mcpgen.runtime.protocol.framing import END_BYTES, OversizedLine
+from mcpgen.runtime.transports.spawner import is_asyncio, open_group, open_spawner
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Hashable
     from contextlib import AbstractAsyncContextManager
 
     from mcpgen.runtime.limits import ClientLimits
-    from mcpgen.runtime.transports.ends import Channel, Connectable, Endpoint, Servable
-    from mcpgen.runtime.wire.framing import Frame
+    from mcpgen.runtime.protocol.framing import Frame
+    from mcpgen.runtime.transports.interfaces import Channel, Connectable, Endpoint, Servable
 
 __all__ = ["MAX_QUEUED_BYTES", "Memory", "Wire", "pair", "wire"]
 

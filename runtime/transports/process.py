@@ -10,8 +10,8 @@ input any more. In both cases it may have said something before, which is in the
 a failed write is not shown to the pump, which would stop reading.
 
 To end a server (basic/lifecycle, "Shutdown"): its input is closed; after a while it is told to terminate; after another
-it is killed. The last two go to all processes of its group (`mcpgen.runtime.transports.children`), and what is left of
-those when the server itself has ended is told, and killed, likewise.
+it is killed. The last two go to all processes of its group (`mcpgen.runtime.transports.child_process`), and what is
+left of those when the server itself has ended is told, and killed, likewise.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from mcpgen.runtime.errors import ServerExited
-from mcpgen.runtime.transports.children import Child, chunk
-from mcpgen.runtime.transports.command_lines import join_command, split_command
+from mcpgen.runtime.transports.child_process import Child, chunk
+from mcpgen.runtime.transports.child_stderr import Stderr
+from mcpgen.runtime.transports.command_line import join_command, split_command
 from mcpgen.runtime.transports.descriptors import READ_BYTES, Sink, Source
-from mcpgen.runtime.transports.environments import checked, environment_of
-from mcpgen.runtime.transports.spawning import open_group
-from mcpgen.runtime.transports.stderr import Stderr
+from mcpgen.runtime.transports.environment import checked, environment_of
+from mcpgen.runtime.transports.spawner import open_group
 from mcpgen.runtime.transports.stdio import Pump, open_pump
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
 
     from mcpgen.runtime.limits import ClientLimits
-    from mcpgen.runtime.transports.ends import Channel, Endpoint
+    from mcpgen.runtime.transports.interfaces import Channel, Endpoint
 
 __all__ = ["Process"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcpgen.generated.adapters import Direction, Gone, Message, Part
 from mcpgen.runtime.adapt import Router
-from mcpgen.runtime.adapting.routes import Ladder
+from mcpgen.runtime.adapt.steps import Ladder
 
 if TYPE_CHECKING:
     from mcpgen.generated.adapters import At, Losses

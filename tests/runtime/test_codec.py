@@ -15,10 +15,10 @@ from mcpgen.generated.v2024_11_05 import models as oldest
 from mcpgen.generated.v2025_11_25 import models as older
 from mcpgen.generated.v2026_07_28 import models
 from mcpgen.runtime.adapt import Loss, route
-from mcpgen.runtime.adapting.payloads import bindings
+from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, McpgenError, UnknownMethod, UnknownRevision
-from mcpgen.runtime.peers.codec import Codec, codec
-from mcpgen.runtime.wire.messages import ErrorResponse
+from mcpgen.runtime.protocol.codec import Codec, codec
+from mcpgen.runtime.protocol.messages import ErrorResponse
 from tests.adapters.subjects import Payloads, Subject, payloads
 
 if TYPE_CHECKING:

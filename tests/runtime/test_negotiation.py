@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
 from mcpgen.generated.registry import REVISIONS
-from mcpgen.runtime.adapting.payloads import bindings
+from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import RequestError, UnknownRevision, UsageError
-from mcpgen.runtime.peers.negotiation import (
+from mcpgen.runtime.protocol.negotiation import (
     NEWEST,
     RequestMeta,
     choose,

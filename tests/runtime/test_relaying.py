@@ -10,10 +10,10 @@ from typing import Final
 import anyio
 import pytest
 
+from mcpgen.runtime.cli.printer import Printer
+from mcpgen.runtime.cli.stdio_relay import Relay
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.transports.descriptors import Sink, Source, open_sink, open_source
-from mcpgen.runtime.transports.printing import Printer
-from mcpgen.runtime.transports.relaying import Relay
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's")
 

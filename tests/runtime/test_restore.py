@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcpgen.runtime.adapt import Adapted, Route, definition_route, route
-from mcpgen.runtime.adapting.stash import KEY, MAX_STASH_BYTES, Edit, Stash, put
+from mcpgen.runtime.adapt.stash import KEY, MAX_STASH_BYTES, Edit, Stash, put
 from mcpgen.runtime.errors import InvalidPayload
 from tests.runtime.steps import FIRST, SECOND, router
 

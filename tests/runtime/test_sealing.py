@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from mcpgen.runtime.engine import sealing
-from mcpgen.runtime.engine.sealing import MIN_KEY_BYTES, Sealer, StateRefused, StateTooLarge, params_digest
 from mcpgen.runtime.errors import RequestError, UsageError
+from mcpgen.runtime.server import request_state
+from mcpgen.runtime.server.request_state import MIN_KEY_BYTES, Sealer, StateRefused, StateTooLarge, params_digest
 
 KEY = bytes(range(32))
 OTHER_KEY = bytes(range(32, 64))
@@ -153,7 +153,7 @@ def test_a_state_of_another_principal_or_request_is_refused(binding: dict[str, A
     theirs=st.tuples(st.text(max_size=4), st.text(max_size=4), st.binary(max_size=4)),
 )
 def test_no_two_bindings_read_alike(ours: tuple[str, str, bytes], theirs: tuple[str, str, bytes]) -> None:
-    assert (ours == theirs) == (sealing._binding(*ours) == sealing._binding(*theirs))
+    assert (ours == theirs) == (request_state._binding(*ours) == request_state._binding(*theirs))
 
 
 def test_any_name_of_a_principal_will_do() -> None:
@@ -276,7 +276,7 @@ def test_a_longer_state_than_any_of_ours_is_not_even_decoded(monkeypatch: pytest
 
     longer = seal(sealer(max_content_bytes=100), b"x" * 13)
     ours = sealer(max_content_bytes=10)
-    monkeypatch.setattr(sealing, "urlsafe_b64decode", decode)
+    monkeypatch.setattr(request_state, "urlsafe_b64decode", decode)
 
     assert "invalid" == refusal(ours, longer).reason
 

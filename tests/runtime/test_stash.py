@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcpgen.runtime.adapting import stash as stashing
-from mcpgen.runtime.adapting.stash import KEY, Edit, Stash, apply, difference, put, same, take
+from mcpgen.runtime.adapt import stash as stashing
+from mcpgen.runtime.adapt.stash import KEY, Edit, Stash, apply, difference, put, same, take
 
 KEYS = st.sampled_from(["a", "b", "c/d", "~", "", "0"])
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([1.0, 2.5]) | st.text(max_size=2)

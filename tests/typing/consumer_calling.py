@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, assert_type
 
-from mcpgen.generated import v2025_06_18
-from mcpgen.generated.v2025_11_25 import ClientHandlers, ElicitRequestParams, ElicitResult
-from mcpgen.generated.v2026_07_28 import models
-from mcpgen.runtime import (
+from mcpgen import (
     BareClient,
     Change,
     Client,
@@ -19,6 +16,9 @@ from mcpgen.runtime import (
     ServerExited,
     connect,
 )
+from mcpgen.generated import v2025_06_18
+from mcpgen.generated.v2025_11_25 import ClientHandlers, ElicitRequestParams, ElicitResult
+from mcpgen.generated.v2026_07_28 import models
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,18 +21,18 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from mcpgen.runtime.errors import McpgenError, RequestLost, TransportClosed
-from mcpgen.runtime.http.client.outgoing import INITIALIZE, LISTEN, Outgoing, cancelled_id, read
-from mcpgen.runtime.http.client.speaking import Speaking
+from mcpgen.runtime.http.client.http_protocol import Speaking
+from mcpgen.runtime.http.client.outgoing_messages import INITIALIZE, LISTEN, Outgoing, cancelled_id, read
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
-    from mcpgen.runtime.http.client.exchanges import Exchanges
-    from mcpgen.runtime.http.client.sessions import Session
-    from mcpgen.runtime.http.client.speaking import Memory
+    from mcpgen.runtime.http.client.http_protocol import Memory
+    from mcpgen.runtime.http.client.http_requests import Exchanges
+    from mcpgen.runtime.http.client.http_session import Session
     from mcpgen.runtime.limits import ClientLimits
-    from mcpgen.runtime.transports.ends import ClientEndpoint
-    from mcpgen.runtime.wire.messages import RequestId
+    from mcpgen.runtime.protocol.messages import RequestId
+    from mcpgen.runtime.transports.interfaces import ClientEndpoint
 
 __all__ = ["HttpChannel"]
 
@@ -60,7 +60,7 @@ class _Asked:
 
 
 class HttpChannel:
-    """One conversation; a `mcpgen.runtime.transports.ends.Channel`.
+    """One conversation; a `mcpgen.runtime.transports.interfaces.Channel`.
 
     Args:
         exchanges: Makes the requests.

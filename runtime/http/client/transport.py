@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import anyio
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http import headers as http
-from mcpgen.runtime.http.client.addresses import address_of
-from mcpgen.runtime.http.client.known import Known
-from mcpgen.runtime.http.client.library import library
-from mcpgen.runtime.transports.spawning import open_group
+from mcpgen.runtime.http.client.address import address_of
+from mcpgen.runtime.http.client.known_servers import Known
+from mcpgen.runtime.http.client.optional_httpx import library
+from mcpgen.runtime.protocol import headers as http
+from mcpgen.runtime.transports.spawner import open_group
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Hashable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import httpx
 
     from mcpgen.runtime.limits import ClientLimits
-    from mcpgen.runtime.transports.ends import Channel
+    from mcpgen.runtime.transports.interfaces import Channel
 
 __all__ = ["Http"]
 
@@ -103,7 +103,7 @@ class Http:
         """Begin a conversation; nothing is connected before there is something to say."""
         # Only here: these load httpx.
         from mcpgen.runtime.http.client.channel import HttpChannel  # noqa: PLC0415
-        from mcpgen.runtime.http.client.exchanges import Exchanges, new_client  # noqa: PLC0415
+        from mcpgen.runtime.http.client.http_requests import Exchanges, new_client  # noqa: PLC0415
 
         async with AsyncExitStack() as stack:
             client = self._client

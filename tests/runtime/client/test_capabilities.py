@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from mcpgen import UnsupportedByPeer, UsageError
 from mcpgen.generated import registry
-from mcpgen.runtime import UnsupportedByPeer, UsageError
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime.client.scripted import META, opened
 from tests.runtime.protocol.spec import LABELS, everywhere, since, spec, without_handshakes
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from mcpgen import ClientLimits, Process, connect
 from mcpgen.generated.v2025_11_25 import methods as methods_2025_11_25
-from mcpgen.runtime import ClientLimits, Process, connect
-from mcpgen.runtime.clients import deadlines
-from mcpgen.runtime.clients.calls import Call
-from mcpgen.runtime.clients.deadlines import Deadlines
+from mcpgen.runtime.client import deadlines
+from mcpgen.runtime.client.deadlines import Deadlines
+from mcpgen.runtime.client.pending_request import Call
 from mcpgen.runtime.errors import (
     InvalidPayload,
     InvalidStructuredContent,
@@ -30,14 +30,14 @@ from mcpgen.runtime.errors import (
     UnsupportedByPeer,
     UsageError,
 )
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime.client.scripted import discovered, on_both_loops, opened, scripted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from mcpgen.runtime.limits import ClientLimits as Limits
-    from mcpgen.runtime.transports.ends import Channel, Endpoint
+    from mcpgen.runtime.transports.interfaces import Channel, Endpoint
 
 pytestmark = pytest.mark.anyio
 

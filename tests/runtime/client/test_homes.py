@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
+from mcpgen import UnsupportedByPeer, UsageError, connect
 from mcpgen.generated import registry
-from mcpgen.runtime import UnsupportedByPeer, UsageError, connect
 from mcpgen.runtime.transports.memory import Memory
 from tests.runtime.client.overheard import heard
 from tests.runtime.client.scripted import META, PATIENCE_SECONDS, complete, on_both_loops, opened

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from mcpgen import ClientLimits, RequestRefused, RequestTimedOut, TransportClosed, UnsupportedByPeer
 from mcpgen.generated import registry
-from mcpgen.runtime import ClientLimits, RequestRefused, RequestTimedOut, TransportClosed, UnsupportedByPeer
-from mcpgen.runtime.newest import ClientHandlers, models
+from mcpgen.runtime.protocol.newest import ClientHandlers, models
 from tests.runtime.client.scripted import ALL, META, complete, on_both_loops, opened, scripted
 from tests.runtime.protocol.spec import HANDSHAKES, STATELESS, everywhere, spec, with_handshakes, without_handshakes
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from mcpgen import UnsupportedByPeer, UsageError
 from mcpgen.generated import registry
-from mcpgen.runtime import UnsupportedByPeer, UsageError
 from tests.runtime.client.scripted import META, complete, on_both_loops, opened
 from tests.runtime.protocol.spec import LABELS, everywhere, from_every_home, spec, with_handshakes, without_handshakes
 

@@ -7,9 +7,9 @@ from typing import Any
 import anyio
 import pytest
 
+from mcpgen import ClientLimits, InvalidPayload, RequestError, RequestRefused
 from mcpgen.generated import registry
-from mcpgen.runtime import ClientLimits, InvalidPayload, RequestError, RequestRefused
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime.client.scripted import complete, on_both_loops, opened
 from tests.runtime.protocol.spec import HANDSHAKES, LABELS, STATELESS, spec
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from mcpgen import ClientLimits, RequestError
 from mcpgen.generated import registry
-from mcpgen.runtime import ClientLimits, RequestError
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime.client.scripted import PATIENCE_SECONDS, on_both_loops, opened
 from tests.runtime.protocol.spec import since, spec, with_handshakes, without_handshakes
 

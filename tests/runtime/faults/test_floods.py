@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen.runtime import Limits
-from mcpgen.runtime.engine import demands
-from mcpgen.runtime.newest import NEWEST
+from mcpgen import Limits
+from mcpgen.runtime.protocol.newest import NEWEST
+from mcpgen.runtime.server import input_required
 from tests.runtime.faults.guests import Guest
 from tests.runtime.faults.turns import unjudged, until
 from tests.runtime.protocol.peers import client
@@ -106,7 +106,7 @@ async def test_a_demand_that_nobody_answers_is_forgotten_with_all_that_it_held()
             await peer.call("ask")
         assert 200 == len(guest.server.service.waiting)
         now += 6
-        demands.expire(guest.server.service)
+        input_required.expire(guest.server.service)
         await peer.wire.rest()
 
         assert not {"Ask", "Exchange", "Origin", "Round"} & set(kept())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcpgen.runtime import Limits
+from mcpgen import Limits
 from tests.runtime.faults.http_guests import Guest
 from tests.runtime.faults.http_house import MEGABYTE, House
 from tests.runtime.faults.http_lines import (

@@ -20,7 +20,7 @@ import pytest
 
 from mcpgen.runtime.errors import ServerExited, UsageError
 from mcpgen.runtime.limits import ClientLimits
-from mcpgen.runtime.transports import children as transport_children
+from mcpgen.runtime.transports import child_process as transport_children
 from tests.runtime import children
 from tests.runtime.children import BUSY_SECONDS, LIMITS, is_alive, is_there, process, read, server, talking, tell, until
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from mcpgen.runtime.newest import NEWEST, models
+from mcpgen.runtime.protocol.newest import NEWEST, models
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.functions import Catalogue
+    from mcpgen.runtime.server.functions import Catalogue
 
 META: dict[str, object] = {
     "io.modelcontextprotocol/protocolVersion": NEWEST,

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from mcpgen.generated.registry import REVISIONS
-from mcpgen.runtime.functions import Catalogue
+from mcpgen.runtime.server.functions import Catalogue
 from tests.runtime.functions.callers import Caller
 
 

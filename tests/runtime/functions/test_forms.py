@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from msgspec import Meta, Struct
 
-from mcpgen.runtime import Context, Server, UsageError
-from mcpgen.runtime.engine.forms import form
+from mcpgen import Context, Server, UsageError
+from mcpgen.runtime.server.elicitation_forms import form
 from tests.runtime.protocol.peers import client
 
 

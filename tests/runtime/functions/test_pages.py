@@ -9,9 +9,9 @@ import pytest
 from msgspec import UNSET
 
 from mcpgen.runtime.errors import RequestError, UsageError
-from mcpgen.runtime.functions import Catalogue
-from mcpgen.runtime.functions.pages import Listing
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.server.functions import Catalogue
+from mcpgen.runtime.server.functions.pagination import Listing
 from tests.runtime.functions.callers import Caller
 
 if TYPE_CHECKING:

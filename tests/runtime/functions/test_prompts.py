@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import pytest
 from msgspec import UNSET, Meta, Struct
 
-from mcpgen.runtime.context import Context  # noqa: TC001 (functions are registered with it)
 from mcpgen.runtime.errors import RequestError, UsageError
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.server.context import Context  # noqa: TC001 (functions are registered with it)
 from tests.runtime.functions.callers import META, Caller
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mcpgen.runtime.functions import Catalogue
+    from mcpgen.runtime.server.functions import Catalogue
 
 pytestmark = pytest.mark.anyio
 

@@ -9,16 +9,16 @@ import pytest
 from msgspec import UNSET, Struct
 
 from mcpgen.runtime.adapt import route
-from mcpgen.runtime.context import Context  # noqa: TC001 (functions are registered with it)
 from mcpgen.runtime.errors import RequestError, UsageError
-from mcpgen.runtime.functions.resources import ResourceNotFound
-from mcpgen.runtime.newest import NEWEST, models
+from mcpgen.runtime.protocol.newest import NEWEST, models
+from mcpgen.runtime.server.context import Context  # noqa: TC001 (functions are registered with it)
+from mcpgen.runtime.server.functions.resources import ResourceNotFound
 from tests.runtime.functions.callers import META, Caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcpgen.runtime.functions import Catalogue
+    from mcpgen.runtime.server.functions import Catalogue
 
 pytestmark = pytest.mark.anyio
 

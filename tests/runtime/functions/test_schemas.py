@@ -14,9 +14,9 @@ import jsonschema
 import pytest
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from mcpgen.runtime.context import Context
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.functions import Catalogue
+from mcpgen.runtime.server.context import Context
+from mcpgen.runtime.server.functions import Catalogue
 
 
 class Color(enum.Enum):

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from mcpgen import Context, Limits, RequestError, RequestRefused, ResourceNotFound, Server, UsageError
 from mcpgen.generated import registry
 from mcpgen.generated.v2025_11_25 import models as old
 from mcpgen.generated.v2025_11_25.server import ServerHandlers as OldHandlers
-from mcpgen.runtime import Context, Limits, RequestError, RequestRefused, ResourceNotFound, Server, UsageError
-from mcpgen.runtime.functions import Catalogue, registrations
-from mcpgen.runtime.functions.registrations import Registrations
-from mcpgen.runtime.newest import NEWEST, ServerHandlers, models
+from mcpgen.runtime.protocol.newest import NEWEST, ServerHandlers, models
+from mcpgen.runtime.server.functions import Catalogue, registrations
+from mcpgen.runtime.server.functions.registrations import Registrations
 from tests.runtime.protocol.peers import client
 
 if TYPE_CHECKING:

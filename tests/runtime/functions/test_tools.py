@@ -19,10 +19,10 @@ import pytest
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from mcpgen.generated.v2025_11_25 import models as older
-from mcpgen.runtime.context import Context  # noqa: TC001 (functions are registered with it)
 from mcpgen.runtime.errors import RequestError, UnsupportedByPeer, UsageError
-from mcpgen.runtime.functions import Catalogue, ToolError
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.server.context import Context  # noqa: TC001 (functions are registered with it)
+from mcpgen.runtime.server.functions import Catalogue, ToolError
 from tests.runtime.functions.callers import META, Caller
 
 if TYPE_CHECKING:

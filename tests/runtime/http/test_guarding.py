@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.guarding import Guard
+from mcpgen.runtime.http.server.origin_check import Guard
 
 WARNING = "basic/transports#security-warning"
 NEWEST = "basic/transports/streamable-http#security--endpoint"

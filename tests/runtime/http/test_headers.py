@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcpgen.runtime.http.headers import (
+from mcpgen.runtime.protocol.headers import (
     METHOD,
     NAME,
     PARAM_PREFIX,

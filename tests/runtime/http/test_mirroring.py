@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.headers import gathered
-from mcpgen.runtime.http.mirroring import (
+from mcpgen.runtime.protocol.headers import gathered
+from mcpgen.runtime.protocol.param_headers import (
     Annotation,
     InvalidAnnotation,
     Mirror,

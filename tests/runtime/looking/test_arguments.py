@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import pytest
 
-from mcpgen.runtime.looking.arguments import Misfit, converted, json_object, pairs_of, similar
+from mcpgen.runtime.cli.arguments import Misfit, converted, json_object, pairs_of, similar
 
 if TYPE_CHECKING:
     from pathlib import Path

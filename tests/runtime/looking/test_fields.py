@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime.looking.fields import Field, Unfit, fields_of
+from mcpgen.runtime.cli.form_fields import Field, Unfit, fields_of
 
 CHOICE = {"type": "string", "enum": ["s", "l"], "enumNames": ["Small", "Large"]}
 MANY = {"type": "array", "items": {"type": "string", "enum": ["a", "b", "c"]}, "minItems": 1, "maxItems": 2}

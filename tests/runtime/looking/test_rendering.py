@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpgen.runtime.looking.rendering import as_json, columns, joined, plain, prose, shown, wrapped
+from mcpgen.runtime.cli.terminal_text import as_json, columns, joined, plain, prose, shown, wrapped
 
 
 @pytest.mark.parametrize(

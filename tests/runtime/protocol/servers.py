@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from mcpgen.generated import registry
+from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

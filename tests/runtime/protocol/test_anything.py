@@ -18,7 +18,7 @@ from tests.runtime.protocol.servers import TOOLS, handlers, server
 from tests.runtime.protocol.spec import HANDSHAKES, HOMES, LABELS, STATELESS, spec
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.server import Server
+    from mcpgen.runtime.api.server import Server
 
 REQUESTS = [
     ("ping", ""),

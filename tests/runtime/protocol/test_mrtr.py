@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime.protocol.peers import Client, client
 from tests.runtime.protocol.servers import FORM, handlers, server
 from tests.runtime.protocol.spec import (

@@ -184,7 +184,7 @@ async def test_a_refusal_of_the_user_reaches_the_handler(home: str, revision: st
 @pytest.mark.parametrize("kind", ["image", "audio"])
 async def test_messages_hold_what_the_revision_knows(kind: str, revision: str) -> None:
     """The recorder judges it; a revision without audio gets something else, or is not asked."""
-    from mcpgen.runtime.newest import models
+    from mcpgen.runtime.protocol.newest import models
 
     block = {"image": models.ImageContent, "audio": models.AudioContent}[kind](data="AAEC", mime_type=f"{kind}/x")
 
@@ -203,7 +203,7 @@ async def test_messages_hold_what_the_revision_knows(kind: str, revision: str) -
 @spec("2025-11-25", "client/sampling#multi-turn-tool-loop")
 @with_tools
 async def test_a_conversation_with_tools_goes_on_with_their_results(revision: str) -> None:
-    from mcpgen.runtime.newest import models
+    from mcpgen.runtime.protocol.newest import models
 
     async def loop(own: Any, _arguments: dict[str, Any], context: Any) -> Any:
         messages = [models.SamplingMessage(role="user", content=models.TextContent(text="1+1?"))]

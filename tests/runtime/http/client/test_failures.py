@@ -12,7 +12,7 @@ import anyio
 import httpx
 import pytest
 
-from mcpgen.runtime import (
+from mcpgen import (
     ClientLimits,
     Http,
     HttpRefused,
@@ -23,8 +23,8 @@ from mcpgen.runtime import (
     TransportClosed,
     connect,
 )
-from mcpgen.runtime.http.client.addresses import address_of
-from mcpgen.runtime.http.client.refusals import refusal
+from mcpgen.runtime.http.client.address import address_of
+from mcpgen.runtime.http.client.error_responses import refusal
 from tests.runtime.client.scripted import discovered, initialized, on_both_loops
 from tests.runtime.http.client.played import NEWEST, Exchange, Played, closed, greeted, opened, played, text
 from tests.runtime.protocol.spec import spec
@@ -485,7 +485,7 @@ async def test_nothing_is_left_of_clients_that_are_gone(caplog: pytest.LogCaptur
 
 @spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
 async def test_credentials_that_cannot_be_had_cost_one_request(caplog: pytest.LogCaptureFixture) -> None:
-    from mcpgen.runtime import bearer
+    from mcpgen import bearer
 
     tokens = iter(["one", None, "two"])
 
@@ -513,7 +513,7 @@ async def test_credentials_that_cannot_be_had_cost_one_request(caplog: pytest.Lo
 
 @spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
 async def test_credentials_that_cannot_be_had_are_asked_for_once(caplog: pytest.LogCaptureFixture) -> None:
-    from mcpgen.runtime import bearer
+    from mcpgen import bearer
 
     asked: list[str] = []
 

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from mcpgen.runtime import Http, UsageError, bearer, connect
-from mcpgen.runtime.http.client.addresses import address_of, joined
-from mcpgen.runtime.http.client.known import Known
+from mcpgen import Http, UsageError, bearer, connect
+from mcpgen.runtime.http.client.address import address_of, joined
+from mcpgen.runtime.http.client.known_servers import Known
 from tests.runtime.client.scripted import discovered, on_both_loops
 from tests.runtime.http.client.played import NEWEST, closed, played
 
@@ -196,7 +196,7 @@ async def test_credentials_in_the_url_are_used_and_not_shown() -> None:
 PROGRAM = """
 import sys
 sys.modules["httpx"] = None
-from mcpgen.runtime import Http, UsageError, bearer, connect
+from mcpgen import Http, UsageError, bearer, connect
 for make in (lambda: connect("http://example.com"), lambda: Http("http://example.com"), lambda: bearer("t")):
     try:
         make()
@@ -212,9 +212,7 @@ def test_without_httpx_it_is_said_what_to_install() -> None:
 
 
 def test_a_client_without_urls_does_not_load_httpx() -> None:
-    program = (
-        "import sys; from mcpgen.runtime import Http, bearer, connect; connect('true'); print('httpx' in sys.modules)"
-    )
+    program = "import sys; from mcpgen import Http, bearer, connect; connect('true'); print('httpx' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, encoding="utf-8")
 
     assert "False\n" == done.stdout

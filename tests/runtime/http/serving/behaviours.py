@@ -12,7 +12,7 @@ from tests.runtime.protocol.servers import handlers, server
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from mcpgen.runtime.server import Server
+    from mcpgen.runtime.api.server import Server
 
 
 async def steps(own: Any, arguments: dict[str, Any], context: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen.runtime.context import Context  # noqa: TC001 (the server looks at it)
-from mcpgen.runtime.server import Server
+from mcpgen.runtime.api.server import Server
+from mcpgen.runtime.server.context import Context  # noqa: TC001 (the server looks at it)
 from tests.runtime.http.serving.behaviours import behaviour, demo
 from tests.runtime.http.serving.callers import STATELESS, caller, cancellation, joined
 from tests.runtime.http.serving.rules import on_both_loops, spec, with_sessions
