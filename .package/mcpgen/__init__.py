@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.api.client import Client
     from mcpgen.runtime.api.connect import connect
     from mcpgen.runtime.api.server import Server
-    from mcpgen.runtime.client.base_client import BareClient, ClientContext
+    from mcpgen.runtime.client.base_client import BaseClient, ClientContext
     from mcpgen.runtime.client.subscriptions import Change
     from mcpgen.runtime.errors import (
         AdaptationError,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AdaptationError",
     "Application",
-    "BareClient",
+    "BaseClient",
     "Change",
     "Client",
     "ClientContext",
@@ -100,7 +100,7 @@ __version__ = "0.1.0"
 _MODULES = {
     "AdaptationError": "mcpgen.runtime.errors",
     "Application": "mcpgen.runtime.http.server.application",
-    "BareClient": "mcpgen.runtime.client.base_client",
+    "BaseClient": "mcpgen.runtime.client.base_client",
     "Change": "mcpgen.runtime.client.subscriptions",
     "Client": "mcpgen.runtime.api.client",
     "ClientContext": "mcpgen.runtime.client.base_client",

@@ -21,8 +21,8 @@ from mcpgen.generated.adapters import Part as Step
 from mcpgen.runtime.adapt.declared_keys import is_declared
 from mcpgen.runtime.adapt.json_pointer import ABSENT, is_object, look_up, pointer_to, tokens_of
 from mcpgen.runtime.adapt.payloads import Part, Payload, Sender, definition_payload, message_payload, senders
-from mcpgen.runtime.adapt.stash import KEY, Stash, apply, difference, put, same, take
-from mcpgen.runtime.adapt.steps import GENERATED, Ladder, step_name
+from mcpgen.runtime.adapt.stash import KEY, Stash, apply_stash, difference, is_same_json, put_stash, take_stash
+from mcpgen.runtime.adapt.steps import GENERATED, Steps, step_name
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UsageError
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Route(Struct, frozen=True, kw_only=True, eq=False):
 
     def _adapt(self, value: JSON, *, keep: bool) -> Adapted:
         holder = self.payload.holder
-        message, stash, problem = take(value, holder, self.target)
+        message, stash, problem = take_stash(value, holder, self.target)
         model, annotation = self.payload.check(message)
         if message is not value and not is_declared(model, annotation, (holder,)) and holder in message:
             message, stash, problem = value, None, None  # the key of somebody else, where the schema has no metadata
@@ -163,7 +163,7 @@ class Route(Struct, frozen=True, kw_only=True, eq=False):
         The source must not see a difference: seen from there, what is restored is the message that came. If that very
         message comes out, it said nothing that is not in the restored value, so nothing was lost.
         """
-        patch = apply(stash, adapted)
+        patch = apply_stash(stash, adapted)
         if patch.stale and not patch.restored:
             return None, _STALE
         try:
@@ -171,8 +171,8 @@ class Route(Struct, frozen=True, kw_only=True, eq=False):
             model, annotation = back.payload.check(patch.value)
             losses = Losses()
             view = back.adapt_valid(patch.value, losses)
-            is_whole = same(view, message)
-            if not is_whole and not same(view, back.adapt_valid(adapted, Losses())):
+            is_whole = is_same_json(view, message)
+            if not is_whole and not is_same_json(view, back.adapt_valid(adapted, Losses())):
                 return None, _FORGED
         except _NO_WAY_BACK:
             return None, _FORGED
@@ -202,7 +202,7 @@ class Route(Struct, frozen=True, kw_only=True, eq=False):
             # What the way back makes up by itself may be just what was lost; a stash without edits says so.
             if not (stash.edits or stash.orders or losses.found):
                 return None
-            kept = put(adapted, back.payload.holder, self.source, stash)
+            kept = put_stash(adapted, back.payload.holder, self.source, stash)
             if kept is None or not is_declared(*back.payload.check(kept), (back.payload.holder,)):
                 return None
         except _NO_WAY_BACK:
@@ -234,7 +234,7 @@ class Router:
         ladder: The steps between neighbours.
     """
 
-    def __init__(self, ladder: Ladder) -> None:
+    def __init__(self, ladder: Steps) -> None:
         self._ladder = ladder
         # Bounded by what exists: a route to nowhere is an exception, and those are not kept.
         self.route: Callable[[str, str, str, Part, Sender | None], Route] = cache(self._route)

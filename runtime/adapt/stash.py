@@ -24,7 +24,7 @@ from mcpgen.runtime.adapt.json_pointer import ABSENT, index_of, is_array, is_obj
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["KEY", "Edit", "Patch", "Stash", "apply", "difference", "put", "same", "take"]
+__all__ = ["KEY", "Edit", "Patch", "Stash", "apply_stash", "difference", "put_stash", "is_same_json", "take_stash"]
 
 KEY: Final = "io.github.mcpgen/stash"
 """A key of ``_meta`` as the specification wants it: with a reversed domain whose second label is not the protocol's."""
@@ -89,12 +89,12 @@ class Patch(Struct, frozen=True, kw_only=True):
     stale: int
 
 
-def same(one: object, other: object) -> bool:
+def is_same_json(one: object, other: object) -> bool:
     """Whether two JSON values are the same but for the order of keys; 1, 1.0 and true are three values."""
     return one is other or _canonical(one) == _canonical(other)
 
 
-def take(message: Any, holder: str, revision: str) -> tuple[Any, Stash | None, str | None]:  # noqa: ANN401 (any JSON value)
+def take_stash(message: Any, holder: str, revision: str) -> tuple[Any, Stash | None, str | None]:  # noqa: ANN401 (any JSON value)
     """Take the stash for *revision* out of *message*.
 
     Returns:
@@ -116,7 +116,7 @@ def take(message: Any, holder: str, revision: str) -> tuple[Any, Stash | None, s
     return bare, stash, problem
 
 
-def put(message: dict[str, Any], holder: str, revision: str, stash: Stash) -> dict[str, Any] | None:
+def put_stash(message: dict[str, Any], holder: str, revision: str, stash: Stash) -> dict[str, Any] | None:
     """Return a copy of *message* with *stash*; None if that is too large, or there is no room for it."""
     if len(stash.edits) > MAX_EDITS or len(stash.orders) > MAX_EDITS:
         return None
@@ -138,7 +138,7 @@ def difference(now: object, wanted: object) -> Stash:
     return _Comparison().run(now, wanted)
 
 
-def apply(stash: Stash, value: object) -> Patch:
+def apply_stash(stash: Stash, value: object) -> Patch:
     """Apply the edits of *stash* to a copy of *value*, where their places are as they were."""
     return _Application(value).run(stash)
 

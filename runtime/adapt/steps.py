@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from mcpgen.generated.adapters import Direction
 
-__all__ = ["GENERATED", "Ladder", "step_name"]
+__all__ = ["GENERATED", "Steps", "step_name"]
 
 
-class Ladder:
+class Steps:
     """The steps between neighbouring revisions.
 
     Args:
@@ -49,5 +49,5 @@ def step_name(direction: Direction) -> str:
     return f"{direction.source} to {direction.target}"
 
 
-GENERATED = Ladder(adapters.STEPS, lambda module: import_module(f"{adapters.__name__}.{module}"))
+GENERATED = Steps(adapters.STEPS, lambda module: import_module(f"{adapters.__name__}.{module}"))
 """The steps that this package was built with."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, Unpack
 
 from msgspec import UnsetType
 
-from mcpgen.runtime.client.base_client import BareClient, ClientContext
+from mcpgen.runtime.client.base_client import BaseClient, ClientContext
 from mcpgen.runtime.errors import InvalidPayload, UsageError
 from mcpgen.runtime.protocol.newest import ClientMethods, models
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Client", "ClientContext"]
 
 
-class Client(BareClient):
+class Client(BaseClient):
     """A connection to a server, made by `connect`; what it says comes in the types of the newest revision.
 
     What every request may raise:

@@ -12,19 +12,19 @@ from msgspec import UNSET, Struct
 from mcpgen import __version__
 from mcpgen.generated import registry
 from mcpgen.runtime.api.client import Client
-from mcpgen.runtime.client.base_client import BareClient, ClientContext
-from mcpgen.runtime.client.client_features import Offering, merged
-from mcpgen.runtime.client.connection_task import Owner
-from mcpgen.runtime.client.era_cache import Verdicts
-from mcpgen.runtime.client.handler_functions import Functions, handlers_of
-from mcpgen.runtime.client.output_validation import Checker
+from mcpgen.runtime.client.base_client import BaseClient, ClientContext
+from mcpgen.runtime.client.client_features import ClientFeatures, merged
+from mcpgen.runtime.client.connection_task import ConnectionTask
+from mcpgen.runtime.client.era_cache import EraCache
+from mcpgen.runtime.client.handler_functions import HandlerFunctions, handlers_from_functions
+from mcpgen.runtime.client.output_validation import OutputValidator
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.client.address import is_url
 from mcpgen.runtime.http.client.transport import Http
 from mcpgen.runtime.limits import ClientLimits
-from mcpgen.runtime.protocol.negotiation import served
+from mcpgen.runtime.protocol.negotiation import selected_revisions
 from mcpgen.runtime.protocol.newest import NEWEST, models
-from mcpgen.runtime.transports.interfaces import Servable, Transport
+from mcpgen.runtime.transports.interfaces import Endpoints, Transport
 from mcpgen.runtime.transports.memory import Memory
 from mcpgen.runtime.transports.process import Process
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Connection", "Options", "Target", "connect"]
 
-C_co = TypeVar("C_co", bound=BareClient, covariant=True)
+C_co = TypeVar("C_co", bound=BaseClient, covariant=True)
 
-Target = str | Sequence[str] | Servable | Transport
+Target = str | Sequence[str] | Endpoints | Transport
 """How a server is reached: a URL, a command, a `Server` of this process, or a transport: `Http`, `Process`."""
 
-_VERDICTS = Verdicts()
+_VERDICTS = EraCache()
 # What people look for here, and where it is.
 _OF_PROCESS = "; it is one of Process: connect(Process(command, environment=…, directory=…))"
 _OF_LIMITS = "; it is one of ClientLimits: connect(…, limits=ClientLimits(call_seconds=…))"
@@ -154,14 +154,14 @@ class Connection(Generic[C_co]):
 
 
 @overload
-def connect(target: Target, *, home: None = None, **options: Unpack[Options]) -> Connection[Client]: ...
+def connect(target: Target, *, native_revision: None = None, **options: Unpack[Options]) -> Connection[Client]: ...
 
 
 @overload
-def connect(target: Target, *, home: str, **options: Unpack[Options]) -> Connection[BareClient]: ...
+def connect(target: Target, *, native_revision: str, **options: Unpack[Options]) -> Connection[BaseClient]: ...
 
 
-def connect(target: Target, *, home: str | None = None, **options: Unpack[Options]) -> Connection[Any]:
+def connect(target: Target, *, native_revision: str | None = None, **options: Unpack[Options]) -> Connection[Any]:
     """Connect to a server, whichever revision it speaks.
 
         async with connect("python server.py") as client:
@@ -170,8 +170,8 @@ def connect(target: Target, *, home: str | None = None, **options: Unpack[Option
     Args:
         target: How it is reached: a URL of http or https; a command, as one string or a list; a `Server` of this
             process; or a transport: `Http`, which takes headers and credentials, or `Process`.
-        home: The revision in whose types the client is written; by default the newest, and then it has a method for
-            everything. With another it is a `BareClient`, the sender of that revision's ``ClientMethods``.
+        native_revision: The revision in whose types the client is written; by default the newest. Only a client of the
+            newest has a method for everything. With another it is a `BaseClient`, the sender of that revision's ``ClientMethods``.
         **options: `Options` says what else there is.
 
     Raises:
@@ -182,18 +182,20 @@ def connect(target: Target, *, home: str | None = None, **options: Unpack[Option
     limits = ClientLimits() if settings.limits is None else settings.limits
     if not isinstance(limits, ClientLimits):
         raise UsageError(f"limits are a ClientLimits, such as ClientLimits(call_seconds=10), not {limits!r}")
-    offered = served(settings.revisions)
-    label = NEWEST if home is None else registry.revision(home).label
+    offered = selected_revisions(settings.revisions)
+    label = NEWEST if native_revision is None else registry.revision(native_revision).label
     transport = _transport(target)
     offering = _offering(settings, label)
-    Checker(settings.structured)  # what is wrong with the policy is found now
-    kind: type[BareClient] = Client if label == NEWEST else BareClient
+    OutputValidator(settings.structured)  # what is wrong with the policy is found now
+    kind: type[BaseClient] = Client if label == NEWEST else BaseClient
 
-    async def start() -> BareClient:
-        owner = Owner(transport, offering, offered=offered, limits=limits, verdicts=_VERDICTS, context=ClientContext)
+    async def start() -> BaseClient:
+        owner = ConnectionTask(
+            transport, offering, offered=offered, limits=limits, verdicts=_VERDICTS, context=ClientContext
+        )
         conversation = await owner.start()
         try:
-            client = kind(owner, conversation, label, Checker(settings.structured))
+            client = kind(owner, conversation, label, OutputValidator(settings.structured))
             owner.client = client
             await client.begin()
         except BaseException:
@@ -220,7 +222,7 @@ def _transport(target: Any) -> Transport:
         return Http(target)
     if isinstance(target, str | list | tuple):
         return Process(_command(target))
-    if isinstance(target, Servable) and not isinstance(target, type):
+    if isinstance(target, Endpoints) and not isinstance(target, type):
         return Memory(target)
     if isinstance(target, Transport) and not isinstance(target, type):
         return target
@@ -235,8 +237,8 @@ def _command(target: Any) -> str | Sequence[str]:
     return command
 
 
-def _offering(settings: _Settings, home: str) -> Offering:
-    functions = Functions(
+def _offering(settings: _Settings, native_revision: str) -> ClientFeatures:
+    functions = HandlerFunctions(
         elicit=settings.elicit,
         elicit_url=settings.elicit_url,
         sample=settings.sample,
@@ -246,9 +248,11 @@ def _offering(settings: _Settings, home: str) -> Offering:
     declared: dict[str, object] = {}
     handlers = settings.handlers
     if handlers is None:
-        if home != NEWEST and not functions.is_empty:
-            raise UsageError(f"functions are written in {NEWEST}; for {home} there are handlers")
-        handlers, declared = handlers_of(functions) if home == NEWEST else (_none(home), {})
+        if native_revision != NEWEST and not functions.is_empty:
+            raise UsageError(f"functions are written in {NEWEST}; for {native_revision} there are handlers")
+        handlers, declared = (
+            handlers_from_functions(functions) if native_revision == NEWEST else (_none(native_revision), {})
+        )
     elif not functions.is_empty:
         raise UsageError("either handlers or functions answer the server, not both")
     info = models.Implementation(
@@ -258,11 +262,13 @@ def _offering(settings: _Settings, home: str) -> Offering:
         models.decode(msgspec.json.encode(info), models.Implementation)
     except (msgspec.MsgspecError, TypeError) as error:
         raise UsageError(f"what the client says about itself is not valid: {error}") from error
-    made = Offering(handlers, capabilities=merged(declared, settings.capabilities or {}), info=info)
-    if made.home != home:
-        raise UsageError(f"the handlers are written in {made.home}: say home={made.home!r}")
+    made = ClientFeatures(handlers, capabilities=merged(declared, settings.capabilities or {}), info=info)
+    if made.native_revision != native_revision:
+        raise UsageError(
+            f"the handlers are written in {made.native_revision}: say native_revision={made.native_revision!r}"
+        )
     return made
 
 
-def _none(home: str) -> object:
-    return registry.revision(home).bindings().client.ClientHandlers()
+def _none(native_revision: str) -> object:
+    return registry.revision(native_revision).bindings().client.ClientHandlers()

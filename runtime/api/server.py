@@ -14,22 +14,22 @@ from msgspec import UNSET
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import Limits
-from mcpgen.runtime.protocol.native_revision import home_of
-from mcpgen.runtime.protocol.negotiation import served
+from mcpgen.runtime.protocol.native_revision import native_revision_of
+from mcpgen.runtime.protocol.negotiation import selected_revisions
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED
 from mcpgen.runtime.server.connection import Connection
-from mcpgen.runtime.server.functions.function_handlers import Catalogue
+from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 from mcpgen.runtime.server.functions.registrations import Registrations
-from mcpgen.runtime.server.request_state import Sealer
-from mcpgen.runtime.server.service import Middleware, Service
+from mcpgen.runtime.server.request_state import RequestStateSealer
+from mcpgen.runtime.server.service import HandlerTable, Middleware
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
     from typing import Unpack
 
     from mcpgen.runtime.http.server.application import Application, Options
-    from mcpgen.runtime.server.tasks.task_requests import Tasking
+    from mcpgen.runtime.server.tasks.task_requests import TaskRequests
     from mcpgen.runtime.server.tasks.task_store import TaskStore
     from mcpgen.runtime.transports import Writer
     from mcpgen.runtime.transports.spawner import Spawner
@@ -64,7 +64,7 @@ class Server(Registrations):
             Their class then has a method ``task_support(name)``, which says forbidden, optional or required.
 
     Attributes:
-        home: The revision that its handlers are written in.
+        native_revision: The revision that its handlers are written in.
         state: What its lifespan yielded, while it runs.
 
     Raises:
@@ -114,20 +114,20 @@ class Server(Registrations):
             icons=UNSET if icons is None else list(icons),
         )
         _check(info, lifespan, limits, tasks)
-        self.service: Service = Service(
-            Catalogue(offered=self.offered) if handlers is None else handlers,
-            served=served(revisions),
+        self.service: HandlerTable = HandlerTable(
+            FunctionHandlers(offered=self.offered) if handlers is None else handlers,
+            served=selected_revisions(revisions),
             info=info,
             instructions=instructions,
             middleware=self._middleware,
             limits=self.limits,
-            sealer=Sealer(state_keys, lifetime_seconds=self.limits.waiting_seconds, clock=time.time),
+            sealer=RequestStateSealer(state_keys, lifetime_seconds=self.limits.waiting_seconds, clock=time.time),
             clock=time.monotonic,
             wall_clock=time.time,
             token=lambda: secrets.token_urlsafe(16),
             tasking=None if tasks is None else _tasking(tasks, handlers),
         )
-        self.home: str = self.service.home
+        self.native_revision: str = self.service.native_revision
 
     def will_change(self) -> None:
         """Refuse functions where there are handlers.
@@ -273,7 +273,7 @@ def _check(info: models.Implementation, lifespan: object, limits: object, tasks:
         raise UsageError(f"tasks are a store, such as MemoryTaskStore(), not {tasks!r}")
 
 
-def _tasking(store: TaskStore, handlers: object) -> Tasking:
+def _tasking(store: TaskStore, handlers: object) -> TaskRequests:
     """Return what offers tasks.
 
     Raises:
@@ -281,9 +281,9 @@ def _tasking(store: TaskStore, handlers: object) -> Tasking:
     """
     # Most servers have no tasks, and need not load the bindings of the revision that has them.
     from mcpgen.runtime.server.tasks.lifecycle import REVISION, Tasks  # noqa: PLC0415
-    from mcpgen.runtime.server.tasks.task_requests import Tasking  # noqa: PLC0415
+    from mcpgen.runtime.server.tasks.task_requests import TaskRequests  # noqa: PLC0415
 
-    if handlers is None or home_of(handlers, "server") != REVISION:
+    if handlers is None or native_revision_of(handlers, "server") != REVISION:
         raise UsageError(f"tasks are offered by handlers of {REVISION} only; no other revision has them")
     support = getattr(handlers, "task_support", None)
     if support is None or inspect.iscoroutinefunction(support):
@@ -291,7 +291,7 @@ def _tasking(store: TaskStore, handlers: object) -> Tasking:
             f"{type(handlers).__name__} has to say which tools may be tasks: give it a method task_support(name) that "
             "returns forbidden, optional or required"
         )
-    return Tasking(Tasks(store, clock=time.time, random_bytes=secrets.token_bytes), support)
+    return TaskRequests(Tasks(store, clock=time.time, random_bytes=secrets.token_bytes), support)
 
 
 def _set(value: Any) -> Any:

@@ -13,12 +13,12 @@ import click
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
 from mcpgen.runtime.cli.schema_text import constraints, resolved, type_in_words, types
-from mcpgen.runtime.cli.terminal_text import joined, shown
+from mcpgen.runtime.cli.terminal_text import escaped_line, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Misfit", "check_names", "converted", "json_object", "pairs_of", "similar"]
+__all__ = ["InvalidArguments", "check_names", "converted", "json_object", "pairs_of", "similar"]
 
 _MOST_SIMILAR: Final = 3
 
@@ -30,7 +30,7 @@ _NUMBER: Final = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?"
 _LONGEST_NUMBER: Final = 4000
 
 
-class Misfit(Exception):  # noqa: N818 (never leaves the command line)
+class InvalidArguments(Exception):  # noqa: N818 (never leaves the command line)
     """Arguments are not what the server wants.
 
     Attributes:
@@ -54,9 +54,9 @@ def pairs_of(words: Iterable[str]) -> dict[str, tuple[str, bool]]:
         is_json = key.endswith(":") and len(key) > 1
         key = key.removesuffix(":") if is_json else key
         if not (equals and key):
-            raise click.UsageError(f"Arguments are key=value or key:=JSON, not {shown(word)!r}.")
+            raise click.UsageError(f"Arguments are key=value or key:=JSON, not {escaped_line(word)!r}.")
         if key in made:
-            raise click.UsageError(f"{shown(key)} is given twice.")
+            raise click.UsageError(f"{escaped_line(key)} is given twice.")
         made[key] = value, is_json
     return made
 
@@ -75,7 +75,7 @@ def json_object(source: str) -> dict[str, Any]:
         else:
             text = source
     except OSError as error:
-        raise click.UsageError(f"{shown(source[1:])} cannot be read: {error.strerror}.") from None
+        raise click.UsageError(f"{escaped_line(source[1:])} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise click.UsageError("The arguments are not UTF-8.") from None
     try:
@@ -117,12 +117,12 @@ def converted(pairs: dict[str, tuple[str, bool]], schema: object) -> dict[str, A
             made[key] = _parsed(text) if is_json else _converted(text, inner, schema)
         except ValueError as error:
             if is_json:
-                reasons.append(f"{shown(key)} is not JSON: {error}.")
+                reasons.append(f"{escaped_line(key)} is not JSON: {error}.")
             elif key in properties or is_open:
                 hint = _hint(key, inner, schema)
-                reasons.append(f"{shown(key)} takes {_wanted(inner, schema)}, not {shown(text)!r}{hint}.")
+                reasons.append(f"{escaped_line(key)} takes {_wanted(inner, schema)}, not {escaped_line(text)!r}{hint}.")
     if reasons:
-        raise Misfit(reasons)
+        raise InvalidArguments(reasons)
     return made
 
 
@@ -132,8 +132,8 @@ def check_names(
     """Return what is wrong with the names of arguments."""
     known, given = list(known), list(given)
     unknown = [] if is_open else [key for key in given if key not in known]
-    reasons = [f"There is no argument {shown(key)}{similar(key, known) or '.'}" for key in unknown]
-    missing = [shown(each) for each in required if isinstance(each, str) and each not in given]
+    reasons = [f"There is no argument {escaped_line(key)}{similar(key, known) or '.'}" for key in unknown]
+    missing = [escaped_line(each) for each in required if isinstance(each, str) and each not in given]
     if missing:
         reasons.append(f"{joined(missing, 'and')} {'is' if len(missing) == 1 else 'are'} missing.")
     return reasons
@@ -143,7 +143,7 @@ def similar(name: str, known: Iterable[str]) -> str:
     """Return a question whether one of *known* is meant, to go behind *name*; empty if none is like it."""
     by_small = {each.casefold(): each for each in known}
     found = difflib.get_close_matches(name.casefold(), by_small, _MOST_SIMILAR)
-    return f"; did you mean {joined(shown(by_small[each]) for each in found)}?" if found else ""
+    return f"; did you mean {joined(escaped_line(by_small[each]) for each in found)}?" if found else ""
 
 
 def _wanted(schema: object, root: object) -> str:
@@ -155,8 +155,8 @@ def _wanted(schema: object, root: object) -> str:
 def _hint(key: str, schema: object, root: object) -> str:
     names = types(schema, root)
     if "array" in names:
-        return f", in JSON: {shown(key)}='[…]'"
-    return f", in JSON: {shown(key)}='{{…}}'" if "object" in names else ""
+        return f", in JSON: {escaped_line(key)}='[…]'"
+    return f", in JSON: {escaped_line(key)}='{{…}}'" if "object" in names else ""
 
 
 def _converted(text: str, schema: object, root: object) -> Any:  # noqa: ANN401 (any JSON value)

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, TypeVar, Unp
 import click
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
-from mcpgen.runtime.cli.arguments import Misfit, check_names, converted, json_object, pairs_of, similar
-from mcpgen.runtime.cli.elicitation_prompt import Consent
+from mcpgen.runtime.cli.arguments import InvalidArguments, check_names, converted, json_object, pairs_of, similar
+from mcpgen.runtime.cli.elicitation_prompt import ElicitationPrompt
 from mcpgen.runtime.cli.inventory import PROMPTS, TOOLS, inventory_of, listed_by
 from mcpgen.runtime.cli.keyboard import Keyboard
 from mcpgen.runtime.cli.overview import overview, parameters
-from mcpgen.runtime.cli.progress_display import Telling
+from mcpgen.runtime.cli.progress_display import ProgressDisplay
 from mcpgen.runtime.cli.result_output import Results
 from mcpgen.runtime.cli.screen import Screen, stderr, stdout
-from mcpgen.runtime.cli.server_visit import Visit
+from mcpgen.runtime.cli.server_visit import ServerVisit
 from mcpgen.runtime.cli.target import target_of
-from mcpgen.runtime.cli.terminal_text import joined, shown
+from mcpgen.runtime.cli.terminal_text import escaped_line, joined
 from mcpgen.runtime.errors import UnsupportedByPeer
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.server.notifications import LEVELS
@@ -91,10 +91,10 @@ class _Session:
         self.is_json: bool = options["is_json"]
         self.results: Results = Results(self.out, self.err, is_json=self.is_json)
         self.target = target_of(words, options["env"], options["cwd"], options["headers"], options["bearer_env"])
-        self.telling: Telling = Telling(self.err)
-        self.visit: Visit
+        self.telling: ProgressDisplay = ProgressDisplay(self.err)
+        self.visit: ServerVisit
         self._open = partial(
-            Visit,
+            ServerVisit,
             self.target,
             self.err,
             self.telling.note,
@@ -116,7 +116,9 @@ class _Session:
             paths = [Path(each).resolve() for each in roots]
             offered["roots"] = [models.Root(uri=each.as_uri(), name=each.name) for each in paths]
         if Keyboard.is_there():
-            consent = Consent(self.err, Keyboard(), server=(self.target.place, self.target.name), telling=self.telling)
+            consent = ElicitationPrompt(
+                self.err, Keyboard(), server=(self.target.place, self.target.name), telling=self.telling
+            )
             offered |= {"elicit": consent.elicit, "elicit_url": consent.elicit_url}
         self.visit = self._open(**offered)
 
@@ -151,7 +153,9 @@ def inspect(*, target: tuple[str, ...], **options: Unpack[_ServerOptions]) -> No
         else:
             session.out.lines(overview(inventory, session.out))
         for method, refused in inventory.failures.items():
-            session.results.failure(shown(f"{method} was answered with an error: {refused.message} ({refused.code})"))
+            session.results.failure(
+                escaped_line(f"{method} was answered with an error: {refused.message} ({refused.code})")
+            )
         return 1 if inventory.failures else 0
 
     session.look()
@@ -195,7 +199,7 @@ def call(  # noqa: PLR0913 (one parameter for each option)
         schema = listed.get("inputSchema")
         try:
             given = converted(pairs, schema) if whole is None else whole
-        except Misfit as misfit:
+        except InvalidArguments as misfit:
             return _misfit(session, misfit, tool, parameters(schema, session.err))
         await session.begin(client)
         await client.call_tool(tool, given, on_progress=session.telling.progress)
@@ -267,7 +271,7 @@ def prompt(  # noqa: PLR0913 (one parameter for each option)
         schema = _schema_of(listed)
         reasons = check_names(given, schema["properties"], schema["required"])
         if reasons:
-            return _misfit(session, Misfit(reasons), name, parameters(schema, session.err))
+            return _misfit(session, InvalidArguments(reasons), name, parameters(schema, session.err))
         await session.begin(client)
         await client.get_prompt(name, given or None, on_progress=session.telling.progress)
         session.err.clear_status()
@@ -279,7 +283,7 @@ def prompt(  # noqa: PLR0913 (one parameter for each option)
 def _texts(pairs: _Pairs) -> dict[str, str]:
     for key, (_, is_forced) in pairs.items():
         if is_forced:
-            raise click.UsageError(f"The arguments of a prompt are text: {shown(key)}=VALUE.")
+            raise click.UsageError(f"The arguments of a prompt are text: {escaped_line(key)}=VALUE.")
     return {key: text for key, (text, _) in pairs.items()}
 
 
@@ -303,17 +307,17 @@ def _named(items: Sequence[Any], name: str) -> dict[str, Any] | None:
 def _unknown(session: _Session, kind: str, name: str, items: Sequence[Any]) -> int:
     names = [str(each.get("name")) for each in items if is_object(each)]
     hint = similar(name, names)
-    session.results.failure(f"the server has no {kind} {shown(name)!r}{hint or '.'}")
+    session.results.failure(f"the server has no {kind} {escaped_line(name)!r}{hint or '.'}")
     if not hint:
-        listed = joined(map(shown, sorted(names)), "and") if names else "none"
+        listed = joined(map(escaped_line, sorted(names)), "and") if names else "none"
         session.err.line(f"It has {listed}.")
     return 2
 
 
-def _misfit(session: _Session, misfit: Misfit, name: str, table: Sequence[str]) -> int:
+def _misfit(session: _Session, misfit: InvalidArguments, name: str, table: Sequence[str]) -> int:
     for reason in misfit.reasons:
         session.results.failure(reason)
     session.err.line()
-    session.err.line(f"{shown(name)} takes{':' if table else ' no arguments.'}")
+    session.err.line(f"{escaped_line(name)} takes{':' if table else ' no arguments.'}")
     session.err.lines(table)
     return 2

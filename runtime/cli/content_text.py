@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mcpgen.runtime.adapt.json_pointer import is_object
-from mcpgen.runtime.cli.terminal_text import as_json, bytes_in_words, plain, shown
+from mcpgen.runtime.cli.terminal_text import as_json, bytes_in_words, escaped_line, escaped_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -92,7 +92,7 @@ def as_text(blocks: Sequence[Any], folder: Folder | None) -> Iterator[str]:
             continue
         match block.get("type"):
             case "text":
-                yield plain(str(block.get("text", "")))
+                yield escaped_text(str(block.get("text", "")))
             case "image" | "audio" as kind:
                 yield _note(kind, block.get("data"), block.get("mimeType"), "", folder)
             case "resource_link":
@@ -104,22 +104,22 @@ def as_text(blocks: Sequence[Any], folder: Folder | None) -> Iterator[str]:
 
 
 def _link(link: Mapping[str, Any]) -> str:
-    facts = [shown(link["mimeType"])] if link.get("mimeType") else []
+    facts = [escaped_line(link["mimeType"])] if link.get("mimeType") else []
     size = link.get("size")
     facts += [bytes_in_words(size)] if isinstance(size, int) else []
     name = link.get("title") or link.get("name") or ""
-    description = f" — {shown(link['description'])}" if link.get("description") else ""
+    description = f" — {escaped_line(link['description'])}" if link.get("description") else ""
     detail = f" ({', '.join(facts)})" if facts else ""
-    return f"→ {shown(link.get('uri', ''))} {shown(name)}{detail}{description}"
+    return f"→ {escaped_line(link.get('uri', ''))} {escaped_line(name)}{detail}{description}"
 
 
 def _resource(resource: Mapping[str, Any], folder: Folder | None) -> Iterator[str]:
-    uri, media_type = shown(resource.get("uri", "")), resource.get("mimeType")
+    uri, media_type = escaped_line(resource.get("uri", "")), resource.get("mimeType")
     if "blob" in resource:
         yield _note("resource", resource["blob"], media_type, uri, folder)
         return
-    yield f"→ {uri}{f' ({shown(media_type)})' if media_type else ''}:"
-    yield plain(str(resource.get("text", "")))
+    yield f"→ {uri}{f' ({escaped_line(media_type)})' if media_type else ''}:"
+    yield escaped_text(str(resource.get("text", "")))
 
 
 def _note(kind: str, data: object, media_type: object, uri: str, folder: Folder | None) -> str:
@@ -127,9 +127,9 @@ def _note(kind: str, data: object, media_type: object, uri: str, folder: Folder 
     said = f"{kind} {uri}".rstrip()
     content = decoded(data)
     if content is None:
-        return f"[{said}, {shown(media_type or 'no type')}: it is not valid base64]"
+        return f"[{said}, {escaped_line(media_type or 'no type')}: it is not valid base64]"
     size = bytes_in_words(len(content))
     saved = ""
     if folder is not None:
-        saved = f", saved as {shown(str(folder.save(content, kind, media_type)))}"
-    return f"[{said}, {shown(media_type or 'no type')}, {size}{saved}]"
+        saved = f", saved as {escaped_line(str(folder.save(content, kind, media_type)))}"
+    return f"[{said}, {escaped_line(media_type or 'no type')}, {size}{saved}]"

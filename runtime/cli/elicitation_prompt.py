@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import anyio
 
-from mcpgen.runtime.cli.form_fields import Unfit, fields_of
+from mcpgen.runtime.cli.form_fields import InvalidFieldValue, fields_of
 from mcpgen.runtime.cli.page_address import address_of
-from mcpgen.runtime.cli.terminal_text import columns, prose, shown, wrapped
+from mcpgen.runtime.cli.terminal_text import display_width, escaped_line, laid_out, wrapped
 from mcpgen.runtime.protocol.newest import models
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.cli.form_fields import Field, Value
     from mcpgen.runtime.cli.keyboard import Keyboard
-    from mcpgen.runtime.cli.progress_display import Telling
+    from mcpgen.runtime.cli.progress_display import ProgressDisplay
     from mcpgen.runtime.cli.screen import Screen
     from mcpgen.runtime.client.base_client import ClientContext
 
-__all__ = ["Consent"]
+__all__ = ["ElicitationPrompt"]
 
 _BAR: Final = "│ "  # before what the server has written
 _INDENT: Final = "  "
@@ -47,7 +47,7 @@ class _Back(Exception):  # noqa: N818 (never leaves this module)
     pass
 
 
-class Consent:
+class ElicitationPrompt:
     """Asks somebody, one question after the other.
 
     Args:
@@ -57,7 +57,9 @@ class Consent:
         telling: What has to wait while somebody is asked.
     """
 
-    def __init__(self, screen: Screen, keyboard: Keyboard, *, server: tuple[str, str], telling: Telling) -> None:
+    def __init__(
+        self, screen: Screen, keyboard: Keyboard, *, server: tuple[str, str], telling: ProgressDisplay
+    ) -> None:
         self._screen = screen
         self._keyboard = keyboard
         self._place, self._server = server
@@ -105,8 +107,10 @@ class Consent:
         screen, info = self._screen, context.peer.info
         screen.line()
         screen.line(screen.paint(f"A server {what}.", "heading"))
-        name = "(it does not say)" if info is None else f"{shown(info.name)} {shown(info.version)}".rstrip()
-        for label, text in (("it calls itself", name), (f"its {self._place} is", shown(self._server))):
+        name = (
+            "(it does not say)" if info is None else f"{escaped_line(info.name)} {escaped_line(info.version)}".rstrip()
+        )
+        for label, text in (("it calls itself", name), (f"its {self._place} is", escaped_line(self._server))):
             margin = _INDENT + " " * 17
             lines = list(wrapped(text, screen.width, indent=margin)) or [margin]
             screen.line(f"{_INDENT}{screen.paint(f'{label:<17}', 'dim')}{lines[0][len(margin) :]}")
@@ -115,7 +119,7 @@ class Consent:
 
     def _quote(self, text: str, indent: str = _INDENT) -> None:
         room = None if self._screen.width is None else self._screen.width - len(indent) - len(_BAR)
-        for line in prose(text, room):
+        for line in laid_out(text, room):
             self._screen.line(f"{indent}{self._screen.paint(_BAR, 'dim')}{line}")
 
     def _show(self, url: str) -> None:
@@ -156,12 +160,12 @@ class Consent:
         screen = self._screen
         screen.line()
         required = screen.paint("required", "odd") if field.is_required else "may be left out"
-        key = f" [{shown(field.name)}]" if field.title != shown(field.name) else ""
+        key = f" [{escaped_line(field.name)}]" if field.title != escaped_line(field.name) else ""
         screen.line(f"{_INDENT}{place}  {screen.paint(field.title, 'name')}{key}, {required}")
         if field.description:
             self._quote(field.description, _INDENT * 2)
         for number, (value, name) in enumerate(field.choices, 1):
-            said = shown(name) if name == value else f"{shown(name)} [{shown(value)}]"
+            said = escaped_line(name) if name == value else f"{escaped_line(name)} [{escaped_line(value)}]"
             screen.lines(wrapped(said, screen.width, indent=f"{_INDENT * 2}{number:>2}. ", hang=_INDENT * 4))
         default = "" if field.default is None else f"; Enter for {field.shown(field.default)}"
         leave = "; Enter to leave it out" if field.default is None and not field.is_required else ""
@@ -178,7 +182,7 @@ class Consent:
                 continue
             try:
                 return field.read(text[1:] if text.startswith("::") else text)
-            except Unfit as reason:
+            except InvalidFieldValue as reason:
                 lines = wrapped(str(reason), screen.width, indent=_INDENT * 2)
                 screen.lines(screen.paint(line, "bad") for line in lines)
 
@@ -188,9 +192,9 @@ class Consent:
         screen.line()
         if fields:
             screen.line(f"{_INDENT}This would be sent:")
-        widest = max((columns(field.title) for field in fields), default=0)
+        widest = max((display_width(field.title) for field in fields), default=0)
         for number, field in enumerate(fields, 1):
-            said = field.title + " " * (min(widest, 30) - columns(field.title))
+            said = field.title + " " * (min(widest, 30) - display_width(field.title))
             text = field.shown(values[field.name])
             screen.lines(wrapped(f"{text}", screen.width, indent=f"{_INDENT}{number:>2}. {said}  ", hang=_INDENT * 4))
         change = (

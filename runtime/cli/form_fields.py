@@ -11,12 +11,12 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
-from mcpgen.runtime.cli.terminal_text import joined, shown
+from mcpgen.runtime.cli.terminal_text import escaped_line, joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Field", "Unfit", "Value", "fields_of"]
+__all__ = ["Field", "InvalidFieldValue", "Value", "fields_of"]
 
 Value: TypeAlias = str | int | float | bool | list[str]
 """What a field can hold."""
@@ -33,7 +33,7 @@ _NUMBER: Final = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?"
 _LONGEST_NUMBER: Final = 300
 
 
-class Unfit(ValueError):  # noqa: N818 (never leaves the form)
+class InvalidFieldValue(ValueError):  # noqa: N818 (never leaves the form)
     """What was typed is no value of the field; the message says why, to whoever typed it."""
 
 
@@ -52,7 +52,7 @@ class Field:
 
     def __init__(self, name: str, schema: dict[str, Any], *, is_required: bool) -> None:
         self.name: str = name
-        self.title: str = shown(schema.get("title") or name)
+        self.title: str = escaped_line(schema.get("title") or name)
         self.description: str = str(schema.get("description") or "")
         self.is_required: bool = is_required
         self.type: str = str(schema.get("type") or "string")
@@ -88,9 +88,9 @@ class Field:
             case bool():
                 return "yes" if value else "no"
             case list():
-                return ", ".join(shown(names.get(each, each)) for each in value) or "(none)"
+                return ", ".join(escaped_line(names.get(each, each)) for each in value) or "(none)"
             case str():
-                return shown(names.get(value, value)) if value else '""'
+                return escaped_line(names.get(value, value)) if value else '""'
             case _:
                 return str(value)
 
@@ -107,7 +107,7 @@ class Field:
             if not self.is_required:
                 return None
             more = ' Type "" for an empty text.' if self.type == "string" and not self.choices else ""
-            raise Unfit(f"It has to be filled in.{more}")
+            raise InvalidFieldValue(f"It has to be filled in.{more}")
         return self._checked(self._value(text))
 
     def _value(self, text: str) -> Value:
@@ -120,13 +120,13 @@ class Field:
             case "boolean":
                 if text.casefold() in _YES | _NO:
                     return text.casefold() in _YES
-                raise Unfit("Type yes or no.")
+                raise InvalidFieldValue("Type yes or no.")
             case "integer" | "number":
                 if _INTEGER.fullmatch(text) and len(text) < _LONGEST_NUMBER:
                     return int(text)
                 if self.type == "number" and _NUMBER.fullmatch(text) and len(text) < _LONGEST_NUMBER:
                     return float(text)
-                raise Unfit(f"It has to be {'a whole number' if self.type == 'integer' else 'a number'}.")
+                raise InvalidFieldValue(f"It has to be {'a whole number' if self.type == 'integer' else 'a number'}.")
             case _:
                 return "" if text == '""' else text
 
@@ -138,7 +138,7 @@ class Field:
             for value, title in self.choices:
                 if text.casefold() in (value.casefold(), title.casefold()):
                     return value
-        raise Unfit(f"There is no {shown(text)}; type a number from 1 to {len(self.choices)}.")
+        raise InvalidFieldValue(f"There is no {escaped_line(text)}; type a number from 1 to {len(self.choices)}.")
 
     def _checked(self, value: Value) -> Value:
         match value:
@@ -155,7 +155,7 @@ class Field:
                 is_right = is_right and (not self.choices or value in dict(self.choices))
                 self._check_text(value)
         if not is_right:
-            raise Unfit("The server's default is not what it asks for; type something else.")
+            raise InvalidFieldValue("The server's default is not what it asks for; type something else.")
         return value
 
     def _check_text(self, value: str) -> None:
@@ -164,12 +164,12 @@ class Field:
         self._check(len(value), "minLength", "maxLength", "It has to have {} characters" + f", not {len(value)}.")
         form = _FORMATS.get(str(self._schema.get("format")))
         if form is not None and not form[1](value):
-            raise Unfit(f"It has to be {form[0]}.")
+            raise InvalidFieldValue(f"It has to be {form[0]}.")
 
     def _check(self, value: float, least: str, most: str, sentence: str) -> None:
         low, high = self._schema.get(least), self._schema.get(most)
         if (low is not None and value < low) or (high is not None and value > high):
-            raise Unfit(sentence.format(joined(self._bounds(least, most, ""), "and")))
+            raise InvalidFieldValue(sentence.format(joined(self._bounds(least, most, ""), "and")))
 
     def _bounds(self, least: str, most: str, unit: str) -> list[str]:
         low, high = self._schema.get(least), self._schema.get(most)

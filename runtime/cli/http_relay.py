@@ -23,20 +23,20 @@ from mcpgen.runtime.transports.stdio import open_pump
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mcpgen.runtime.cli.stdio_relay import Onlooker, Streams
+    from mcpgen.runtime.cli.stdio_relay import Streams, TraceSink
     from mcpgen.runtime.errors import TransportClosed
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.framing import Frame
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.interfaces import Channel, Transport, Writer
 
-__all__ = ["Bridge"]
+__all__ = ["HttpRelay"]
 
 # For what was said last, if the host still reads.
 _FLUSH_SECONDS: Final = 0.5
 
 
-class Bridge:
+class HttpRelay:
     """Moves messages between the standard streams and a server.
 
     Attributes:
@@ -49,7 +49,7 @@ class Bridge:
         limits: How long a message may be, and how long a host that has gone is answered.
     """
 
-    def __init__(self, transport: Transport, streams: Streams, onlooker: Onlooker, limits: ClientLimits) -> None:
+    def __init__(self, transport: Transport, streams: Streams, onlooker: TraceSink, limits: ClientLimits) -> None:
         self.failure: TransportClosed | None = None
         self._transport = transport
         self._streams = streams
@@ -100,7 +100,7 @@ class Bridge:
 class _Host:
     """The endpoint of what the host writes."""
 
-    def __init__(self, channel: Channel, server: _Server, onlooker: Onlooker) -> None:
+    def __init__(self, channel: Channel, server: _Server, onlooker: TraceSink) -> None:
         self._channel = channel
         self._server = server
         self._onlooker = onlooker
@@ -131,7 +131,7 @@ class _Server:
         open: The requests of the host that have no answer yet.
     """
 
-    def __init__(self, pump: Writer, onlooker: Onlooker) -> None:
+    def __init__(self, pump: Writer, onlooker: TraceSink) -> None:
         self.open: dict[RequestId, None] = {}
         self._pump = pump
         self._onlooker = onlooker

@@ -13,7 +13,7 @@ from mcpgen.runtime.protocol.messages import Code
 
 if TYPE_CHECKING:
     from mcpgen.runtime.api.client import Client
-    from mcpgen.runtime.cli.server_visit import Visit
+    from mcpgen.runtime.cli.server_visit import ServerVisit
 
 __all__ = ["Inventory", "LISTS", "Listing", "PROMPTS", "TOOLS", "inventory_of", "listed_by"]
 
@@ -102,7 +102,7 @@ def _as_error(refused: RequestRefused) -> dict[str, Any]:
     return made if refused.data is UNSET else {**made, "data": refused.data}
 
 
-async def inventory_of(client: Client, visit: Visit) -> Inventory:
+async def inventory_of(client: Client, visit: ServerVisit) -> Inventory:
     """Ask for all that the server offers.
 
     Raises:
@@ -124,7 +124,7 @@ async def inventory_of(client: Client, visit: Visit) -> Inventory:
     return made
 
 
-async def listed_by(client: Client, visit: Visit, listing: Listing) -> list[Any]:
+async def listed_by(client: Client, visit: ServerVisit, listing: Listing) -> list[Any]:
     """Return the items of one list.
 
     Raises:
@@ -140,7 +140,7 @@ async def listed_by(client: Client, visit: Visit, listing: Listing) -> list[Any]
     return items
 
 
-async def _without_lists(client: Client, visit: Visit) -> Inventory:
+async def _without_lists(client: Client, visit: ServerVisit) -> Inventory:
     method = _HELLO[client.era]
     hello = visit.result(method)
     if not is_object(hello):  # it was known what the server speaks, and nobody has asked it

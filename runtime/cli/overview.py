@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
 from mcpgen.runtime.cli.schema_text import Row, rows, says_nothing, type_in_words
-from mcpgen.runtime.cli.terminal_text import bytes_in_words, columns, prose, shown, wrapped
+from mcpgen.runtime.cli.terminal_text import bytes_in_words, display_width, escaped_line, laid_out, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -53,7 +53,7 @@ def overview(inventory: Inventory, screen: Screen) -> Iterator[str]:
     instructions = inventory.hello.get("instructions")
     if isinstance(instructions, str) and instructions.strip():
         yield from page.section("Instructions")
-        yield from prose(instructions, screen.width, _INDENT)
+        yield from laid_out(instructions, screen.width, _INDENT)
     for key, title in _LISTS.items():
         items = inventory.lists.get(key)
         if items is not None and (items or key != "resourceTemplates"):
@@ -73,20 +73,22 @@ class _Page:
 
     def head(self, inventory: Inventory) -> Iterator[str]:
         info = inventory.info
-        name = shown(info.get("name") or "(a server without a name)")
+        name = escaped_line(info.get("name") or "(a server without a name)")
         version, title = info.get("version"), info.get("title")
-        first = self._paint(name, "name") + (f" {shown(version)}" if version else "")
-        yield first + (f" — {shown(title)}" if title and title != info.get("name") else "")
+        first = self._paint(name, "name") + (f" {escaped_line(version)}" if version else "")
+        yield first + (f" — {escaped_line(title)}" if title and title != info.get("name") else "")
         if info.get("description"):
-            yield from prose(info["description"], self._width, _INDENT)
+            yield from laid_out(info["description"], self._width, _INDENT)
         if info.get("websiteUrl"):
-            yield from self._fact("website", shown(info["websiteUrl"]))
+            yield from self._fact("website", escaped_line(info["websiteUrl"]))
         yield ""
-        yield from self._fact(inventory.place, shown(inventory.server))
+        yield from self._fact(inventory.place, escaped_line(inventory.server))
         yield from self._fact("revision", f"{inventory.revision} ({inventory.era} era)")
         supported = inventory.hello.get("supportedVersions")
         if is_array(supported) and len(supported) > 1:
-            yield from self._fact("also speaks", shown(", ".join(str(e) for e in supported if e != inventory.revision)))
+            yield from self._fact(
+                "also speaks", escaped_line(", ".join(str(e) for e in supported if e != inventory.revision))
+            )
         offered = list(_offered(inventory.capabilities))
         yield from self._fact("offers", ", ".join(offered) or "nothing")
 
@@ -114,7 +116,7 @@ class _Page:
 
     def _item(self, key: str, item: object) -> Iterator[str]:
         if not is_object(item):
-            yield f"{_INDENT}(this is no object: {shown(item)[:60]})"
+            yield f"{_INDENT}(this is no object: {escaped_line(item)[:60]})"
             return
         match key:
             case "tools":
@@ -128,20 +130,20 @@ class _Page:
         """Yield a name, and what else it is called if that says more."""
         name = str(called).strip() or "(no name)"
         said = {name}
-        text = shown(name)
+        text = escaped_line(name)
         for other in others:
             if isinstance(other, str) and other and other not in said and not says_nothing(other, name):
-                text += f" — {shown(other)}"
+                text += f" — {escaped_line(other)}"
                 said.add(other)
         lines = list(wrapped(text, self._width, indent=_INDENT, hang=_BODY))
-        length = len(_INDENT + shown(name))
+        length = len(_INDENT + escaped_line(name))
         yield _INDENT + self._paint(lines[0][len(_INDENT) : length], "name") + lines[0][length:]
         yield from lines[1:]
 
     def _described(self, item: Mapping[str, Any]) -> Iterator[str]:
         description = item.get("description")
         if isinstance(description, str) and description.strip():
-            yield from prose(description, self._width, _BODY)
+            yield from laid_out(description, self._width, _BODY)
 
     def _tool(self, tool: Mapping[str, Any]) -> Iterator[str]:
         annotations = tool.get("annotations")
@@ -168,7 +170,7 @@ class _Page:
 
     def _output(self, schema: Mapping[str, Any]) -> Iterator[str]:
         members = [row for row in rows(schema) if not row.depth]
-        listed = ", ".join(f"{shown(row.name)}{'' if row.is_required else '?'}: {row.type}" for row in members)
+        listed = ", ".join(f"{escaped_line(row.name)}{'' if row.is_required else '?'}: {row.type}" for row in members)
         text = f"{{ {listed} }}" if listed else type_in_words(schema, schema)
         lines = list(wrapped(f"returns {text}", self._width, indent=_BODY, hang=_BODY + _INDENT))
         yield _BODY + self._paint("returns", "dim") + lines[0][len(_BODY) + len("returns") :]
@@ -189,9 +191,9 @@ class _Page:
         yield from self._title(resource.get("uri", resource.get("uriTemplate", "")))
         names = dict.fromkeys(str(resource[key]) for key in ("title", "name") if resource.get(key))
         size = resource.get("size")
-        facts = [shown(resource[key]) for key in ("mimeType",) if resource.get(key)]
+        facts = [escaped_line(resource[key]) for key in ("mimeType",) if resource.get(key)]
         facts += [bytes_in_words(int(size))] if isinstance(size, int | float) and 0 <= size < _HUGE else []
-        line = " — ".join(map(shown, names)) + (f" ({', '.join(facts)})" if facts else "")
+        line = " — ".join(map(escaped_line, names)) + (f" ({', '.join(facts)})" if facts else "")
         yield from wrapped(line, self._width, indent=_BODY)
         yield from self._described(resource)
 
@@ -199,16 +201,16 @@ class _Page:
         """Lay out properties: name, type, whether it is required; and what is said of it beside that or below it."""
         if not members:
             return
-        names = [_INDENT * row.depth + shown(row.name) for row in members]
+        names = [_INDENT * row.depth + escaped_line(row.name) for row in members]
         kinds = [", ".join(filter(None, (row.type, "required" if row.is_required else ""))) for row in members]
         first, second = _widest(names, _MOST_NAME), _widest(kinds, _MOST_KIND)
         beside = len(indent) + first + second + (4 if second else 2)
         is_beside = self._width is None or self._width - beside >= _ROOMY
         for row, name, kind in zip(members, names, kinds, strict=True):
             text = _sentences(row)
-            gap = " " * max(2, first + 2 - columns(name)) if kind else ""
+            gap = " " * max(2, first + 2 - display_width(name)) if kind else ""
             line = f"{indent}{self._paint(name, 'strong')}{gap}{self._kind(kind)}"
-            taken = len(indent) + columns(name) + len(gap) + columns(kind)
+            taken = len(indent) + display_width(name) + len(gap) + display_width(kind)
             if kind and self._width is not None and taken > self._width:
                 yield f"{indent}{self._paint(name, 'strong')}"
                 line = f"{indent}{_INDENT * (row.depth + 2)}{self._kind(kind)}"
@@ -216,7 +218,7 @@ class _Page:
                 yield line
                 continue
             margin = " " * beside if is_beside else indent + _INDENT * (row.depth + 2)
-            lines = list(prose(text, self._width, margin))
+            lines = list(laid_out(text, self._width, margin))
             if is_beside and taken <= beside - 2:
                 yield line + " " * (beside - taken) + lines[0][len(margin) :]
                 yield from lines[1:]
@@ -233,7 +235,7 @@ _HUGE: Final = 1 << 63
 
 
 def _widest(texts: list[str], most: int) -> int:
-    return max((width for each in texts if (width := columns(each)) <= most), default=0)
+    return max((width for each in texts if (width := display_width(each)) <= most), default=0)
 
 
 def _text(item: Mapping[str, Any]) -> str:
@@ -255,19 +257,19 @@ def _offered(capabilities: Mapping[str, Any]) -> Iterator[str]:
         inner: dict[str, Any] = value if is_object(value) else {}
         if key in ("experimental", "extensions"):
             if inner:
-                yield f"{'experimental' if key == 'experimental' else 'extensions'}: {shown(', '.join(inner))}"
+                yield f"{'experimental' if key == 'experimental' else 'extensions'}: {escaped_line(', '.join(inner))}"
             continue
         details = [_DETAILS[each] for each in inner if each in _DETAILS and inner[each] not in (False, None)]
         requests = inner.get("requests")
         details += [f"for {path}" for path in _paths(requests)] if key == "tasks" else []
-        yield _CAPABILITIES.get(key, shown(key)) + (f" ({', '.join(details)})" if details else "")
+        yield _CAPABILITIES.get(key, escaped_line(key)) + (f" ({', '.join(details)})" if details else "")
 
 
 def _paths(requests: object, before: str = "") -> Iterator[str]:
     if not is_object(requests):
         return
     for key, value in requests.items():
-        path = f"{before}{shown(key)}"
+        path = f"{before}{escaped_line(key)}"
         if is_object(value) and value and not before:
             yield from _paths(value, f"{path}/")
         else:

@@ -15,7 +15,7 @@ import re
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from mcpgen.runtime.cli.terminal_text import shown
+from mcpgen.runtime.cli.terminal_text import escaped_line
 
 __all__ = ["Address", "address_of"]
 
@@ -55,17 +55,19 @@ def address_of(url: str) -> Address:
         parts = urlsplit(read)
         host, user, scheme, port = parts.hostname or "", parts.netloc.rpartition("@")[0], parts.scheme, parts.port
     except ValueError as error:
-        return Address(shown(url), "", (*warnings, f"It is no address that can be read: {shown(str(error))}."))
+        return Address(
+            escaped_line(url), "", (*warnings, f"It is no address that can be read: {escaped_line(str(error))}.")
+        )
     if scheme != "https":
         what = "is not encrypted: everybody on the way can read and change it" if scheme == "http" else "is no web page"
-        warnings.append(f"It begins with {shown(scheme or 'nothing')!r}, so that it {what}.")
+        warnings.append(f"It begins with {escaped_line(scheme or 'nothing')!r}, so that it {what}.")
     if user:
-        warnings.append(f"What stands before the @ ({shown(user)!r}) is not where it leads.")
+        warnings.append(f"What stands before the @ ({escaped_line(user)!r}) is not where it leads.")
     host, odd = _looked_up(host)
     warnings += odd
     if not host:
         warnings.append("It names no host.")
-    return Address(shown(url), f"{host}:{port}" if port is not None else host, tuple(warnings))
+    return Address(escaped_line(url), f"{host}:{port}" if port is not None else host, tuple(warnings))
 
 
 def _looked_up(host: str) -> tuple[str, list[str]]:
@@ -76,12 +78,12 @@ def _looked_up(host: str) -> tuple[str, list[str]]:
         host = unquote(host)
     if not host.isascii():
         seen, host = host, _punycode(host)
-        warnings.append(f"Its host is written with letters that may look like others: {shown(seen)} is {host}.")
+        warnings.append(f"Its host is written with letters that may look like others: {escaped_line(seen)} is {host}.")
     elif any(label.startswith(_XN) for label in host.split(".")):
         warnings.append(f"A browser may show its host with letters that look like others: {_unicode(host)}.")
     if _is_number(host):
         warnings.append("Its host is a number, not a name.")
-    return shown(host), warnings
+    return escaped_line(host), warnings
 
 
 def _punycode(host: str) -> str:
@@ -101,7 +103,7 @@ def _unicode(host: str) -> str:
             labels.append(label[len(_XN) :].encode("ascii").decode("punycode") if label.startswith(_XN) else label)
         except UnicodeError:
             labels.append(label)
-    return shown(".".join(labels))
+    return escaped_line(".".join(labels))
 
 
 def _is_number(host: str) -> bool:

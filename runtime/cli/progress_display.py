@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from mcpgen.runtime.cli.terminal_text import as_json, columns, shown
+from mcpgen.runtime.cli.terminal_text import as_json, display_width, escaped_line
 from mcpgen.runtime.server.notifications import LEVELS
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.newest import models
     from mcpgen.runtime.server.notifications import Level
 
-__all__ = ["Telling"]
+__all__ = ["ProgressDisplay"]
 
 _BAR: Final = 20  # columns
 _MOST_HELD: Final = 1000  # lines, while somebody is asked
@@ -21,7 +21,7 @@ _LONGEST_ENTRY: Final = 4000
 _LOOKS: Final = {"warning": "odd", "debug": "dim", "info": "plain", "notice": "plain"}
 
 
-class Telling:
+class ProgressDisplay:
     """Writes to a screen what is told, unless somebody is being asked something there.
 
     Args:
@@ -48,8 +48,8 @@ class Telling:
             share = min(max(progress / total, 0.0), 1.0)
             full = round(share * _BAR)
             how_far = f"{'█' * full}{'░' * (_BAR - full)} {share:4.0%}" if share == share else how_far  # noqa: PLR0124 (nan is not itself)
-        text = f"{how_far}  {shown(message)}" if message else how_far
-        while columns(text) > width:
+        text = f"{how_far}  {escaped_line(message)}" if message else how_far
+        while display_width(text) > width:
             text = text[:-1]
         self._screen.status(text)
 
@@ -60,14 +60,14 @@ class Telling:
         if LEVELS.index(level) < LEVELS.index(self.level):
             return
         data: Any = params.data
-        text = shown(data) if isinstance(data, str) else as_json(data, is_pretty=False)
-        logger = f"{shown(params.logger)}: " if isinstance(params.logger, str) else ""
+        text = escaped_line(data) if isinstance(data, str) else as_json(data, is_pretty=False)
+        logger = f"{escaped_line(params.logger)}: " if isinstance(params.logger, str) else ""
         entry = f"{self._screen.paint(f'[{level}]', _LOOKS.get(level, 'bad'))} {logger}{text[:_LONGEST_ENTRY]}"
         self._tell(entry)
 
     def note(self, text: str) -> None:
         """Write what the client has noticed."""
-        self._tell(f"{self._screen.paint('Note:', 'odd')} {shown(text)}")
+        self._tell(f"{self._screen.paint('Note:', 'odd')} {escaped_line(text)}")
 
     def _tell(self, line: str) -> None:
         if not self.is_held:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.interfaces import Channel, ClientEndpoint, Transport
 
-__all__ = ["Overhearing"]
+__all__ = ["RecordingTransport"]
 
 
 class _Said(Struct):
@@ -34,7 +34,7 @@ _decode_one = msgspec.json.Decoder(_Said).decode
 _decode_many = msgspec.json.Decoder(list[_Said]).decode
 
 
-class Overhearing:
+class RecordingTransport:
     """A transport that keeps what is answered over another; a `mcpgen.runtime.transports.interfaces.Transport`.
 
     Args:

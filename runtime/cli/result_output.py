@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.cli.content_text import Folder, as_text, decoded
-from mcpgen.runtime.cli.terminal_text import as_json, bytes_in_words, plain, shown
+from mcpgen.runtime.cli.terminal_text import as_json, bytes_in_words, escaped_line, escaped_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ class Results:
         for number, (message, lines) in enumerate(zip(messages, shows, strict=True)):
             if number:
                 self._out.line()
-            self._out.line(self._out.paint(f"{shown(message.get('role', ''))}:", "heading"))
+            self._out.line(self._out.paint(f"{escaped_line(message.get('role', ''))}:", "heading"))
             self._out.lines(lines or [])
         return 0
 
@@ -88,7 +88,7 @@ class Results:
         try:
             return list(as_text(blocks, None if folder is None else Folder(folder)))
         except OSError as error:
-            self.failure(f"nothing can be saved in {shown(folder)}: {error.strerror}.")
+            self.failure(f"nothing can be saved in {escaped_line(folder)}: {error.strerror}.")
             return None
 
     def _write(self, contents: Sequence[Mapping[str, Any]], file: str | None) -> int:
@@ -96,7 +96,7 @@ class Results:
         for each in contents:
             data = decoded(each["blob"]) if "blob" in each else str(each.get("text", "")).encode("utf-8", "replace")
             if data is None:
-                return self.failure(f"the content of {shown(each.get('uri', ''))} is not valid base64.")
+                return self.failure(f"the content of {escaped_line(each.get('uri', ''))} is not valid base64.")
             whole += data
         if file is None:
             self._out.write_bytes(whole)
@@ -104,14 +104,14 @@ class Results:
         try:
             Path(file).write_bytes(whole)
         except OSError as error:
-            return self.failure(f"{shown(file)} cannot be written: {error.strerror}.")
+            return self.failure(f"{escaped_line(file)} cannot be written: {error.strerror}.")
         return 0
 
 
 def _on_terminal(content: Mapping[str, Any]) -> str:
     if "blob" not in content:
-        return plain(str(content.get("text", "")))
+        return escaped_text(str(content.get("text", "")))
     data = decoded(content["blob"])
     size = "not valid base64" if data is None else bytes_in_words(len(data))
-    kind = shown(content.get("mimeType") or "no type")
-    return f"[{shown(content.get('uri', ''))}, {kind}, {size}; --output FILE writes it]"
+    kind = escaped_line(content.get("mimeType") or "no type")
+    return f"[{escaped_line(content.get('uri', ''))}, {kind}, {size}; --output FILE writes it]"

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
-from mcpgen.runtime.cli.terminal_text import as_json, joined, shown
+from mcpgen.runtime.cli.terminal_text import as_json, escaped_line, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -140,7 +140,7 @@ def type_in_words(schema: object, root: object, depth: int = 0) -> str:
         words = dict.fromkeys(type_in_words(arm, root, depth + 1) for arm in arms)
         return "any" if "any" in words else joined(words)
     for name in types(whole, root, depth):
-        word = shown(name)
+        word = escaped_line(name)
         if name == "array":
             # Draft-07 and before list the types of the members of a tuple here.
             items = whole.get("items", True)
@@ -150,7 +150,7 @@ def type_in_words(schema: object, root: object, depth: int = 0) -> str:
             of = type_in_words(whole["additionalProperties"], root, depth + 1) if depth < _DEEPEST else "any"
             word = "object" if of == "any" else f"object of {of}"
         elif name == "string" and isinstance(whole.get("format"), str):
-            word = f"string ({shown(whole['format'])})"
+            word = f"string ({escaped_line(whole['format'])})"
         words[word] = None
     return joined(words) or "any"
 
@@ -194,7 +194,7 @@ def constraints(schema: object, root: object) -> Iterator[str]:
     for key, words in _BOUNDS:
         value = bounded.get(key)
         if isinstance(value, int | float | str) and not isinstance(value, bool):
-            yield words.format(shown(value))
+            yield words.format(escaped_line(value))
     if whole.get("default") is not None:
         yield f"default {_value(whole['default'])}"
 
@@ -217,7 +217,7 @@ def says_nothing(title: object, name: str) -> bool:
 
 
 def _value(value: object) -> str:
-    text = as_json(value, is_pretty=False) if not isinstance(value, str) else f'"{shown(value)}"'
+    text = as_json(value, is_pretty=False) if not isinstance(value, str) else f'"{escaped_line(value)}"'
     return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
 
 

@@ -14,8 +14,8 @@ from msgspec import UNSET
 
 from mcpgen.runtime.api.connect import connect
 from mcpgen.runtime.cli.keyboard import Keyboard
-from mcpgen.runtime.cli.recording_transport import Overhearing
-from mcpgen.runtime.cli.terminal_text import as_json, plain, shown
+from mcpgen.runtime.cli.recording_transport import RecordingTransport
+from mcpgen.runtime.cli.terminal_text import as_json, escaped_line, escaped_text
 from mcpgen.runtime.errors import (
     InvalidPayload,
     McpgenError,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.cli.screen import Screen
     from mcpgen.runtime.cli.target import Target
 
-__all__ = ["Visit"]
+__all__ = ["ServerVisit"]
 
 # What programs print that look for a variable that is not there.
 _ENVIRONMENT: Final = re.compile(r"environ|KeyError: '[A-Z][A-Z0-9_]+'")
@@ -46,7 +46,7 @@ _INTERRUPTED: Final = 130  # 128 and SIGINT, as shells have it
 _MOST_DATA: Final = 2000
 
 
-class Visit:
+class ServerVisit:
     """A visit to a server.
 
     Args:
@@ -74,14 +74,14 @@ class Visit:
         self.target: Target = target
         self._screen = screen
         self._notes = _Notes(note)
-        self._overhearing = Overhearing(target.transport)
+        self._overhearing = RecordingTransport(target.transport)
         try:
             self._limits = ClientLimits() if seconds is None else _limits(seconds)
             offered = None if revision is None else [revision]
             settings: Options = {**options, "revisions": offered, "limits": self._limits}
             self._connection = connect(self._overhearing, **settings)
         except UsageError as error:
-            raise click.UsageError(shown(str(error))) from None
+            raise click.UsageError(escaped_line(str(error))) from None
 
     def result(self, method: str) -> Any:  # noqa: ANN401 (any JSON value)
         """Return the last result of *method* as the server wrote it; None if there is none."""
@@ -139,10 +139,12 @@ class Visit:
             error.command = self.target.name
         if isinstance(error, RequestTimedOut) and error.server is not None:
             error.server = self.target.name
-        lines = [self._screen.paint("Error:", "bad") + " " + plain(_sentence(error))]
+        lines = [self._screen.paint("Error:", "bad") + " " + escaped_text(_sentence(error))]
         if isinstance(error, ServerExited) and self.target.is_file and "There is no server in" in error.stderr:
             word = self.target.name.removeprefix("mcpgen serve ")
-            lines.append(f'If {shown(word)} is a program of its own, give its command: "python {shown(word)}".')
+            lines.append(
+                f'If {escaped_line(word)} is a program of its own, give its command: "python {escaped_line(word)}".'
+            )
         is_demand = isinstance(error, InvalidPayload | RequestRefused) and "elicitation" in _sentence(error)
         if is_demand and not Keyboard.is_there():
             lines.append("The server wants to know something first; somebody at a terminal can be asked.")
@@ -150,7 +152,7 @@ class Visit:
             lines.append("A server gets only part of the environment; give it what else it needs with --env KEY=VALUE.")
         if isinstance(error, RequestTimedOut) and self.target.last_words:
             lines.append("The server has printed last:")
-            lines += [f"    {shown(line)}" for line in self.target.last_words]
+            lines += [f"    {escaped_line(line)}" for line in self.target.last_words]
         self._screen.lines(lines)
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import anyio
 import anyio.to_thread
 
-from mcpgen.runtime.transports.child_process import Child, chunk
+from mcpgen.runtime.transports.child_process import ChildProcess, read_chunk
 from mcpgen.runtime.transports.descriptors import READ_BYTES, Sink, Source
 from mcpgen.runtime.transports.spawner import open_group
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.limits import ClientLimits
 
-__all__ = ["Onlooker", "Relay", "Streams"]
+__all__ = ["TraceSink", "StdioRelay", "Streams"]
 
 # What the server gets to end by itself when we are asked to leave: whoever asked may kill us a second or two later.
 _HURRIED_SECONDS: Final = 0.5
@@ -62,7 +62,7 @@ class Streams(Protocol):
         ...
 
 
-class Onlooker(Protocol):
+class TraceSink(Protocol):
     """Who sees what goes through."""
 
     def to_server(self, data: bytes) -> None:
@@ -75,7 +75,7 @@ class Onlooker(Protocol):
         """Take what the server has printed as errors; none at its end. It prints no more before this returns."""
 
 
-class Relay:
+class StdioRelay:
     """Moves bytes between the standard streams and a server that it starts.
 
     Args:
@@ -88,8 +88,8 @@ class Relay:
         UsageError: The server cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], streams: Streams, onlooker: Onlooker, limits: ClientLimits) -> None:
-        self._child = Child(command, os.environ, None)
+    def __init__(self, command: Sequence[str], streams: Streams, onlooker: TraceSink, limits: ClientLimits) -> None:
+        self._child = ChildProcess(command, os.environ, None)
         self._streams = streams
         self._onlooker = onlooker
         self._limits = limits
@@ -154,13 +154,15 @@ class Relay:
         self._outward = _Flow(server, self._streams.sink, self._onlooker.to_client)
         await self._outward.run()
         self._is_over.set()
-        while await chunk(self._child.stdout, READ_BYTES):  # if nobody reads it, the server need not wait to say it
+        while await read_chunk(
+            self._child.stdout, READ_BYTES
+        ):  # if nobody reads it, the server need not wait to say it
             pass
 
     async def _let_errors_out(self) -> None:
         data = b"any"
         while data:
-            data = await chunk(self._child.stderr, READ_BYTES)
+            data = await read_chunk(self._child.stderr, READ_BYTES)
             await self._onlooker.printed(data)
 
     async def _counted(self, flow: Callable[[], Awaitable[None]]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from mcpgen.runtime.cli.terminal_text import shown
+from mcpgen.runtime.cli.terminal_text import escaped_line
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.client.address import is_url
 from mcpgen.runtime.http.client.bearer import bearer
@@ -76,7 +76,7 @@ def _started(
     try:
         process = Process(words, environment=environment, directory=directory, on_stderr=printed.append)
     except UsageError as error:
-        raise click.UsageError(shown(f"{error}.")) from None
+        raise click.UsageError(escaped_line(f"{error}.")) from None
     return Target(process, "command", printed, name)
 
 
@@ -111,7 +111,7 @@ def target_of(
     (word,) = words
     if _is_file(word):
         if not Path(_parted(word)[0]).is_file():
-            raise click.UsageError(f"There is no file {shown(_parted(word)[0])}.")
+            raise click.UsageError(f"There is no file {escaped_line(_parted(word)[0])}.")
         ours = {name: os.environ[name] for name in _OF_PYTHON if name in os.environ}
         command = [sys.executable, "-P", "-c", _SERVE, _absolute(word) if directory else word]
         return _started(command, {**ours, **given}, directory, join_command(["mcpgen", "serve", word]))
@@ -137,11 +137,11 @@ def at_url(url: str, headers: Sequence[str], bearer_variable: str | None) -> Htt
         said[name.strip()] = value.strip()
     token = None if bearer_variable is None else os.environ.get(bearer_variable, "")
     if token is not None and not token:
-        raise click.UsageError(f"There is nothing in the variable {shown(bearer_variable)}.")
+        raise click.UsageError(f"There is nothing in the variable {escaped_line(bearer_variable)}.")
     try:
         return Http(url, headers=said, auth=None if token is None else bearer(token))
     except UsageError as error:
-        raise click.UsageError(shown(f"{error}.")) from None
+        raise click.UsageError(escaped_line(f"{error}.")) from None
 
 
 def _environment(pairs: Sequence[str]) -> dict[str, str]:

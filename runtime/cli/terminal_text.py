@@ -18,25 +18,34 @@ from mcpgen.runtime.errors import printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["as_json", "bytes_in_words", "columns", "joined", "plain", "prose", "shown", "wrapped"]
+__all__ = [
+    "as_json",
+    "bytes_in_words",
+    "display_width",
+    "joined",
+    "escaped_text",
+    "laid_out",
+    "escaped_line",
+    "wrapped",
+]
 
 _LEAST: Final = 16  # columns of a line of prose: where less is left, the terminal had better break it
 
 
-def shown(text: object) -> str:
+def escaped_line(text: object) -> str:
     """Return *text* on one line, with what could steer a terminal written as an escape."""
     return printable(text if isinstance(text, str) else str(text))
 
 
-def plain(text: str) -> str:
+def escaped_text(text: str) -> str:
     """Return *text* likewise, but keep its lines and tabs."""
     if text.isprintable():
         return text
     lines = text.replace("\r\n", "\n").split("\n")
-    return "\n".join("\t".join(map(shown, line.split("\t"))) for line in lines)
+    return "\n".join("\t".join(map(escaped_line, line.split("\t"))) for line in lines)
 
 
-def columns(text: str) -> int:
+def display_width(text: str) -> int:
     """Return how many columns of a terminal *text* takes, which has no colours."""
     return len(text) if text.isascii() else sum(map(_width, text))
 
@@ -48,7 +57,7 @@ def _width(character: str) -> int:
 
 
 def wrapped(text: str, width: int | None, *, indent: str = "", hang: str | None = None) -> Iterator[str]:
-    """Break one line of text, which is `shown`, between words.
+    """Break one line of text, which is `escaped_line`, between words.
 
     Args:
         text: The line.
@@ -60,7 +69,7 @@ def wrapped(text: str, width: int | None, *, indent: str = "", hang: str | None 
     line, room = indent, None if width is None else max(width, len(indent) + _LEAST, len(hang) + _LEAST)
     is_begun = False
     for word in _pieces(text, None if room is None else room - len(hang)):
-        if is_begun and room is not None and columns(line) + 1 + columns(word) > room:
+        if is_begun and room is not None and display_width(line) + 1 + display_width(word) > room:
             yield line
             line, is_begun = hang, False
         line += f" {word}" if is_begun else word
@@ -73,7 +82,7 @@ def _pieces(text: str, room: int | None) -> Iterator[str]:
     """Yield the words of *text*, those that no line holds in parts."""
     for word in re.split(r"[ \u3000]+", text.strip(" \u3000")):
         rest = word
-        while room is not None and columns(rest) > room:
+        while room is not None and display_width(rest) > room:
             taken = width = 0
             while width + _width(rest[taken]) <= room:
                 width += _width(rest[taken])
@@ -87,9 +96,9 @@ def _pieces(text: str, room: int | None) -> Iterator[str]:
 _ITEM: Final = re.compile(r"[-*+•] +|\d{1,3}[.)] +")
 
 
-def prose(text: object, width: int | None, indent: str = "") -> Iterator[str]:
+def laid_out(text: object, width: int | None, indent: str = "") -> Iterator[str]:
     """Lay out what a server has written in its lines and paragraphs: common indentation goes, lists hang."""
-    lines = plain(text if isinstance(text, str) else str(text)).expandtabs(4).split("\n")
+    lines = escaped_text(text if isinstance(text, str) else str(text)).expandtabs(4).split("\n")
     lines = [line.rstrip() for line in lines]
     # The first line of a docstring stands behind its quotation marks; the others are indented as the code is.
     margins = [len(line) - len(line.lstrip(" ")) for line in lines[1:] if line]

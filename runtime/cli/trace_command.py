@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import anyio
 import click
 
-from mcpgen.runtime.cli.http_relay import Bridge
+from mcpgen.runtime.cli.http_relay import HttpRelay
 from mcpgen.runtime.cli.printer import Printer
-from mcpgen.runtime.cli.stdio_relay import Relay
+from mcpgen.runtime.cli.stdio_relay import StdioRelay
 from mcpgen.runtime.cli.target import at_url
 from mcpgen.runtime.cli.trace import Tracer
 from mcpgen.runtime.cli.trace.annotation_text import Style, as_json, as_text
@@ -29,7 +29,7 @@ from mcpgen.runtime.transports.standard_streams import StandardStreams
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mcpgen.runtime.cli.stdio_relay import Onlooker
+    from mcpgen.runtime.cli.stdio_relay import TraceSink
     from mcpgen.runtime.cli.trace import Annotation
 
 __all__ = ["trace"]
@@ -45,7 +45,7 @@ _LONGEST_LINE: Final = 16 * 1024
 # What is written where the encoding of the terminal lacks something: in the same width, as far as that goes.
 _PLAIN: Final = str.maketrans({"→": ">", "←": "<", "✗": "x", "·": "-", "…": "~", "µ": "u", "└": "+"})
 
-_Between: TypeAlias = "Callable[[StandardStreams, Onlooker], Relay | Bridge]"
+_Between: TypeAlias = "Callable[[StandardStreams, TraceSink], StdioRelay | HttpRelay]"
 
 Form: TypeAlias = Literal["summary", "body", "json"]
 """How messages are told."""
@@ -107,11 +107,11 @@ def _between(target: Sequence[str], headers: Sequence[str], bearer_variable: str
     """Return what makes the one who stands between the host and the server."""
     if len(target) == 1 and is_url(target[0]):
         transport = at_url(target[0], headers, bearer_variable)
-        return lambda streams, onlooker: Bridge(transport, streams, onlooker, ClientLimits())
+        return lambda streams, onlooker: HttpRelay(transport, streams, onlooker, ClientLimits())
     if headers or bearer_variable is not None:
         raise click.UsageError("A command is given no headers: --header and --bearer-env are for URLs.")
     command = _words(target)
-    return lambda streams, onlooker: Relay(command, streams, onlooker, ClientLimits())
+    return lambda streams, onlooker: StdioRelay(command, streams, onlooker, ClientLimits())
 
 
 def _words(target: Sequence[str]) -> list[str]:
@@ -160,7 +160,7 @@ async def _run(between: _Between, streams: StandardStreams, descriptor: int, for
     return (status if status >= 0 else 128 - status), onlooker.tracer.violations
 
 
-async def _heed(relay: Relay | Bridge) -> None:
+async def _heed(relay: StdioRelay | HttpRelay) -> None:
     """Leave when a signal asks for it; those that are ignored, as SIGINT is in the background of a shell, stay so."""
     if sys.platform == "win32":  # there an interrupt cancels us
         return
@@ -243,8 +243,8 @@ def _harmless(lines: bytes) -> bytes:
     return "\n".join(map(printable, text.split("\n"))).encode("utf-8")
 
 
-def _ending(relay: Relay | Bridge) -> str:
-    if isinstance(relay, Bridge):
+def _ending(relay: StdioRelay | HttpRelay) -> str:
+    if isinstance(relay, HttpRelay):
         return "the host has ended it" if relay.failure is None else printable(str(relay.failure))
     status = relay.status
     if status is None:

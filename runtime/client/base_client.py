@@ -10,12 +10,12 @@ from msgspec import UNSET, Raw
 
 from mcpgen.generated import registry
 from mcpgen.runtime.client.call_options import CallOptions, checked
-from mcpgen.runtime.client.fast_path import CALL, ShortCall
-from mcpgen.runtime.client.outgoing_requests import Asking, Question
-from mcpgen.runtime.client.pending_request import as_it_is
-from mcpgen.runtime.client.result_reader import Reader
+from mcpgen.runtime.client.fast_path import CALL, FastCall
+from mcpgen.runtime.client.outgoing_requests import OutgoingRequest, RequestSender
+from mcpgen.runtime.client.pending_request import error_as_received
+from mcpgen.runtime.client.result_reader import ResultReader
 from mcpgen.runtime.client.subscriptions import SUBSCRIBE, Changes
-from mcpgen.runtime.client.translated_methods import SET_LEVEL, Services
+from mcpgen.runtime.client.translated_methods import SET_LEVEL, TranslatedMethods
 from mcpgen.runtime.errors import (
     AdaptationError,
     TransportClosed,
@@ -25,7 +25,7 @@ from mcpgen.runtime.errors import (
     printable,
 )
 from mcpgen.runtime.protocol.capabilities import has, needed, offers
-from mcpgen.runtime.protocol.codec import AskCodec, codec
+from mcpgen.runtime.protocol.codec import OutgoingRequestCodec, codec
 from mcpgen.runtime.protocol.newest import NEWEST
 from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
 from mcpgen.runtime.server.notifications import LEVELS
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from mcpgen.runtime.client.connection_task import Conversation, Owner
-    from mcpgen.runtime.client.output_validation import Checker
+    from mcpgen.runtime.client.connection_task import ConnectionTask, Conversation
+    from mcpgen.runtime.client.output_validation import OutputValidator
     from mcpgen.runtime.protocol.capabilities import ServerPeer
     from mcpgen.runtime.protocol.newest import models
     from mcpgen.runtime.server.notifications import Level
 
-__all__ = ["BareClient", "ClientContext"]
+__all__ = ["BaseClient", "ClientContext"]
 
 _LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 _ROOTS_CHANGED = "notifications/roots/list_changed"
@@ -57,35 +57,37 @@ class ClientContext:
 
     __slots__ = ("_owner", "method", "peer")
 
-    def __init__(self, owner: Owner, peer: ServerPeer, method: str) -> None:
+    def __init__(self, owner: ConnectionTask, peer: ServerPeer, method: str) -> None:
         self._owner = owner
         self.peer: ServerPeer = peer
         self.method: str = method
 
     @property
-    def client(self) -> BareClient:
+    def client(self) -> BaseClient:
         """The client that is asked.
 
         Raises:
             UsageError: It is being connected still.
         """
-        client: BareClient | None = self._owner.client
+        client: BaseClient | None = self._owner.client
         if client is None:
             raise UsageError("the client is being connected still")
         return client
 
 
-class BareClient:
+class BaseClient:
     """A connection to a server, for callers who write in the types of a revision of their choice.
 
     It is the ``Sender`` of that revision's generated ``ClientMethods``: ``ClientMethods(client).call_tool(...)``.
 
     Attributes:
-        home: The revision in whose types it is written and read.
+        native_revision: The revision in whose types it is written and read.
     """
 
-    def __init__(self, owner: Owner, conversation: Conversation, home: str, checker: Checker) -> None:
-        self.home: str = home
+    def __init__(
+        self, owner: ConnectionTask, conversation: Conversation, native_revision: str, checker: OutputValidator
+    ) -> None:
+        self.native_revision: str = native_revision
         self._owner = owner
         self._checker = checker
         self._conversation = conversation
@@ -94,16 +96,18 @@ class BareClient:
         if server is None:
             raise UsageError("a client is made by connect()")
         self._peer = server
-        self._asking = Asking(conversation)
-        self._services = Services(self._session, self.request_json, self._subscribe)
+        self._asking = RequestSender(conversation)
+        self._services = TranslatedMethods(self._session, self.request_json, self._subscribe)
         self._session.on_tools_changed = checker.forget
-        self._codec = codec(home, server.revision, "client")
+        self._codec = codec(native_revision, server.revision, "client")
         offering = self._session.offering
-        self._home_meta: dict[str, object] = offering.meta(home)
-        self._peer_meta: dict[str, object] | None = None if server.revision == home else offering.meta(server.revision)
-        self._asks: dict[str, AskCodec] = {}  # of what may be asked
-        self._short: ShortCall | None = None
-        self._reader = Reader(home, server.revision)
+        self._home_meta: dict[str, object] = offering.meta(native_revision)
+        self._peer_meta: dict[str, object] | None = (
+            None if server.revision == native_revision else offering.meta(server.revision)
+        )
+        self._asks: dict[str, OutgoingRequestCodec] = {}  # of what may be asked
+        self._short: FastCall | None = None
+        self._reader = ResultReader(native_revision, server.revision)
 
     @property
     def revision(self) -> str:
@@ -176,7 +180,7 @@ class BareClient:
         served = await self._services.serve(method.name, value)
         if served is None:
             return await self._ask(method.name, value)
-        found = registry.revision(self.home).bindings().models
+        found = registry.revision(self.native_revision).bindings().models
         return found.decode(msgspec.json.encode(served), method.result)
 
     async def notify(self, method: Any, params: Any = UNSET, /) -> None:
@@ -220,7 +224,7 @@ class BareClient:
         if meta:
             value["_meta"] = meta
         written = msgspec.json.encode(value) if value else UNSET
-        question = Question(method=method, params=written, error=as_it_is)
+        question = OutgoingRequest(method=method, params=written, error=error_as_received)
         found: dict[str, Any] = msgspec.json.decode(await self._asking.once(question, written))
         return found
 
@@ -291,7 +295,9 @@ class BareClient:
             written = self._short.params(value)
             if written is not None:
                 short = self._short.result
-                question = Question(method=CALL, params=written, error=ask.error, seconds=timeout_seconds, short=short)
+                question = OutgoingRequest(
+                    method=CALL, params=written, error=ask.error, seconds=timeout_seconds, short=short
+                )
                 found = await self._asking.final(question)
                 return self._reader.read(ask, found) if type(found) is Raw else found
         if "task" in value:
@@ -307,7 +313,7 @@ class BareClient:
             peer_meta = None if peer_meta is None else {**peer_meta, **level}
         if whole:
             value = {**value, "_meta": whole}
-        question = Question(
+        question = OutgoingRequest(
             method=method,
             params=ask.params(value, peer_meta),
             error=ask.error,
@@ -333,7 +339,7 @@ class BareClient:
         else:
             self._checker.learn(own.tools, is_first_page="cursor" not in value)
 
-    def _asker(self, method: str) -> AskCodec:
+    def _asker(self, method: str) -> OutgoingRequestCodec:
         """Return what writes requests of *method*, if the server takes any.
 
         Raises:
@@ -346,8 +352,8 @@ class BareClient:
             raise self._unsupported(method, reason) from error
         self._require(method)
         self._asks[method] = ask
-        if method == CALL and self.home == NEWEST and not self._checker.is_on:
-            self._short = ShortCall(ask, self.revision, self._home_meta, self._peer_meta)
+        if method == CALL and self.native_revision == NEWEST and not self._checker.is_on:
+            self._short = FastCall(ask, self.revision, self._home_meta, self._peer_meta)
         return ask
 
     def _require(self, method: str) -> None:

@@ -17,14 +17,14 @@ from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UsageError
 from mcpgen.runtime.protocol.capabilities import client_peer
-from mcpgen.runtime.protocol.codec import NoticeInCodec, RequestCodec, codec
-from mcpgen.runtime.protocol.native_revision import check, home_of, names, overrides
+from mcpgen.runtime.protocol.codec import IncomingNotificationCodec, IncomingRequestCodec, codec
+from mcpgen.runtime.protocol.native_revision import check_handlers, handler_names, native_revision_of, overrides
 from mcpgen.runtime.protocol.newest import NEWEST
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import Peer
 
-__all__ = ["Handling", "Hearing", "Offering", "merged"]
+__all__ = ["RequestHandler", "NotificationHandler", "ClientFeatures", "merged"]
 
 # 2026-07-28, basic/index, "Per-request protocol fields".
 _REVISION = "io.modelcontextprotocol/protocolVersion"
@@ -41,21 +41,21 @@ _ANSWERS = {
 Handler: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
 
 
-class Handling(Struct, frozen=True, eq=False):
+class RequestHandler(Struct, frozen=True, eq=False):
     """How requests of one method are answered."""
 
-    codec: RequestCodec
+    codec: IncomingRequestCodec
     call: Handler
 
 
-class Hearing(Struct, frozen=True, eq=False):
+class NotificationHandler(Struct, frozen=True, eq=False):
     """How notifications of one method are taken."""
 
-    codec: NoticeInCodec
+    codec: IncomingNotificationCodec
     call: Handler
 
 
-class Offering:
+class ClientFeatures:
     """What a client offers.
 
     Args:
@@ -64,29 +64,29 @@ class Offering:
         info: Name and version, as the newest revision has them.
 
     Attributes:
-        home: The revision that the handlers are written in.
+        native_revision: The revision that the handlers are written in.
 
     Raises:
         UsageError: The handlers cannot be called, the capabilities are not valid, or nothing answers what is declared.
     """
 
     def __init__(self, handlers: Any, *, capabilities: Mapping[str, object], info: Any) -> None:
-        self.home: str = home_of(handlers, "client")
+        self.native_revision: str = native_revision_of(handlers, "client")
         self._handlers = handlers
         self._info = info
-        self._extra, self._tells_roots = _without_session(self.home, capabilities)
-        methods = bindings(self.home).methods
-        self._requests = names(methods, methods.SERVER_REQUESTS, methods.INPUT_REQUESTS)
-        self._notifications = names(methods, methods.SERVER_NOTIFICATIONS)
-        self._tables: dict[str, Mapping[str, Handling]] = {}
-        self._hearings: dict[tuple[str, str], Hearing | None] = {}
+        self._extra, self._tells_roots = _without_session(self.native_revision, capabilities)
+        methods = bindings(self.native_revision).methods
+        self._requests = handler_names(methods, methods.SERVER_REQUESTS, methods.INPUT_REQUESTS)
+        self._notifications = handler_names(methods, methods.SERVER_NOTIFICATIONS)
+        self._tables: dict[str, Mapping[str, RequestHandler]] = {}
+        self._hearings: dict[tuple[str, str], NotificationHandler | None] = {}
         called = (*self._requests.values(), *self._notifications.values())
-        check(handlers, self.home, "client", called=called, answered=["ping"])
+        check_handlers(handlers, self.native_revision, "client", called=called, answered=["ping"])
         self._check_capabilities()
 
     def capabilities(self, revision: str) -> Mapping[str, object]:
         """Return what this client declares to servers of *revision*, in its terms."""
-        found = codec(self.home, revision, "client").definition("ClientCapabilities", self._declared())
+        found = codec(self.native_revision, revision, "client").definition("ClientCapabilities", self._declared())
         tells = self._tells_roots and registry.revision(revision).era == "handshake"
         return merged(found, {"roots": {"listChanged": True}}) if tells else found
 
@@ -113,14 +113,14 @@ class Offering:
         written = (msgspec.Raw(msgspec.json.encode(each(revision))) for each in (self.capabilities, self.info))
         return client_peer(revision, *written)
 
-    def handlings(self, revision: str) -> Mapping[str, Handling]:
+    def handlings(self, revision: str) -> Mapping[str, RequestHandler]:
         """Return which requests of servers of *revision* are answered, and how."""
         found = self._tables.get(revision)
         if found is None:
             found = self._tables[revision] = self._handling(revision)
         return found
 
-    def hearing(self, revision: str, method: str) -> Hearing | None:
+    def hearing(self, revision: str, method: str) -> NotificationHandler | None:
         """Return what takes the notification *method* of servers of *revision*, if anybody wants to know."""
         key = (revision, method)
         if key not in self._hearings and method in self._notifications:  # whatever else a server sends is not kept
@@ -136,48 +136,50 @@ class Offering:
         return merged(declared, self._extra)
 
     def _check_capabilities(self) -> None:
-        declared, types = self._declared(), bindings(self.home).models
+        declared, types = self._declared(), bindings(self.native_revision).models
         try:
             types.decode(msgspec.json.encode(declared), types.ClientCapabilities)
         except (msgspec.MsgspecError, TypeError) as error:
-            raise UsageError(f"the capabilities are not valid in {self.home}: {error}") from error
+            raise UsageError(f"the capabilities are not valid in {self.native_revision}: {error}") from error
         for method, name in self._requests.items():
             capability = _ANSWERS.get(method)
             if capability in declared and not self._overrides(name):
                 raise UsageError(f"the capability {capability} is declared, but nothing answers {method}")
 
-    def _handling(self, revision: str) -> dict[str, Handling]:
-        made: dict[str, Handling] = {}
+    def _handling(self, revision: str) -> dict[str, RequestHandler]:
+        made: dict[str, RequestHandler] = {}
         for method, name in self._requests.items():
             if self._overrides(name):
                 try:
-                    made[method] = Handling(
-                        codec(self.home, revision, "client").request(method), getattr(self._handlers, name)
+                    made[method] = RequestHandler(
+                        codec(self.native_revision, revision, "client").request(method), getattr(self._handlers, name)
                     )
                 except (AdaptationError, UnknownMethod):
                     continue  # no server of this revision asks that
         return made
 
-    def _hearing(self, revision: str, method: str) -> Hearing | None:
+    def _hearing(self, revision: str, method: str) -> NotificationHandler | None:
         name = self._notifications[method]
         if not self._overrides(name):
             return None
         try:
-            return Hearing(codec(self.home, revision, "client").notice_in(method), getattr(self._handlers, name))
+            return NotificationHandler(
+                codec(self.native_revision, revision, "client").notice_in(method), getattr(self._handlers, name)
+            )
         except (AdaptationError, UnknownMethod):
             return None
 
     def _overrides(self, name: str) -> bool:
-        return overrides(self._handlers, self.home, "client", name)
+        return overrides(self._handlers, self.native_revision, "client", name)
 
 
-def _without_session(home: str, declared: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+def _without_session(native_revision: str, declared: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
     """Return what of *declared* its revision has a word for, and whether changes of the roots are told, too.
 
     Only a session is told of those, so that a home without sessions cannot say it.
     """
     roots: object = declared.get("roots")
-    if registry.revision(home).era == "handshake" or not is_object(roots) or "listChanged" not in roots:
+    if registry.revision(native_revision).era == "handshake" or not is_object(roots) or "listChanged" not in roots:
         return declared, False
     rest = {key: each for key, each in roots.items() if key != "listChanged"}
     return {**declared, "roots": rest}, bool(roots["listChanged"])

@@ -1,9 +1,10 @@
 """A client's side of one connection: what it has asked, and what its server may say when; no awaiting, no clock.
 
-Theory of operation. What we ask becomes a `Call`, and whoever waits for it is woken by the answer; what it means is
+Theory of operation. What we ask becomes a `PendingRequest`, and whoever waits for it is woken by the answer; what it
+means is
 read by the one who asked, so that what is wrong with it is told to nobody else. What a server asks, in the era in which
-it may, becomes an `Asked`, whose handler the sink runs. A server that says what it may not, or what nobody can read,
-costs itself a line in the log, and nobody else anything.
+it may, becomes an `IncomingRequest`, whose handler the sink runs. A server that says what it may not, or what nobody
+can read, costs itself a line in the log, and nobody else anything.
 
 Spec:
     2024-11-05 to 2025-11-25, basic/lifecycle, client/*; 2026-07-28, basic/transports/stdio, "Receiving Messages".
@@ -18,8 +19,8 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.client import incoming_requests, notifications
-from mcpgen.runtime.client.pending_request import Call
-from mcpgen.runtime.client.subscriptions import Listening
+from mcpgen.runtime.client.pending_request import PendingRequest
+from mcpgen.runtime.client.subscriptions import Subscriptions
 from mcpgen.runtime.errors import MalformedFrame, printable
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.framing import OversizedLine
@@ -38,15 +39,15 @@ from mcpgen.runtime.protocol.messages import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcpgen.runtime.client.client_features import Hearing, Offering
-    from mcpgen.runtime.client.incoming_requests import Asked
-    from mcpgen.runtime.client.subscriptions import Stream
+    from mcpgen.runtime.client.client_features import ClientFeatures, NotificationHandler
+    from mcpgen.runtime.client.incoming_requests import IncomingRequest
+    from mcpgen.runtime.client.subscriptions import ChangeStream
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.capabilities import Peer, ServerPeer
     from mcpgen.runtime.protocol.framing import Frame
-    from mcpgen.runtime.transports.auto_reset_event import Waker
+    from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent
 
-__all__ = ["ClientSession", "Sink"]
+__all__ = ["ClientSession", "SessionOutput"]
 
 # Whoever floods us with nonsense should not fill a disk.
 _MOST_WARNINGS: Final = 20
@@ -57,7 +58,7 @@ _MOST_SHOWN: Final = 80
 _LOG = logging.getLogger("mcpgen.session")
 
 
-class Sink(Protocol):
+class SessionOutput(Protocol):
     """What a session tells the shell that runs it."""
 
     @property
@@ -69,20 +70,20 @@ class Sink(Protocol):
         """Write *message*."""
         ...
 
-    def start(self, asked: Asked) -> None:
+    def start(self, asked: IncomingRequest) -> None:
         """Run the handler of *asked*, and call `answering.complete` or `answering.fail` with what comes out."""
         ...
 
-    def moved(self, call: Call) -> None:
+    def moved(self, call: PendingRequest) -> None:
         """Note that there was progress with *call*, which has its time anew."""
         ...
 
-    def tell(self, notifications: Hearing, params: Raw | UnsetType) -> None:
+    def tell(self, notifications: NotificationHandler, params: Raw | UnsetType) -> None:
         """Run the handler of a notification, after those of the notifications before it."""
         ...
 
     @property
-    def waker(self) -> Callable[[], Waker]:
+    def waker(self) -> Callable[[], AutoResetEvent]:
         """Make what a caller waits with."""
         ...
 
@@ -111,21 +112,21 @@ class ClientSession:
         early: What the server told before it was agreed what is spoken.
     """
 
-    def __init__(self, offering: Offering, limits: ClientLimits, sink: Sink) -> None:
+    def __init__(self, offering: ClientFeatures, limits: ClientLimits, sink: SessionOutput) -> None:
         self.offering = offering
         self.limits = limits
         self.sink = sink
         self.server: ServerPeer | None = None
         self.us: Peer | None = None
-        self.calls: dict[RequestId, Call] = {}
-        self.asked: dict[RequestId, Asked] = {}
-        self.listening: Listening = Listening(limits.max_changes)
+        self.calls: dict[RequestId, PendingRequest] = {}
+        self.asked: dict[RequestId, IncomingRequest] = {}
+        self.listening: Subscriptions = Subscriptions(limits.max_changes)
         self.level: str | None = None
         self.failure: Exception | None = None
         self.running: int = 0
         self.early: list[Notification] = []
         self.on_tools_changed: Callable[[], None] | None = None
-        self._by_token: dict[RequestId, Call] = {}
+        self._by_token: dict[RequestId, PendingRequest] = {}
         self._last_id = 0
         self._unread = 0
         self._ahead = 0  # bytes of answers that were written since the sink was full
@@ -150,7 +151,7 @@ class ClientSession:
         self.us = self.offering.as_peer(server.revision)
         early, self.early = self.early, []
         for each in early:
-            notifications.hear(self, each)
+            notifications.take_notification(self, each)
 
     def next_token(self) -> int:
         """Return a progress token that no other request of ours has had: it counts as an id."""
@@ -158,8 +159,13 @@ class ClientSession:
         return self._last_id
 
     def send(
-        self, method: str, params: bytes | UnsetType, *, token: RequestId | None = None, stream: Stream | None = None
-    ) -> Call:
+        self,
+        method: str,
+        params: bytes | UnsetType,
+        *,
+        token: RequestId | None = None,
+        stream: ChangeStream | None = None,
+    ) -> PendingRequest:
         """Send a request.
 
         Args:
@@ -169,7 +175,7 @@ class ClientSession:
             stream: What it opens, if it is `subscriptions/listen`; it is woken by the answer, too.
         """
         self._last_id += 1
-        call = Call(self._last_id, method, self.sink.waker() if stream is None else stream.waker, token)
+        call = PendingRequest(self._last_id, method, self.sink.waker() if stream is None else stream.waker, token)
         if self.failure is not None:
             call.fail(self.failure)
             return call
@@ -197,13 +203,13 @@ class ClientSession:
             self._ahead += len(message)
         self.sink.send(message)
 
-    def drop(self, call: Call) -> bool:
+    def drop(self, call: PendingRequest) -> bool:
         """Forget *call*; return whether it was open."""
         if call.token is not None and self._by_token.get(call.token) is call:
             del self._by_token[call.token]
         return self.calls.pop(call.id, None) is not None
 
-    def cancel(self, call: Call, reason: str) -> None:
+    def cancel(self, call: PendingRequest, reason: str) -> None:
         """Forget *call*, which nobody waits for any more, and tell the server so.
 
         Spec:
@@ -226,7 +232,7 @@ class ClientSession:
         self.drop(call)
         call.fail(failure)
 
-    def of_token(self, token: RequestId) -> Call | None:
+    def of_token(self, token: RequestId) -> PendingRequest | None:
         """Return the open request whose progress is told under *token*."""
         return self._by_token.get(token)
 
@@ -263,11 +269,13 @@ class ClientSession:
         level = logging.WARNING if self._unread <= _MOST_WARNINGS else logging.DEBUG
         _LOG.log(level, what, *details, exc_info=failure)
 
-    def _take(self, message: Message | Malformed, batch: incoming_requests.Answers | None, frame: Frame = b"") -> None:
+    def _take(
+        self, message: Message | Malformed, batch: incoming_requests.BatchResponse | None, frame: Frame = b""
+    ) -> None:
         if isinstance(message, Response | ErrorResponse):
             self._answer(message)
         elif isinstance(message, Notification):
-            notifications.hear(self, message)
+            notifications.take_notification(self, message)
         elif isinstance(message, Request):
             incoming_requests.take(self, message, batch)
         else:
@@ -284,12 +292,12 @@ class ClientSession:
         self._end(call)
         call.settle(message.result if isinstance(message, Response) else message)
 
-    def _end(self, call: Call) -> None:
+    def _end(self, call: PendingRequest) -> None:
         """Forget *call*, which is answered, and the stream that it opened: nothing may come on that any more."""
         self.drop(call)
         self.listening.streams.pop(call.id, None)
 
-    def _only_call(self) -> Call | None:
+    def _only_call(self) -> PendingRequest | None:
         """Return what an error without an id is about: before anything is agreed on, there is one request at a time."""
         if self.server is None and len(self.calls) == 1:
             return next(iter(self.calls.values()))
@@ -305,14 +313,14 @@ class ClientSession:
         if not envelope.allows_batches(self.revision):
             self._malformed(Malformed(Fault.NO_BATCHES))
             return
-        gathered = incoming_requests.Answers()
+        gathered = incoming_requests.BatchResponse()
         for item in batch.items:
             self._take(item, gathered)
         gathered.is_complete = True
         gathered.send_if_finished(self)
 
     def _malformed(
-        self, malformed: Malformed, frame: Frame = b"", batch: incoming_requests.Answers | None = None
+        self, malformed: Malformed, frame: Frame = b"", batch: incoming_requests.BatchResponse | None = None
     ) -> None:
         """Take what is no message: it may be an answer that somebody waits for."""
         call = None if malformed.id is None or malformed.kind != "response" else self.calls.get(malformed.id)

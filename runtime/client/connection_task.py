@@ -25,19 +25,24 @@ from mcpgen.generated import registry
 from mcpgen.runtime.client import incoming_requests
 from mcpgen.runtime.client.client_session import ClientSession
 from mcpgen.runtime.client.deadlines import Deadlines
-from mcpgen.runtime.client.negotiate import StartAnew, agree, plan_for
+from mcpgen.runtime.client.negotiate import RestartServer, first_plan, negotiate
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestTimedOut, TransportClosed, UsageError
-from mcpgen.runtime.transports.auto_reset_event import OTHER_LOOP, Waker, presence, wakers
+from mcpgen.runtime.transports.auto_reset_event import (
+    OTHER_LOOP,
+    AutoResetEvent,
+    auto_reset_event_factory,
+    same_loop_check,
+)
 from mcpgen.runtime.transports.spawner import open_group, open_spawner, start_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mcpgen.runtime.client.client_features import Hearing, Offering
-    from mcpgen.runtime.client.era_cache import Verdicts
-    from mcpgen.runtime.client.incoming_requests import Asked
+    from mcpgen.runtime.client.client_features import ClientFeatures, NotificationHandler
+    from mcpgen.runtime.client.era_cache import EraCache
+    from mcpgen.runtime.client.incoming_requests import IncomingRequest
     from mcpgen.runtime.client.negotiate import Plan
-    from mcpgen.runtime.client.pending_request import Call
+    from mcpgen.runtime.client.pending_request import PendingRequest
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.capabilities import ServerPeer
     from mcpgen.runtime.protocol.framing import Frame, OversizedLine
@@ -45,7 +50,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.transports.interfaces import Channel, Transport
     from mcpgen.runtime.transports.spawner import Handle, Spawner
 
-__all__ = ["Conversation", "Owner"]
+__all__ = ["Conversation", "ConnectionTask"]
 
 _LOG = logging.getLogger("mcpgen.session")
 
@@ -65,7 +70,7 @@ class Conversation:
 
     def __init__(
         self,
-        offering: Offering,
+        offering: ClientFeatures,
         limits: ClientLimits,
         channel: Channel,
         spawner: Spawner,
@@ -75,10 +80,10 @@ class Conversation:
         self.session: ClientSession = ClientSession(offering, limits, self)
         self.deadlines: Deadlines = Deadlines(self.session)
         self._spawner = spawner
-        self.waker: Callable[[], Waker] = wakers()
-        self.is_here: Callable[[], bool] = presence()
+        self.waker: Callable[[], AutoResetEvent] = auto_reset_event_factory()
+        self.is_here: Callable[[], bool] = same_loop_check()
         self._make_context = context
-        self._notices: deque[tuple[Hearing, Raw | UnsetType]] = deque()
+        self._notices: deque[tuple[NotificationHandler, Raw | UnsetType]] = deque()
         self._notices_bytes = 0
         self._is_telling = False
 
@@ -118,16 +123,16 @@ class Conversation:
         """Write *message*."""
         self.writer.write(message)
 
-    def start(self, asked: Asked) -> None:
+    def start(self, asked: IncomingRequest) -> None:
         """Run the handler of *asked*."""
         self.deadlines.pause()
         asked.handle = self._spawner.start(self._answer, asked)
 
-    def moved(self, call: Call) -> None:
+    def moved(self, call: PendingRequest) -> None:
         """Give *call* its time anew."""
         self.deadlines.extend(call)
 
-    def tell(self, hearing: Hearing, params: Raw | UnsetType) -> None:
+    def tell(self, hearing: NotificationHandler, params: Raw | UnsetType) -> None:
         """Run the handler of a notification, after those of the notifications before it."""
         limits = self.session.limits
         size = 0 if isinstance(params, UnsetType) else len(memoryview(params))
@@ -142,7 +147,7 @@ class Conversation:
             self._is_telling = True
             self._spawner.start(self._tell_all)
 
-    async def _answer(self, asked: Asked) -> None:
+    async def _answer(self, asked: IncomingRequest) -> None:
         _RUNS_IN.set(self)
         try:
             result = await asked.handling.call(asked.params, self.context(asked.method))
@@ -170,7 +175,7 @@ class Conversation:
                 self._is_telling = True
                 self._spawner.start(self._tell_all)
 
-    async def _tell(self, hearing: Hearing, params: Raw | UnsetType) -> None:
+    async def _tell(self, hearing: NotificationHandler, params: Raw | UnsetType) -> None:
         method = hearing.codec.method
         try:
             value = hearing.codec.incoming(params)
@@ -183,7 +188,7 @@ class Conversation:
             _LOG.exception("the handler of %s failed", method)
 
 
-class Owner:
+class ConnectionTask:
     """Runs the conversation of one client.
 
     Args:
@@ -202,12 +207,12 @@ class Owner:
     def __init__(  # noqa: PLR0913 (the parts that a client is put together from)
         self,
         transport: Transport,
-        offering: Offering,
+        offering: ClientFeatures,
         *,
         offered: Sequence[str],
         limits: ClientLimits,
-        verdicts: Verdicts,
-        context: Callable[[Owner, ServerPeer, str], Any],
+        verdicts: EraCache,
+        context: Callable[[ConnectionTask, ServerPeer, str], Any],
     ) -> None:
         self.client: Any = None
         self.conversation: Conversation | None = None
@@ -230,7 +235,7 @@ class Owner:
         Raises:
             McpgenError: That could not be done; nothing is left behind.
         """
-        self._is_here = presence()
+        self._is_here = same_loop_check()
         self._handle = start_alone(self._run, self._end)
         try:
             await self._ready.wait()
@@ -267,14 +272,14 @@ class Owner:
 
     async def _converse(self) -> None:
         identity = self._transport.identity
-        plan = plan_for(self._offered, self._verdicts.of(identity))
+        plan = first_plan(self._offered, self._verdicts.of(identity))
         tried: set[Plan] = set()
         until = anyio.current_time() + self._limits.connect_seconds
         while True:
             tried.add(plan)
             try:
                 await self._try(plan, until)
-            except StartAnew as next_step:
+            except RestartServer as next_step:
                 self._verdicts.forget(identity)
                 if next_step.plan in tried or self._closing.is_set():
                     raise next_step.reason from None
@@ -299,7 +304,7 @@ class Owner:
             with anyio.CancelScope() as scope:
                 group.start_soon(_when, self._closing, scope)
                 with anyio.CancelScope(deadline=until) as limit:
-                    await agree(made.session, self._offered, plan)
+                    await negotiate(made.session, self._offered, plan)
                 if limit.cancelled_caught:
                     raise RequestTimedOut("initialize", self._limits.connect_seconds, self._transport.description)
             if scope.cancelled_caught or made.session.server is None:

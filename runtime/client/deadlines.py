@@ -20,7 +20,7 @@ from mcpgen.runtime.errors import RequestTimedOut
 
 if TYPE_CHECKING:
     from mcpgen.runtime.client.client_session import ClientSession
-    from mcpgen.runtime.client.pending_request import Call
+    from mcpgen.runtime.client.pending_request import PendingRequest
 
 __all__ = ["Deadlines"]
 
@@ -38,7 +38,7 @@ class Deadlines:
         self._next = float("inf")  # when the task looks next
         self._woken = anyio.Event()
 
-    def start(self, call: Call, seconds: float, most_seconds: float) -> None:
+    def start(self, call: PendingRequest, seconds: float, most_seconds: float) -> None:
         """Give *call* so many seconds, and with progress at most as many as the second says."""
         now = self._now()
         call.seconds = seconds
@@ -49,7 +49,7 @@ class Deadlines:
             self._next = call.deadline
             self._woken.set()
 
-    def extend(self, call: Call) -> None:
+    def extend(self, call: PendingRequest) -> None:
         """Give *call* its time anew, since there was progress."""
         if call.deadline is not None:
             call.deadline = min(self._now() + call.seconds, call.last_deadline)

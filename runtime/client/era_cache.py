@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-__all__ = ["Era", "Verdicts"]
+__all__ = ["Era", "EraCache"]
 
 Era: TypeAlias = Literal["handshake", "stateless"]
 
@@ -21,7 +21,7 @@ Era: TypeAlias = Literal["handshake", "stateless"]
 _MOST: Final = 10_000
 
 
-class Verdicts:
+class EraCache:
     """Remembers the eras of servers, those that were met last."""
 
     def __init__(self) -> None:

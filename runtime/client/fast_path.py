@@ -19,9 +19,9 @@ from mcpgen.runtime.protocol.newest import NEWEST, models
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcpgen.runtime.protocol.codec import AskCodec
+    from mcpgen.runtime.protocol.codec import OutgoingRequestCodec
 
-__all__ = ["CALL", "ShortCall"]
+__all__ = ["CALL", "FastCall"]
 
 CALL: Final = "tools/call"
 
@@ -50,7 +50,7 @@ _decode_text: Final = msgspec.json.Decoder(_TextResult).decode
 _decode_newest: Final = models.decoder(models.CallToolResult)
 
 
-class ShortCall:
+class FastCall:
     """Writes calls and reads their answers, for callers in the newest revision.
 
     Args:
@@ -61,7 +61,11 @@ class ShortCall:
     """
 
     def __init__(
-        self, ask: AskCodec, revision: str, home_meta: dict[str, object], peer_meta: dict[str, object] | None
+        self,
+        ask: OutgoingRequestCodec,
+        revision: str,
+        home_meta: dict[str, object],
+        peer_meta: dict[str, object] | None,
     ) -> None:
         self.result: Callable[[Raw], models.CallToolResult | None] = self._newest if revision == NEWEST else _older
         written = ask.params({**_SAMPLE, "_meta": home_meta}, peer_meta)

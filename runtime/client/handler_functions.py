@@ -16,13 +16,13 @@ from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.protocol.newest import ClientHandlers, models
 
-__all__ = ["Function", "Functions", "handlers_of"]
+__all__ = ["Function", "HandlerFunctions", "handlers_from_functions"]
 
 Function: TypeAlias = Callable[..., Awaitable[Any] | Any]
 """Takes params and context, and returns a result; plain or async."""
 
 
-class Functions(Struct, frozen=True, kw_only=True):
+class HandlerFunctions(Struct, frozen=True, kw_only=True):
     """What answers a server; None for what is not answered.
 
     Attributes:
@@ -42,10 +42,10 @@ class Functions(Struct, frozen=True, kw_only=True):
     @property
     def is_empty(self) -> bool:
         """Whether there is none."""
-        return self == Functions()
+        return self == HandlerFunctions()
 
 
-def handlers_of(functions: Functions) -> tuple[ClientHandlers[Any], dict[str, object]]:
+def handlers_from_functions(functions: HandlerFunctions) -> tuple[ClientHandlers[Any], dict[str, object]]:
     """Return handlers that call *functions*, and what is to be declared beyond what their methods show.
 
     Raises:
@@ -67,7 +67,7 @@ def handlers_of(functions: Functions) -> tuple[ClientHandlers[Any], dict[str, ob
         members["list_roots"] = _listing(functions.roots)
         if callable(functions.roots):
             declared["roots"] = {"listChanged": True}
-    return type("Functions", (ClientHandlers,), members)(), declared
+    return type("HandlerFunctions", (ClientHandlers,), members)(), declared
 
 
 def _check(name: str, function: object) -> None:

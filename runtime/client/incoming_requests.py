@@ -15,20 +15,20 @@ from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError,
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import lacking
 from mcpgen.runtime.protocol.messages import Code
-from mcpgen.runtime.server.error_mapping import alone, plain
+from mcpgen.runtime.server.error_mapping import error_json, sole_exception
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.client.client_features import Handling
+    from mcpgen.runtime.client.client_features import RequestHandler
     from mcpgen.runtime.client.client_session import ClientSession
     from mcpgen.runtime.protocol.messages import Request, RequestId
     from mcpgen.runtime.server.exchange import Handle
 
-__all__ = ["Answers", "Asked", "complete", "fail", "permitted", "stop", "take"]
+__all__ = ["BatchResponse", "IncomingRequest", "complete", "fail", "permitted", "stop", "take"]
 
 _EMPTY = b"{}"
 
 
-class Answers:
+class BatchResponse:
     """Gathers the answers to the requests of one batch (2025-03-26), which go back as one batch."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Answers:
             session.answer(envelope.encode_batch(messages))
 
 
-class Asked(Struct, eq=False):
+class IncomingRequest(Struct, eq=False):
     """A request of the server that is being answered.
 
     Attributes:
@@ -57,13 +57,13 @@ class Asked(Struct, eq=False):
 
     id: RequestId
     method: str
-    handling: Handling
+    handling: RequestHandler
     params: Any
-    batch: Answers | None = None
+    batch: BatchResponse | None = None
     handle: Handle | None = None
 
 
-def take(session: ClientSession, request: Request, batch: Answers | None) -> None:
+def take(session: ClientSession, request: Request, batch: BatchResponse | None) -> None:
     """Answer *request*, or start what will."""
     if session.server is not None and session.server.era == "stateless":
         # 2026-07-28, basic/transports/stdio: a server MUST NOT ask in this way, and a client MUST NOT write responses.
@@ -72,7 +72,7 @@ def take(session: ClientSession, request: Request, batch: Answers | None) -> Non
     try:
         asked = _asked(session, request, batch)
     except RequestError as error:
-        _send(session, envelope.encode_error(request.id, plain(error)), batch)
+        _send(session, envelope.encode_error(request.id, error_json(error)), batch)
         return
     if asked is None:
         _send(session, envelope.encode_response(request.id, _EMPTY), batch)
@@ -84,7 +84,7 @@ def take(session: ClientSession, request: Request, batch: Answers | None) -> Non
     session.sink.start(asked)
 
 
-def _asked(session: ClientSession, request: Request, batch: Answers | None) -> Asked | None:
+def _asked(session: ClientSession, request: Request, batch: BatchResponse | None) -> IncomingRequest | None:
     """Return what is to be answered by a handler; None for a ping.
 
     Raises:
@@ -99,10 +99,10 @@ def _asked(session: ClientSession, request: Request, batch: Answers | None) -> A
     if max(session.running, len(session.asked)) >= session.limits.max_in_flight:
         raise RequestError(Code.INTERNAL_ERROR, "too many requests are open")
     handling, params = permitted(session, request.method, request.params)
-    return Asked(request.id, request.method, handling, params, batch)
+    return IncomingRequest(request.id, request.method, handling, params, batch)
 
 
-def permitted(session: ClientSession, method: str, raw: Any) -> tuple[Handling, Any]:
+def permitted(session: ClientSession, method: str, raw: Any) -> tuple[RequestHandler, Any]:
     """Return how a question of the server is answered, and what it asks.
 
     Raises:
@@ -136,7 +136,7 @@ def _paths(missing: dict[str, Any]) -> list[str]:
     return found
 
 
-def complete(session: ClientSession, asked: Asked, result: Any) -> None:
+def complete(session: ClientSession, asked: IncomingRequest, result: Any) -> None:
     """Answer *asked* with what its handler returned.
 
     Raises:
@@ -147,11 +147,11 @@ def complete(session: ClientSession, asked: Asked, result: Any) -> None:
         _answer(session, asked, envelope.encode_response(asked.id, asked.handling.codec.result(result)))
 
 
-def fail(session: ClientSession, asked: Asked, failure: BaseException) -> None:
+def fail(session: ClientSession, asked: IncomingRequest, failure: BaseException) -> None:
     """Answer *asked* with what its handler raised."""
     if session.asked.get(asked.id) is not asked:
         return
-    failure = alone(failure)
+    failure = sole_exception(failure)
     error = RequestError(Code.INTERNAL_ERROR, "the client failed to handle this request")
     if isinstance(failure, RequestError):
         error = RequestError(failure.code, failure.message, failure.data)
@@ -161,18 +161,18 @@ def fail(session: ClientSession, asked: Asked, failure: BaseException) -> None:
         body = _error(asked, error)
     except (InvalidPayload, TypeError, ValueError, RecursionError) as problem:
         session.complain("the error of %s cannot be sent: %s", asked.method, problem)
-        body = plain(RequestError(Code.INTERNAL_ERROR, "the client failed to handle this request"))
+        body = error_json(RequestError(Code.INTERNAL_ERROR, "the client failed to handle this request"))
     _answer(session, asked, envelope.encode_error(asked.id, body))
 
 
-def _error(asked: Asked, error: RequestError) -> bytes:
+def _error(asked: IncomingRequest, error: RequestError) -> bytes:
     try:
         return asked.handling.codec.error(error.code, error.message, error.data)
     except AdaptationError:  # a home without sessions has no such errors; where there are any, they are all alike
-        return plain(error)
+        return error_json(error)
 
 
-def stop(session: ClientSession, asked: Asked) -> None:
+def stop(session: ClientSession, asked: IncomingRequest) -> None:
     """Give up *asked*: its server does not want an answer any more, or is gone."""
     session.asked.pop(asked.id, None)
     if asked.handle is not None:
@@ -182,14 +182,14 @@ def stop(session: ClientSession, asked: Asked) -> None:
         asked.batch.send_if_finished(session)
 
 
-def _answer(session: ClientSession, asked: Asked, message: bytes) -> None:
+def _answer(session: ClientSession, asked: IncomingRequest, message: bytes) -> None:
     del session.asked[asked.id]
     if asked.batch is not None:
         asked.batch.open -= 1
     _send(session, message, asked.batch)
 
 
-def _send(session: ClientSession, message: bytes, batch: Answers | None) -> None:
+def _send(session: ClientSession, message: bytes, batch: BatchResponse | None) -> None:
     if batch is None:
         session.answer(message)
         return

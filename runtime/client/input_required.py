@@ -20,10 +20,10 @@ from mcpgen.runtime.protocol.messages import Code
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from mcpgen.runtime.client.client_features import Handling
+    from mcpgen.runtime.client.client_features import RequestHandler
     from mcpgen.runtime.client.client_session import ClientSession
 
-__all__ = ["Demand", "MAY_DEMAND", "are_accepted", "demanded", "met", "pages", "retried"]
+__all__ = ["InputDemand", "MAY_DEMAND", "are_accepted", "input_demand", "answer_demand", "url_demand", "retry_params"]
 
 # 2026-07-28, basic/patterns/mrtr, "Supported Requests".
 MAY_DEMAND: Final = frozenset({"prompts/get", "resources/read", "tools/call"})
@@ -36,7 +36,7 @@ class _Wish(Struct):
     params: Raw | UnsetType = UNSET
 
 
-class Demand(Struct, rename="camel"):
+class InputDemand(Struct, rename="camel"):
     """What a server wants to know before it goes on.
 
     Attributes:
@@ -59,11 +59,11 @@ class _Action(Struct):
 
 
 _decode_action: Final = msgspec.json.Decoder(_Action).decode
-_decode_demand: Final = msgspec.json.Decoder(Demand).decode
+_decode_demand: Final = msgspec.json.Decoder(InputDemand).decode
 _decode_kind: Final = msgspec.json.Decoder(_Kind).decode
 
 
-def demanded(session: ClientSession, method: str, raw: Raw) -> Raw | Demand:
+def input_demand(session: ClientSession, method: str, raw: Raw) -> Raw | InputDemand:
     """Return the demand that a stateless server's result *raw* is, or else the final result.
 
     Raises:
@@ -94,7 +94,9 @@ def demanded(session: ClientSession, method: str, raw: Raw) -> Raw | Demand:
     return demand
 
 
-async def met(session: ClientSession, method: str, demand: Demand, context: Callable[[str], Any]) -> dict[str, Raw]:
+async def answer_demand(
+    session: ClientSession, method: str, demand: InputDemand, context: Callable[[str], Any]
+) -> dict[str, Raw]:
     """Return the answers to *demand*, by name; its questions are answered at the same time.
 
     Args:
@@ -111,7 +113,7 @@ async def met(session: ClientSession, method: str, demand: Demand, context: Call
     if len(demand.input_requests) > most:
         reason = f"it asks {len(demand.input_requests)} questions at once, and {most} are answered"
         raise _invalid(session.revision or "", method, "/inputRequests", reason)
-    wanted: dict[str, tuple[Handling, Any, str]] = {}
+    wanted: dict[str, tuple[RequestHandler, Any, str]] = {}
     for key, wish in demand.input_requests.items():
         try:
             handling, params = permitted(session, wish.method, wish.params)
@@ -147,7 +149,7 @@ def are_accepted(answers: Mapping[str, Raw]) -> bool:
     return all(_decode_action(each).action == "accept" for each in answers.values())
 
 
-def retried(params: bytes, demand: Demand, answers: Mapping[str, Raw]) -> bytes:
+def retry_params(params: bytes, demand: InputDemand, answers: Mapping[str, Raw]) -> bytes:
     """Return the params of a request that is put again.
 
     Spec:
@@ -163,7 +165,7 @@ def retried(params: bytes, demand: Demand, answers: Mapping[str, Raw]) -> bytes:
     return msgspec.json.encode(members)
 
 
-def pages(failure: RequestRefused, visited: Collection[str]) -> Demand | None:
+def url_demand(failure: RequestRefused, visited: Collection[str]) -> InputDemand | None:
     """Return the demand that an error of 2025-11-25 is, which wants the user to visit a page first; None if it is not.
 
     Nor is it one if it only names pages that were *visited*. A user who has agreed to visit a page may not be through
@@ -185,7 +187,7 @@ def pages(failure: RequestRefused, visited: Collection[str]) -> Demand | None:
         for each in found
         if (named := str(each.get("elicitationId"))) not in visited
     }
-    return Demand("input_required", wanted) if wanted else None
+    return InputDemand("input_required", wanted) if wanted else None
 
 
 _PAGES_FIRST: Final = -32042

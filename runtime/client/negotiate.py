@@ -26,7 +26,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.runtime.adapt.payloads import bindings
-from mcpgen.runtime.client.pending_request import as_it_is
+from mcpgen.runtime.client.pending_request import error_as_received
 from mcpgen.runtime.errors import (
     InvalidPayload,
     MalformedFrame,
@@ -38,16 +38,16 @@ from mcpgen.runtime.errors import (
 )
 from mcpgen.runtime.protocol.capabilities import server_peer
 from mcpgen.runtime.protocol.messages import ErrorResponse
-from mcpgen.runtime.protocol.negotiation import of_era
+from mcpgen.runtime.protocol.negotiation import revisions_of_era
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcpgen.runtime.client.client_session import ClientSession
     from mcpgen.runtime.client.era_cache import Era
-    from mcpgen.runtime.client.pending_request import Call
+    from mcpgen.runtime.client.pending_request import PendingRequest
 
-__all__ = ["Plan", "StartAnew", "agree", "plan_for"]
+__all__ = ["Plan", "RestartServer", "negotiate", "first_plan"]
 
 Plan: TypeAlias = Literal["probe", "initialize", "discover"]
 """What to begin with: ask for the era in a bounded way, or act on what is known of it."""
@@ -61,7 +61,7 @@ _MODERN: Final = frozenset({-32020, -32021, -32022})
 _UNSUPPORTED_REVISION: Final = -32022
 
 
-class StartAnew(Exception):  # noqa: N818 (no error: the next step)
+class RestartServer(Exception):  # noqa: N818 (no error: the next step)
     """This server cannot be spoken with any more; another one has to be started, and *plan* tried.
 
     Attributes:
@@ -102,21 +102,21 @@ class _Error(Struct):
     data: Raw | UnsetType = UNSET
 
 
-def plan_for(offered: Sequence[str], era: Era | None) -> Plan:
+def first_plan(offered: Sequence[str], era: Era | None) -> Plan:
     """Return what to begin with.
 
     Args:
         offered: The revisions that we would speak.
         era: That of the server, if it is known.
     """
-    if not of_era(offered, "stateless"):
+    if not revisions_of_era(offered, "stateless"):
         return "initialize"
-    if not of_era(offered, "handshake"):
+    if not revisions_of_era(offered, "handshake"):
         return "discover"
     return "probe" if era is None else "initialize" if era == "handshake" else "discover"
 
 
-async def agree(session: ClientSession, offered: Sequence[str], plan: Plan) -> None:
+async def negotiate(session: ClientSession, offered: Sequence[str], plan: Plan) -> None:
     """Agree with the server on a revision, so that `ClientSession.server` is known.
 
     Args:
@@ -139,9 +139,9 @@ class _Establishing:
     def __init__(self, session: ClientSession, offered: Sequence[str]) -> None:
         self._session = session
         self._offered = offered
-        self._handshakes = of_era(offered, "handshake")
-        self._stateless = of_era(offered, "stateless")
-        self._probe: Call | None = None  # unanswered
+        self._handshakes = revisions_of_era(offered, "handshake")
+        self._stateless = revisions_of_era(offered, "stateless")
+        self._probe: PendingRequest | None = None  # unanswered
         self._refused_in: set[str] = set()  # what the server does not speak, whatever it lists
         self._asked_again: set[str] = set()
 
@@ -154,7 +154,7 @@ class _Establishing:
             except TransportClosed as error:
                 if not self._handshakes:
                     raise
-                raise StartAnew("initialize", error) from None
+                raise RestartServer("initialize", error) from None
             except RequestLost as error:
                 if not self._handshakes or error.is_general:
                     raise
@@ -175,7 +175,7 @@ class _Establishing:
         try:
             answer = call.outcome()
         except TransportClosed as error:
-            raise StartAnew("initialize", error) from None
+            raise RestartServer("initialize", error) from None
         except RequestLost as error:
             if error.is_general:
                 raise
@@ -202,7 +202,7 @@ class _Establishing:
         with anyio.move_on_after(seconds) as scope:
             await self._initialize(is_first=False)
         if scope.cancelled_caught:
-            raise StartAnew("initialize", RequestTimedOut("initialize", seconds))
+            raise RestartServer("initialize", RequestTimedOut("initialize", seconds))
 
     async def _discover(self, revision: str) -> None:
         answer = await _answered(self._send_discover(revision))
@@ -212,12 +212,12 @@ class _Establishing:
             await self._refused(answer, revision)
         else:
             # It is of before. Where that was not expected, it is now known, and a fresh one can be greeted.
-            refusal = RequestRefused("server/discover", as_it_is(answer))
+            refusal = RequestRefused("server/discover", error_as_received(answer))
             if self._handshakes:
-                raise StartAnew("initialize", refusal)
+                raise RestartServer("initialize", refusal)
             raise NoCommonRevision(offered=self._offered, supported=_supported(answer), reason=str(refusal))
 
-    def _send_discover(self, revision: str) -> Call:
+    def _send_discover(self, revision: str) -> PendingRequest:
         meta = self._session.offering.meta(revision)
         return self._session.send("server/discover", msgspec.json.encode({"_meta": meta}))
 
@@ -228,7 +228,7 @@ class _Establishing:
             2026-07-28, basic/transports/stdio, "Backward Compatibility": "Do not fall back to initialize" but use what
             it lists; a revision with a handshake may be among that.
         """
-        refusal = RequestRefused("server/discover", as_it_is(answer))
+        refusal = RequestRefused("server/discover", error_as_received(answer))
         if answer.code != _UNSUPPORTED_REVISION:
             raise refusal
         self._refused_in.add(asked_in)
@@ -288,10 +288,10 @@ class _Establishing:
         except TransportClosed as error:
             if is_first:
                 raise
-            raise StartAnew("initialize", error) from None
+            raise RestartServer("initialize", error) from None
         except RequestLost as error:
             if is_first and self._stateless and not error.is_general:  # it may not be what it once was
-                raise StartAnew("probe", error) from None
+                raise RestartServer("probe", error) from None
             raise
         if isinstance(answer, ErrorResponse):
             await self._not_initialized(answer, is_first=is_first)
@@ -309,7 +309,7 @@ class _Establishing:
 
     async def _not_initialized(self, answer: ErrorResponse, *, is_first: bool) -> None:
         """Go on with a server that does not shake hands."""
-        refusal = RequestRefused("initialize", as_it_is(answer))
+        refusal = RequestRefused("initialize", error_as_received(answer))
         late = await self._late_answer()
         if late is not None:
             await self._discovered(_read_discovered(late, self._stateless[-1]))
@@ -319,11 +319,11 @@ class _Establishing:
             await self._choose(supported, is_settled=False, reason=str(refusal))
             return
         if not is_first:
-            raise StartAnew("initialize", refusal)
+            raise RestartServer("initialize", refusal)
         if supported:
             raise NoCommonRevision(offered=self._offered, supported=supported, reason=str(refusal))
         if self._stateless:
-            raise StartAnew("probe", refusal)
+            raise RestartServer("probe", refusal)
         raise refusal
 
     async def _late_answer(self) -> Raw | None:
@@ -341,7 +341,7 @@ class _Establishing:
         return answer if isinstance(answer, Raw) else None
 
 
-async def _answered(call: Call) -> Any:
+async def _answered(call: PendingRequest) -> Any:
     """Return the answer to *call*.
 
     Raises:

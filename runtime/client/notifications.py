@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.client.client_session import ClientSession
     from mcpgen.runtime.protocol.messages import Notification, RequestId
 
-__all__ = ["hear"]
+__all__ = ["take_notification"]
 
 
 class _Meta(Struct):
@@ -39,7 +39,7 @@ class _About(Struct, rename="camel"):
 _decode_about = msgspec.json.Decoder(_About).decode
 
 
-def hear(session: ClientSession, notification: Notification) -> None:
+def take_notification(session: ClientSession, notification: Notification) -> None:
     """Take a notification; one that is unknown or not valid is ignored, since nobody could be told."""
     method, server = notification.method, session.server
     if server is None:  # it may follow so closely on the answer that agrees that nobody has read that yet

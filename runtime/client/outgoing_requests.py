@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from mcpgen.runtime.client.pending_request import Progress
     from mcpgen.runtime.protocol.messages import RequestId
 
-__all__ = ["Asking", "Question"]
+__all__ = ["RequestSender", "OutgoingRequest"]
 
 
-class Question(Struct, frozen=True, kw_only=True):
+class OutgoingRequest(Struct, frozen=True, kw_only=True):
     """A request to be put.
 
     Attributes:
@@ -57,7 +57,7 @@ class Question(Struct, frozen=True, kw_only=True):
     short: Callable[[Raw], Any] | None = None
 
 
-class Asking:
+class RequestSender:
     """Puts the requests of one client."""
 
     def __init__(self, conversation: Conversation) -> None:
@@ -67,7 +67,7 @@ class Asking:
         self._context = conversation.context
         self._is_here = conversation.is_here
 
-    async def final(self, question: Question) -> Any:
+    async def final(self, question: OutgoingRequest) -> Any:
         """Return the final result, undecoded unless the short way has read it; what the server asks first is answered.
 
         Raises:
@@ -86,19 +86,19 @@ class Asking:
                     value = question.short(found)
                     if value is not None:
                         return value
-                demand = input_required.demanded(session, question.method, found) if stateless else found
+                demand = input_required.input_demand(session, question.method, found) if stateless else found
                 if isinstance(demand, Raw):
                     return demand
             except RequestRefused as refusal:
-                pages = input_required.pages(refusal, visited)
+                pages = input_required.url_demand(refusal, visited)
                 if pages is None or stateless or question.method not in input_required.MAY_DEMAND:
                     raise
                 if not await self._visited(question.method, pages):
                     raise
                 visited |= pages.input_requests.keys()
                 continue
-            answers = await input_required.met(session, question.method, demand, self._context)
-            params = input_required.retried(b"{}" if isinstance(params, UnsetType) else params, demand, answers)
+            answers = await input_required.answer_demand(session, question.method, demand, self._context)
+            params = input_required.retry_params(b"{}" if isinstance(params, UnsetType) else params, demand, answers)
         raise InvalidPayload(
             revision=session.revision or "",
             pointer="",
@@ -106,15 +106,15 @@ class Asking:
             reason=f"the server has demanded input {session.limits.max_rounds} times",
         )
 
-    async def _visited(self, method: str, demand: input_required.Demand) -> bool:
+    async def _visited(self, method: str, demand: input_required.InputDemand) -> bool:
         """Whether the user has agreed to visit all the pages that an error names; they are asked here."""
         try:
-            answers = await input_required.met(self._session, method, demand, self._context)
+            answers = await input_required.answer_demand(self._session, method, demand, self._context)
         except InvalidPayload:
             return False  # we have not declared that we can: whoever asked gets the error
         return input_required.are_accepted(answers)
 
-    async def once(self, question: Question, params: bytes | UnsetType) -> Raw:
+    async def once(self, question: OutgoingRequest, params: bytes | UnsetType) -> Raw:
         """Return what comes back, a demand for input included.
 
         Raises:
@@ -161,7 +161,7 @@ class Asking:
                 raise RequestTimedOut(method, seconds)
 
 
-async def _tell(progress: deque[Progress], question: Question) -> None:
+async def _tell(progress: deque[Progress], question: OutgoingRequest) -> None:
     while progress:
         each = progress.popleft()
         if question.on_progress is not None:

@@ -25,7 +25,7 @@ import msgspec
 from msgspec import UNSET
 
 from mcpgen.runtime.adapt.json_pointer import is_object, pointer_to
-from mcpgen.runtime.client.schema_cost import SchemaGraph, SchemaRefused, TooMuchWork
+from mcpgen.runtime.client.schema_cost import SchemaGraph, SchemaRefused, SchemaTooCostly
 from mcpgen.runtime.errors import InvalidStructuredContent, UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     import jsonschema_rs
 
-__all__ = ["Checker", "Policy"]
+__all__ = ["OutputValidator", "Policy"]
 
 Policy = Literal["off", "warn", "strict"]
 """What is done about structured content that does not fit, or cannot be checked."""
@@ -118,7 +118,7 @@ class _Finding(NamedTuple):
     reason: str
 
 
-class Checker:
+class OutputValidator:
     """The policy of one client, and the output schemas that its server listed."""
 
     def __init__(self, policy: Policy) -> None:
@@ -278,7 +278,7 @@ class _Compiled:
                     return _uncheckable("it does not fit, or a pattern takes too long; it is too large to say which")
                 return _Finding("misfit", "", "it does not fit the schema, and is too large to say where")
             _guarded(self._validator.validate, content)
-        except TooMuchWork as error:
+        except SchemaTooCostly as error:
             return _uncheckable(str(error))
         except SchemaRefused as error:
             return _uncheckable(str(error))

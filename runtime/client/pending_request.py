@@ -13,9 +13,9 @@ from mcpgen.runtime.protocol.messages import ErrorResponse
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import RequestId
-    from mcpgen.runtime.transports.auto_reset_event import Waker
+    from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent
 
-__all__ = ["Answer", "Call", "Progress", "as_it_is"]
+__all__ = ["Answer", "PendingRequest", "Progress", "error_as_received"]
 
 # A callback that is slower than its server sees the newest of them; progress only ever grows.
 _MOST_PROGRESS: Final = 100
@@ -38,7 +38,7 @@ class Progress(Struct, frozen=True):
     message: str | None = None
 
 
-class Call:
+class PendingRequest:
     """One request of ours.
 
     Attributes:
@@ -67,11 +67,13 @@ class Call:
         "waker",
     )
 
-    def __init__(self, request_id: RequestId, method: str, waker: Waker, token: RequestId | None = None) -> None:
+    def __init__(
+        self, request_id: RequestId, method: str, waker: AutoResetEvent, token: RequestId | None = None
+    ) -> None:
         self.id: RequestId = request_id
         self.method: str = method
         self.token: RequestId | None = token
-        self.waker: Waker = waker
+        self.waker: AutoResetEvent = waker
         self.progress: deque[Progress] | None = None if token is None else deque(maxlen=_MOST_PROGRESS)
         self.seconds: float = 0
         self.most_seconds: float = 0
@@ -115,7 +117,7 @@ class Call:
         raise failure.again() if isinstance(failure, TransportClosed) else failure
 
 
-def as_it_is(response: ErrorResponse) -> RequestError:
+def error_as_received(response: ErrorResponse) -> RequestError:
     """Return an error as the server wrote it; what cannot be read of its data is left out."""
     try:
         data = msgspec.json.decode(response.error, type=dict[str, Any]).get("data", UNSET)

@@ -17,36 +17,36 @@ from mcpgen.runtime.adapt.routes import definition_route
 from mcpgen.runtime.client.input_required import MAY_DEMAND
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UnknownMethod
 from mcpgen.runtime.protocol.codec import codec
-from mcpgen.runtime.protocol.negotiation import of_era
+from mcpgen.runtime.protocol.negotiation import revisions_of_era
 
 if TYPE_CHECKING:
     from msgspec import Raw
 
-    from mcpgen.runtime.protocol.codec import AskCodec
+    from mcpgen.runtime.protocol.codec import OutgoingRequestCodec
 
-__all__ = ["Reader"]
+__all__ = ["ResultReader"]
 
 _LOG: Final = logging.getLogger("mcpgen.session")
 
 
-class Reader:
+class ResultReader:
     """Reads the results of one server.
 
     Args:
-        home: The revision of the caller.
+        native_revision: The revision of the caller.
         revision: The one that was agreed on.
     """
 
-    def __init__(self, home: str, revision: str) -> None:
-        self._home = home
+    def __init__(self, native_revision: str, revision: str) -> None:
+        self._home = native_revision
         self._revision = revision
         era = registry.revision(revision).era
-        labels = of_era([each.label for each in registry.REVISIONS], era)
+        labels = revisions_of_era([each.label for each in registry.REVISIONS], era)
         self._is_stateless = era == "stateless"
         self._later = labels[labels.index(revision) + 1 :]
         self._told: set[tuple[str, str]] = set()
 
-    def read(self, ask: AskCodec, raw: Raw) -> Any:
+    def read(self, ask: OutgoingRequestCodec, raw: Raw) -> Any:
         """Return a result as home has it.
 
         Raises:

@@ -30,7 +30,7 @@ from mcpgen.runtime.adapt.json_pointer import ABSENT, is_array, is_object, look_
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["SchemaGraph", "SchemaRefused", "TooMuchWork"]
+__all__ = ["SchemaGraph", "SchemaRefused", "SchemaTooCostly"]
 
 MAX_DEPTH: Final = 100
 """Of the schema as JSON. The validator itself reads 255 levels."""
@@ -75,7 +75,7 @@ class SchemaRefused(Exception):  # noqa: N818 (as what it says)
     """A schema is not one that we check with; the text says why."""
 
 
-class TooMuchWork(Exception):  # noqa: N818 (as what it says)
+class SchemaTooCostly(Exception):  # noqa: N818 (as what it says)
     """A value makes more work with its schema than is done for it; the text says which."""
 
 
@@ -289,7 +289,7 @@ class _Walk:
             place, starts, depth = stack.pop()
             self.depth = max(self.depth, depth)
             if depth > self._deepest:
-                raise TooMuchWork("it is nested too deep for its schema")
+                raise SchemaTooCostly("it is nested too deep for its schema")
             visits = self._visits(starts)
             if isinstance(place, str):
                 self._read_text(place, sum(times for node, times in visits.items() if node.pattern))
@@ -339,14 +339,14 @@ class _Walk:
     def _read_text(self, text: str, times: int) -> None:
         if times:
             if self._longest_text is not None and len(text) > self._longest_text:
-                raise TooMuchWork("it has a text that is too long for a pattern that looks around")
+                raise SchemaTooCostly("it has a text that is too long for a pattern that looks around")
             self._count(0, times * (1 + len(text)) * self._rate)
 
     def _count(self, steps: int, units: int) -> None:
         self._steps += steps
         self._units += units
         if self._steps > MAX_STEPS or self._units > MAX_UNITS:
-            raise TooMuchWork("it is too large for its schema")
+            raise SchemaTooCostly("it is too large for its schema")
 
 
 def _longest_in_place(nodes: Iterable[_Node]) -> int:

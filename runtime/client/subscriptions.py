@@ -1,6 +1,7 @@
 """What a client wants to hear of, and what it has heard and not yet looked at.
 
-Theory of operation. Whoever listens has a `Stream`: what is wanted, and a line of changes that wait to be taken. A
+Theory of operation. Whoever listens has a `ChangeStream`: what is wanted, and a line of changes that wait to be
+taken. A
 change that waits already is not put there twice, so that a flood of equal ones is one. A server without sessions tells
 each stream by its id; one with a session tells them all at once, and each takes what it wants.
 
@@ -27,7 +28,7 @@ from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.messages import ErrorResponse
 from mcpgen.runtime.protocol.newest import NEWEST
 from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, RESOURCE_UPDATED, SubscriptionFilter, supported_filter
-from mcpgen.runtime.transports.auto_reset_event import waker
+from mcpgen.runtime.transports.auto_reset_event import auto_reset_event
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
     from typing import Self
 
     from mcpgen.runtime.client.client_session import ClientSession
-    from mcpgen.runtime.client.pending_request import Call
+    from mcpgen.runtime.client.pending_request import PendingRequest
     from mcpgen.runtime.protocol.messages import RequestId
-    from mcpgen.runtime.transports.auto_reset_event import Waker
+    from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent
 
-__all__ = ["Change", "Changes", "KINDS", "Kind", "LISTEN", "Listening", "SUBSCRIBE", "Stream", "UNSUBSCRIBE"]
+__all__ = ["Change", "Changes", "KINDS", "Kind", "LISTEN", "Subscriptions", "SUBSCRIBE", "ChangeStream", "UNSUBSCRIBE"]
 
 Kind: TypeAlias = Literal["tools", "prompts", "resources", "resource"]
 
@@ -65,7 +66,7 @@ class Change(Struct, frozen=True):
     uri: str | None = None
 
 
-class Stream:
+class ChangeStream:
     """What one listener wants to hear, and what waits for it.
 
     Attributes:
@@ -76,10 +77,10 @@ class Stream:
         failure: Why that is, if it is a failure.
     """
 
-    def __init__(self, wanted: SubscriptionFilter, waker: Waker, most: int) -> None:
+    def __init__(self, wanted: SubscriptionFilter, auto_reset_event: AutoResetEvent, most: int) -> None:
         self.wanted: SubscriptionFilter = wanted
         self.honoured: SubscriptionFilter | None = None
-        self.waker: Waker = waker
+        self.waker: AutoResetEvent = auto_reset_event
         self.is_over: bool = False
         self.failure: Exception | None = None
         self._most = most
@@ -112,7 +113,7 @@ class Stream:
             self.waker.wake()
 
 
-class Listening:
+class Subscriptions:
     """All that one connection wants to hear of.
 
     Attributes:
@@ -122,14 +123,14 @@ class Listening:
     """
 
     def __init__(self, most: int) -> None:
-        self.streams: dict[RequestId, Stream] = {}
-        self.sharing: dict[Stream, None] = {}
+        self.streams: dict[RequestId, ChangeStream] = {}
+        self.sharing: dict[ChangeStream, None] = {}
         self.uris: dict[str, int] = {}
         self._most = most
 
-    def stream(self, wanted: SubscriptionFilter, waker: Waker) -> Stream:
+    def stream(self, wanted: SubscriptionFilter, auto_reset_event: AutoResetEvent) -> ChangeStream:
         """Return a new stream."""
-        return Stream(wanted, waker, self._most)
+        return ChangeStream(wanted, auto_reset_event, self._most)
 
     def acknowledge(self, stream: RequestId, agreed: dict[str, Any]) -> None:
         """Note what the server agreed to tell on *stream*."""
@@ -190,8 +191,8 @@ class Changes:
         self._session = session
         self._wanted = wanted
         self._subscribe = subscribe
-        self._stream: Stream | None = None
-        self._call: Call | None = None
+        self._stream: ChangeStream | None = None
+        self._call: PendingRequest | None = None
         self._subscribed: list[str] = []
         self._is_awaited = False
 
@@ -229,7 +230,7 @@ class Changes:
             raise UnsupportedByPeer(
                 revision=server.revision, what=what, reason="it has not declared that it tells this"
             )
-        self._stream = session.listening.stream(can, waker())
+        self._stream = session.listening.stream(can, auto_reset_event())
         if server.era == "stateless":
             await self._open_stream(self._stream, server.revision)
         else:
@@ -277,7 +278,7 @@ class Changes:
                 self._is_awaited = False
 
     @property
-    def _open(self) -> Stream:
+    def _open(self) -> ChangeStream:
         if self._stream is None:
             raise UsageError("changes come within a block: async with client.listen(…) as changes")
         return self._stream
@@ -286,7 +287,7 @@ class Changes:
     def _revision(self) -> str:
         return self._session.revision or NEWEST
 
-    async def _open_stream(self, stream: Stream, revision: str) -> None:
+    async def _open_stream(self, stream: ChangeStream, revision: str) -> None:
         session = self._session
         ask = codec(NEWEST, revision, "client").ask(LISTEN)
         wanted = {"_meta": session.offering.meta(NEWEST), "notifications": msgspec.to_builtins(stream.wanted)}
@@ -312,7 +313,7 @@ class Changes:
             self._leave()
             raise failure
 
-    async def _share_session(self, stream: Stream) -> None:
+    async def _share_session(self, stream: ChangeStream) -> None:
         listening = self._session.listening
         stream.honoured = stream.wanted
         listening.sharing[stream] = None

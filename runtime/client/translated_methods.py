@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.client.client_session import ClientSession
 
-__all__ = ["Services"]
+__all__ = ["TranslatedMethods"]
 
 DISCOVER = "server/discover"
 PING = "ping"
@@ -34,7 +34,7 @@ SET_LEVEL = "logging/setLevel"
 _SERVED = frozenset({PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE})
 
 
-class Services:
+class TranslatedMethods:
     """Stands in for the requests that the server's revision does not have.
 
     Args:
@@ -74,7 +74,7 @@ class Services:
 
     async def _for_stateless(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
         if method in _SERVED:
-            message_payload(self._session.offering.home, method, "params", "client").check(params)
+            message_payload(self._session.offering.native_revision, method, "params", "client").check(params)
         if method == PING:
             await self._ask(DISCOVER, {})
         elif method == SET_LEVEL:

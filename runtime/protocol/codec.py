@@ -21,7 +21,7 @@ from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.adapt.routes import Losses, definition_route, route
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError
 from mcpgen.runtime.protocol.messages import Error
-from mcpgen.runtime.protocol.payload_codec import Crossing, Incoming, Outgoing, Value
+from mcpgen.runtime.protocol.payload_codec import PayloadCodec, PayloadReader, PayloadWriter, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,7 +30,15 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import ErrorResponse
     from mcpgen.runtime.protocol.payload_codec import Note
 
-__all__ = ["AskCodec", "Codec", "NoticeInCodec", "NoticeOutCodec", "RequestCodec", "Value", "codec"]
+__all__ = [
+    "OutgoingRequestCodec",
+    "Codec",
+    "IncomingNotificationCodec",
+    "OutgoingNotificationCodec",
+    "IncomingRequestCodec",
+    "Value",
+    "codec",
+]
 
 T = TypeVar("T")
 
@@ -38,7 +46,7 @@ _LOGGER: Final = logging.getLogger("mcpgen.losses")
 _decode_json: Final = msgspec.json.Decoder().decode
 
 
-class RequestCodec:
+class IncomingRequestCodec:
     """Requests of one method that arrive: reads their params, writes their results and errors.
 
     Attributes:
@@ -47,12 +55,12 @@ class RequestCodec:
 
     __slots__ = ("_crossing", "_error", "_params", "_result", "method")
 
-    def __init__(self, crossing: Crossing) -> None:
+    def __init__(self, crossing: PayloadCodec) -> None:
         self.method: str = crossing.method
         self._crossing = crossing
-        self._params = Incoming(crossing, "params")
-        self._result = Outgoing(crossing, "result")
-        self._error: Outgoing | None = None
+        self._params = PayloadReader(crossing, "params")
+        self._result = PayloadWriter(crossing, "result")
+        self._error: PayloadWriter | None = None
 
     def params(self, raw: Raw | UnsetType, meta: Mapping[str, object] | None = None) -> Value:
         """Return the params of a request as home's type.
@@ -84,11 +92,11 @@ class RequestCodec:
             AdaptationError: The peer's revision has no errors of this method.
         """
         if self._error is None:
-            self._error = Outgoing(self._crossing, "error")
+            self._error = PayloadWriter(self._crossing, "error")
         return self._error.write(Error(int(code), message, data))
 
 
-class AskCodec:
+class OutgoingRequestCodec:
     """Requests of one method that we send: writes their params, reads their results and errors.
 
     Attributes:
@@ -97,11 +105,11 @@ class AskCodec:
 
     __slots__ = ("_crossing", "_params", "_result", "method")
 
-    def __init__(self, crossing: Crossing) -> None:
+    def __init__(self, crossing: PayloadCodec) -> None:
         self.method: str = crossing.method
         self._crossing = crossing
-        self._params = Outgoing(crossing, "params")
-        self._result = Incoming(crossing, "result")
+        self._params = PayloadWriter(crossing, "params")
+        self._result = PayloadReader(crossing, "result")
 
     def params(self, value: Value | UnsetType, meta: Mapping[str, object] | None = None) -> bytes | UnsetType:
         """Return params as the peer's JSON.
@@ -134,13 +142,15 @@ class AskCodec:
             whole = _decode_json(response.error)
             if "data" in whole:
                 value["data"] = whole["data"]
-            value = route(ends.peer, ends.home, self.method, "error", sender=ends.sender).adapt_valid(value, Losses())
+            value = route(ends.peer, ends.native_revision, self.method, "error", sender=ends.sender).adapt_valid(
+                value, Losses()
+            )
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InvalidPayload, AdaptationError):
             pass  # an error that cannot be told in full is told as far as it goes
         return RequestError(value["code"], value["message"], value.get("data", UNSET))
 
 
-class NoticeInCodec:
+class IncomingNotificationCodec:
     """Notifications of one method that arrive.
 
     Attributes:
@@ -149,9 +159,9 @@ class NoticeInCodec:
 
     __slots__ = ("_params", "method")
 
-    def __init__(self, crossing: Crossing) -> None:
+    def __init__(self, crossing: PayloadCodec) -> None:
         self.method: str = crossing.method
-        self._params = Incoming(crossing, "notification")
+        self._params = PayloadReader(crossing, "notification")
 
     def incoming(self, raw: Raw | UnsetType) -> Value:
         """Return the params of a notification as home's type; absent ones arrive empty.
@@ -163,7 +173,7 @@ class NoticeInCodec:
         return self._params.read(raw)
 
 
-class NoticeOutCodec:
+class OutgoingNotificationCodec:
     """Notifications of one method that we send.
 
     Attributes:
@@ -172,9 +182,9 @@ class NoticeOutCodec:
 
     __slots__ = ("_params", "method")
 
-    def __init__(self, crossing: Crossing) -> None:
+    def __init__(self, crossing: PayloadCodec) -> None:
         self.method: str = crossing.method
-        self._params = Outgoing(crossing, "notification")
+        self._params = PayloadWriter(crossing, "notification")
 
     def outgoing(self, value: Value | UnsetType) -> bytes | UnsetType:
         """Return the params of a notification as the peer's JSON.
@@ -205,7 +215,7 @@ class Codec:
     arrives, home's for what we send.
 
     Attributes:
-        home: The revision that handlers are written in.
+        native_revision: The revision that handlers are written in.
         peer: The revision that the peer speaks.
         side: Who we are.
 
@@ -216,60 +226,64 @@ class Codec:
 
     def __init__(
         self,
-        home: str,
+        native_revision: str,
         peer: str,
         side: Sender = "server",
         *,
         on_losses: Callable[[str, tuple[Loss, ...]], None] | None = None,
     ) -> None:
-        self.home = home
+        self.native_revision = native_revision
         self.peer = peer
         self.side: Sender = side
-        for label in (home, peer):
+        for label in (native_revision, peer):
             bindings(label)  # so that an unknown revision is found now
         self._note = _log if on_losses is None else _telling(on_losses)
         self._other: Sender = "client" if side == "server" else "server"
-        self._requests: dict[str, RequestCodec] = {}
-        self._asks: dict[str, AskCodec] = {}
-        self._notices_in: dict[str, NoticeInCodec] = {}
-        self._notices_out: dict[str, NoticeOutCodec] = {}
+        self._requests: dict[str, IncomingRequestCodec] = {}
+        self._asks: dict[str, OutgoingRequestCodec] = {}
+        self._notices_in: dict[str, IncomingNotificationCodec] = {}
+        self._notices_out: dict[str, OutgoingNotificationCodec] = {}
         self._refused: dict[tuple[object, str], AdaptationError] = {}
 
-    def request(self, method: str) -> RequestCodec:
+    def request(self, method: str) -> IncomingRequestCodec:
         """Return how requests of *method* are read that the peer sends, and answered.
 
         Raises:
             UnknownMethod: The peer's revision has no such request.
             AdaptationError: Home has none; its service says what an engine does instead.
         """
-        return self._requests.get(method) or self._made(RequestCodec, method, self._other, self._requests)
+        return self._requests.get(method) or self._made(IncomingRequestCodec, method, self._other, self._requests)
 
-    def ask(self, method: str) -> AskCodec:
+    def ask(self, method: str) -> OutgoingRequestCodec:
         """Return how requests of *method* are written that we send, whether by themselves or inside a result.
 
         Raises:
             UnknownMethod: Home has no such request.
             AdaptationError: The peer's revision has none; its service says what an engine does instead.
         """
-        return self._asks.get(method) or self._made(AskCodec, method, self.side, self._asks)
+        return self._asks.get(method) or self._made(OutgoingRequestCodec, method, self.side, self._asks)
 
-    def notice_in(self, method: str) -> NoticeInCodec:
+    def notice_in(self, method: str) -> IncomingNotificationCodec:
         """Return how notifications of *method* are read that the peer sends.
 
         Raises:
             UnknownMethod: The peer's revision has no such notification.
             AdaptationError: Home has none; its service says what an engine does instead.
         """
-        return self._notices_in.get(method) or self._made(NoticeInCodec, method, self._other, self._notices_in)
+        return self._notices_in.get(method) or self._made(
+            IncomingNotificationCodec, method, self._other, self._notices_in
+        )
 
-    def notice_out(self, method: str) -> NoticeOutCodec:
+    def notice_out(self, method: str) -> OutgoingNotificationCodec:
         """Return how notifications of *method* are written that we send.
 
         Raises:
             UnknownMethod: Home has no such notification.
             AdaptationError: The peer's revision has none; its service says what an engine does instead.
         """
-        return self._notices_out.get(method) or self._made(NoticeOutCodec, method, self.side, self._notices_out)
+        return self._notices_out.get(method) or self._made(
+            OutgoingNotificationCodec, method, self.side, self._notices_out
+        )
 
     def definition(self, name: str, value: dict[str, Any]) -> dict[str, Any]:
         """Return a valid JSON value of home's definition *name* as the peer's revision writes it.
@@ -279,19 +293,23 @@ class Codec:
             AdaptationError: The peer's revision has nothing that corresponds to it, or cannot express this value.
         """
         losses = Losses()
-        way = definition_route(self.home, self.peer, name)
+        way = definition_route(self.native_revision, self.peer, name)
         adapted: dict[str, Any] = way.adapt_valid(value, losses)
         if len(losses):
             self._note(name, lambda: tuple(losses.found))
         return adapted
 
-    def _made(self, kind: Callable[[Crossing], T], method: str, sender: Sender, kept: dict[str, T]) -> T:
+    def _made(self, kind: Callable[[PayloadCodec], T], method: str, sender: Sender, kept: dict[str, T]) -> T:
         # Methods that exist nowhere are the peer's to invent, without end: nothing is kept of them.
         known = self._refused.get((kind, method))
         if known is not None:
             raise _again(known)
         try:
-            made = kind(Crossing(home=self.home, peer=self.peer, method=method, sender=sender, note=self._note))
+            made = kind(
+                PayloadCodec(
+                    native_revision=self.native_revision, peer=self.peer, method=method, sender=sender, note=self._note
+                )
+            )
         except AdaptationError as error:
             self._refused[kind, method] = _again(error)
             raise
@@ -306,10 +324,10 @@ def _again(error: AdaptationError) -> AdaptationError:
 
 
 @cache
-def codec(home: str, peer: str, side: Sender = "server") -> Codec:
+def codec(native_revision: str, peer: str, side: Sender = "server") -> Codec:
     """Return the codec between two revisions; made once, since many peers speak the same one.
 
     Raises:
         UnknownRevision: There are no bindings for one of them.
     """
-    return Codec(home, peer, side)
+    return Codec(native_revision, peer, side)

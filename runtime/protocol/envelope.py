@@ -28,7 +28,7 @@ from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import MAX_BATCH_LENGTH
 from mcpgen.runtime.protocol.framing import END_BYTES
-from mcpgen.runtime.protocol.malformed import id_in, integer, kind_and_id, text_in, unread
+from mcpgen.runtime.protocol.malformed import id_in, integer, kind_and_id, malformed_message, text_in
 from mcpgen.runtime.protocol.messages import (
     Batch,
     Error,
@@ -110,7 +110,7 @@ def decode(frame: bytes, *, max_batch_length: int = MAX_BATCH_LENGTH) -> Message
 
 def decode_oversized(line: OversizedLine) -> Malformed:
     """Return what is known of a message that was too long to be read."""
-    return unread(Fault.TOO_LONG, line.head, line.tail)
+    return malformed_message(Fault.TOO_LONG, line.head, line.tail)
 
 
 def _classified(
@@ -182,7 +182,7 @@ def _second_look(frame: bytes, max_batch_length: int) -> Message | Batch | Malfo
         fault = Fault.TOO_DEEP
     except msgspec.DecodeError:
         fault = Fault.NOT_JSON
-    return unread(fault, frame[:END_BYTES], frame[-END_BYTES:])
+    return malformed_message(fault, frame[:END_BYTES], frame[-END_BYTES:])
 
 
 def _item(value: Raw) -> Message | Malformed:

@@ -24,12 +24,12 @@ __all__ = [
     "SESSION",
     "TOKEN",
     "check_plain",
-    "decoded",
-    "encoded",
-    "gathered",
+    "decode_value",
+    "encode_value",
+    "headers_by_name",
     "is_plain",
     "stripped",
-    "written",
+    "value_text",
 ]
 
 # In lower case, as HTTP/2 and ASGI have them; names of headers are compared without regard to case.
@@ -59,7 +59,7 @@ _REPEATED: Final = "\n"
 _NO_BASE64: Final = "it is marked as base64, but is not the base64 of any text"
 
 
-def written(value: object) -> str:
+def value_text(value: object) -> str:
     """Return a value of JSON as text, before it is made fit for a header.
 
     Raises:
@@ -78,19 +78,19 @@ def written(value: object) -> str:
     return str(value)
 
 
-def encoded(value: str | int | bool) -> str:  # noqa: FBT001 (a value like the others)
+def encode_value(value: str | int | bool) -> str:  # noqa: FBT001 (a value like the others)
     """Return a value as a header carries it.
 
     Raises:
         ValueError: It is an integer beyond what every reader knows exactly, or text that UTF-8 cannot write.
     """
-    text = written(value)
+    text = value_text(value)
     if is_plain(text):
         return text
     return f"{_PREFIX}{b64encode(text.encode()).decode()}{_SUFFIX}"
 
 
-def decoded(value: str) -> str:
+def decode_value(value: str) -> str:
     """Return what a header carries, as text; whitespace around it is not part of it.
 
     Raises:
@@ -140,11 +140,11 @@ def is_plain(text: str) -> bool:
     return _PLAIN.fullmatch(text) is not None and not _is_marked(text)
 
 
-def gathered(lines: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+def headers_by_name(lines: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     """Return the headers of a message by name, in lower case, from its lines as ASGI and httpx have them.
 
     A header of MCP that is there twice is not a list (RFC 9110, section 5.3): one reader would take the first, another
-    the last. Here it becomes a value that `decoded` and `stripped` refuse. Others are joined by a comma.
+    the last. Here it becomes a value that `decode_value` and `stripped` refuse. Others are joined by a comma.
 
     Raises:
         ValueError: A name has characters that no name may have, such as whitespace before the colon (RFC 9112, section

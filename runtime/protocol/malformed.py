@@ -18,7 +18,7 @@ from mcpgen.runtime.protocol.messages import Fault, Kind, Malformed, RequestId
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["id_in", "integer", "kind_and_id", "text_in", "unread"]
+__all__ = ["id_in", "integer", "kind_and_id", "text_in", "malformed_message"]
 
 # Beyond it a float is no exact integer (RFC 8259, section 6), so an id like 1e300 names nothing for certain.
 _MAX_EXACT_FLOAT: Final = 2**53 - 1
@@ -75,7 +75,7 @@ def integer(number: float) -> int | None:
     return int(number) if number.is_integer() and abs(number) <= _MAX_EXACT_FLOAT else None
 
 
-def unread(fault: Fault, head: bytes, tail: bytes) -> Malformed:
+def malformed_message(fault: Fault, head: bytes, tail: bytes) -> Malformed:
     """Return what the two ends of a frame that cannot be read tell about it."""
     members = _members_at_ends(head, tail)
     kind, known = kind_and_id(members)

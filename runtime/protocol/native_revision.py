@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.adapt.routes import Sender
 
-__all__ = ["check", "home_of", "names", "overrides"]
+__all__ = ["check_handlers", "native_revision_of", "handler_names", "overrides"]
 
 
-def _base(home: str, side: Sender) -> type[Any]:
-    generated = bindings(home)
+def _base(native_revision: str, side: Sender) -> type[Any]:
+    generated = bindings(native_revision)
     base: type[Any] = generated.server.ServerHandlers if side == "server" else generated.client.ClientHandlers
     return base
 
 
-def home_of(handlers: object, side: Sender) -> str:
+def native_revision_of(handlers: object, side: Sender) -> str:
     """Return the revision whose generated handlers the class of *handlers* overrides.
 
     Raises:
@@ -45,7 +45,7 @@ def home_of(handlers: object, side: Sender) -> str:
     raise UsageError(f"{type(handlers).__name__} is no {side}: it has to subclass the {name} of one of {known}")
 
 
-def names(methods: ModuleType, *tables: Mapping[str, Any]) -> dict[str, str]:
+def handler_names(methods: ModuleType, *tables: Mapping[str, Any]) -> dict[str, str]:
     """Return the name that the generated handlers have for each method of *tables*: that of its constant, in small."""
     constants: dict[str, Any] = vars(methods)
     wanted = [each for table in tables for each in table.values()]
@@ -56,17 +56,19 @@ def names(methods: ModuleType, *tables: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def overrides(handlers: Any, home: str, side: Sender, name: str) -> bool:
+def overrides(handlers: Any, native_revision: str, side: Sender, name: str) -> bool:
     """Whether the class of *handlers* has a method *name* of its own."""
-    return getattr(handlers.__class__, name) is not getattr(_base(home, side), name)
+    return getattr(handlers.__class__, name) is not getattr(_base(native_revision, side), name)
 
 
-def check(handlers: Any, home: str, side: Sender, *, called: Iterable[str], answered: Iterable[str]) -> None:
+def check_handlers(
+    handlers: Any, native_revision: str, side: Sender, *, called: Iterable[str], answered: Iterable[str]
+) -> None:
     """Find what handlers say in vain.
 
     Args:
         handlers: The author's.
-        home: Their revision.
+        native_revision: Their revision.
         side: Whose they are.
         called: The methods that are called if they are overridden.
         answered: The methods that the engine answers itself.
@@ -76,13 +78,13 @@ def check(handlers: Any, home: str, side: Sender, *, called: Iterable[str], answ
     """
     kind = handlers.__class__.__name__
     for name in answered:
-        if hasattr(handlers, name) and overrides(handlers, home, side, name):
+        if hasattr(handlers, name) and overrides(handlers, native_revision, side, name):
             raise UsageError(f"{kind} overrides {name}, which the engine answers itself")
     called = list(called)
     for name in called:
-        if overrides(handlers, home, side, name):
+        if overrides(handlers, native_revision, side, name):
             _check_handler(kind, name, getattr(handlers, name))
-    known: set[str] = set(dir(_base(home, side)))
+    known: set[str] = set(dir(_base(native_revision, side)))
     members: dict[str, Any] = handlers.__class__.__dict__
     for name in sorted(set(members) - known):
         meant = difflib.get_close_matches(name, called, 1, 0.85)

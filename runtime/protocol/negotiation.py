@@ -25,7 +25,16 @@ from mcpgen.runtime.protocol.messages import Code
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["NEWEST", "RequestMeta", "choose", "missing_fields", "of_era", "read_meta", "served", "unsupported"]
+__all__ = [
+    "NEWEST",
+    "RequestMeta",
+    "choose_revision",
+    "missing_fields",
+    "revisions_of_era",
+    "read_meta",
+    "selected_revisions",
+    "unsupported_revision",
+]
 
 NEWEST: Final = registry.REVISIONS[-1].label
 """The revision that authors write against unless they say otherwise."""
@@ -39,7 +48,7 @@ _REQUEST_STATE: Final = "requestState"
 _INPUT_RESPONSES: Final = "inputResponses"
 
 
-def served(revisions: Iterable[str] | None) -> tuple[str, ...]:
+def selected_revisions(revisions: Iterable[str] | None) -> tuple[str, ...]:
     """Return the revisions that *revisions* names, each once, oldest first; all that there are for None.
 
     Raises:
@@ -60,12 +69,12 @@ def served(revisions: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(label for label in known if label in wanted)
 
 
-def of_era(labels: Iterable[str], era: Literal["handshake", "stateless"]) -> tuple[str, ...]:
+def revisions_of_era(labels: Iterable[str], era: Literal["handshake", "stateless"]) -> tuple[str, ...]:
     """Return those of *labels* whose peers agree on the revision in this way, in their order."""
     return tuple(label for label in labels if registry.revision(label).era == era)
 
 
-def choose(offered: str, handshakes: Sequence[str]) -> str:
+def choose_revision(offered: str, handshakes: Sequence[str]) -> str:
     """Return the revision that ``initialize`` is answered with: *offered* if it is served, or else the newest.
 
     Args:
@@ -73,7 +82,7 @@ def choose(offered: str, handshakes: Sequence[str]) -> str:
         handshakes: The served revisions of the handshake era, oldest first.
 
     Raises:
-        UsageError: None is served, so that ``initialize`` has to be refused; `unsupported` makes the error.
+        UsageError: None is served, so that ``initialize`` has to be refused; `unsupported_revision` makes the error.
 
     Spec:
         2025-11-25, basic/lifecycle, "Version Negotiation".
@@ -201,7 +210,7 @@ def _token(value: str | float | UnsetType) -> str | int | UnsetType:
     return UNSET if number is None else number
 
 
-def unsupported(requested: str, served: Iterable[str]) -> RequestError:
+def unsupported_revision(requested: str, served: Iterable[str]) -> RequestError:
     """Return the error that answers a request of a revision that is not served.
 
     Args:

@@ -24,7 +24,16 @@ from mcpgen.runtime.protocol import headers as http
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Annotation", "InvalidAnnotation", "Mirror", "Rule", "mirror_of", "mirrored", "mismatch", "standard"]
+__all__ = [
+    "ParamHeader",
+    "InvalidParamHeader",
+    "ParamHeaders",
+    "Rule",
+    "param_headers_of",
+    "param_header_values",
+    "header_mismatch",
+    "standard_headers",
+]
 
 KEY: Final = "x-mcp-header"
 
@@ -59,7 +68,7 @@ class Rule(Enum):
     PLACE = auto()
 
 
-class InvalidAnnotation(ValueError):  # noqa: N818 (the specification's word)
+class InvalidParamHeader(ValueError):  # noqa: N818 (the specification's word)
     """An annotation of an input schema breaks a rule, so that clients must not offer the tool.
 
     Attributes:
@@ -96,7 +105,7 @@ class InvalidAnnotation(ValueError):  # noqa: N818 (the specification's word)
         return self.reason
 
 
-class Annotation(Struct, frozen=True):
+class ParamHeader(Struct, frozen=True):
     """A parameter that a header repeats.
 
     Attributes:
@@ -112,38 +121,38 @@ class Annotation(Struct, frozen=True):
     json_type: Literal["string", "integer", "boolean"]
 
 
-class Mirror(Struct, frozen=True):
+class ParamHeaders(Struct, frozen=True):
     """The parameters of one tool that headers repeat."""
 
-    annotations: tuple[Annotation, ...] = ()
+    annotations: tuple[ParamHeader, ...] = ()
 
 
 class _Mismatch(Exception):  # noqa: N818 (it says what the answer will say)
     pass
 
 
-def mirror_of(input_schema: Mapping[str, Any]) -> Mirror:
+def param_headers_of(input_schema: Mapping[str, Any]) -> ParamHeaders:
     """Return what the headers of a call repeat, by the tool's input schema.
 
     Raises:
         InvalidAnnotation: An annotation breaks a rule. Over HTTP, a client must leave the tool out of what it lists.
     """
-    found: dict[str, Annotation] = {}
+    found: dict[str, ParamHeader] = {}
     for path, schema in _schemas(input_schema):
         if KEY not in schema:
             continue
         name, json_type = schema[KEY], schema.get("type")
         if not path:
-            raise InvalidAnnotation(Rule.PLACE, name, None)
+            raise InvalidParamHeader(Rule.PLACE, name, None)
         if not isinstance(name, str) or not http.TOKEN.fullmatch(name):
-            raise InvalidAnnotation(Rule.NAME, name, path)
+            raise InvalidParamHeader(Rule.NAME, name, path)
         if json_type not in _TYPES:
-            raise InvalidAnnotation(Rule.TYPE, name, path)
+            raise InvalidParamHeader(Rule.TYPE, name, path)
         header = http.PARAM_PREFIX + name.lower()
         if header in found:
-            raise InvalidAnnotation(Rule.UNIQUE, name, path, found[header].path)
-        found[header] = Annotation(name, header, path, json_type)
-    return Mirror(tuple(found.values()))
+            raise InvalidParamHeader(Rule.UNIQUE, name, path, found[header].path)
+        found[header] = ParamHeader(name, header, path, json_type)
+    return ParamHeaders(tuple(found.values()))
 
 
 def _schemas(root: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str, Any]]]:
@@ -169,7 +178,7 @@ def _schemas(root: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...] | None, 
                 waiting.append((None, inner))
 
 
-def standard(method: str, params: Mapping[str, Any], revision: str) -> dict[str, str]:
+def standard_headers(method: str, params: Mapping[str, Any], revision: str) -> dict[str, str]:
     """Return the headers that a client sends with a request, whatever the request is, by their names in lower case.
 
     ``initialize`` goes without: until it is answered, nobody knows the revision.
@@ -186,13 +195,13 @@ def standard(method: str, params: Mapping[str, Any], revision: str) -> dict[str,
         found[http.METHOD] = http.check_plain(method)
         name = params.get(NAMED_BY.get(method, ""))
         if isinstance(name, str):
-            found[http.NAME] = http.encoded(name)
+            found[http.NAME] = http.encode_value(name)
     except ValueError as error:
         raise UsageError(f"{_shown(method)} cannot be sent over HTTP with such a method or name: {error}") from error
     return found
 
 
-def mirrored(mirror: Mirror, arguments: Mapping[str, Any]) -> dict[str, str]:
+def param_header_values(mirror: ParamHeaders, arguments: Mapping[str, Any]) -> dict[str, str]:
     """Return the headers that a client sends for the arguments of a call, by their names in lower case.
 
     An argument that is null or absent has none.
@@ -208,7 +217,7 @@ def mirrored(mirror: Mirror, arguments: Mapping[str, Any]) -> dict[str, str]:
             continue
         try:
             # Not of these types: it says so itself.
-            found[each.header] = http.encoded(cast("str | int | bool", value))
+            found[each.header] = http.encode_value(cast("str | int | bool", value))
         except ValueError as error:
             raise UsageError(
                 f"the argument {_shown('.'.join(each.path))} is repeated in the header Mcp-Param-{each.name}: {error}"
@@ -216,12 +225,12 @@ def mirrored(mirror: Mirror, arguments: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def mismatch(
+def header_mismatch(
     headers: Mapping[str, str],
     method: str,
     params: Mapping[str, Any],
     revision_in_body: str | None,
-    mirror: Mirror | None,
+    mirror: ParamHeaders | None,
 ) -> str | None:
     """Return what a server of 2026-07-28 says of a request whose headers do not repeat its body; None if they do.
 
@@ -268,7 +277,7 @@ def _compare_name(headers: Mapping[str, str], body: object) -> None:
         raise _differs("Mcp-Name", said, body)
 
 
-def _compare_argument(headers: Mapping[str, str], annotation: Annotation, body: object) -> None:
+def _compare_argument(headers: Mapping[str, str], annotation: ParamHeader, body: object) -> None:
     title = f"Mcp-Param-{annotation.name}"
     if body is None:
         if annotation.header in headers:
@@ -276,7 +285,7 @@ def _compare_argument(headers: Mapping[str, str], annotation: Annotation, body: 
         return
     said = _decoded(_present(headers, annotation.header, title), title)
     try:
-        expected = http.written(body)
+        expected = http.value_text(body)
     except ValueError as error:
         raise _Mismatch(f"{title} header cannot match the body value: {error}") from error
     if said == expected:
@@ -295,7 +304,7 @@ def _present(headers: Mapping[str, str], name: str, title: str) -> str:
 
 def _decoded(said: str, title: str) -> str:
     try:
-        return http.decoded(said)
+        return http.decode_value(said)
     except ValueError as error:
         raise _refused(title, said, error) from error
 
@@ -322,6 +331,6 @@ def _shown(value: object) -> str:
     if isinstance(value, str):
         return repr(value) if len(value) <= _MAX_SHOWN_CHARS else f"{value[:_MAX_SHOWN_CHARS]!r}…"
     try:
-        return http.written(value)
+        return http.value_text(value)
     except ValueError:
         return f"of the type {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""One part of one method's messages on its way between a peer and home: `Incoming` reads it, `Outgoing` writes it.
+"""Read and write one part of one method's messages, between a peer's revision and the native one.
 
 Theory of operation. What comes in is decoded with the types of the peer's revision, whether or not it is to be adapted:
 that is the check, and the steps between revisions rely on it. Where peer and home are one, the result is the value
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.adapt.payloads import Payload
     from mcpgen.runtime.adapt.routes import Loss, Part
 
-__all__ = ["Crossing", "Incoming", "Note", "Outgoing", "Value"]
+__all__ = ["PayloadCodec", "PayloadReader", "Note", "PayloadWriter", "Value"]
 
 Value: TypeAlias = Any
 """A value of home's types: a Struct, a dict where the type is an open object, an arm of a union."""
@@ -50,25 +50,25 @@ _TRIPPED: Final = (KeyError, TypeError, AttributeError, ValueError, IndexError)
 _EMPTY: Final = Raw(b"{}")
 
 
-class Crossing(Struct, frozen=True, kw_only=True, eq=False):
+class PayloadCodec(Struct, frozen=True, kw_only=True, eq=False):
     """One method between a home and a peer.
 
     Attributes:
-        home: The revision that handlers are written in.
+        native_revision: The revision that handlers are written in.
         peer: The revision that the peer speaks.
         method: As both call it.
         sender: Who sends the request, or the notification.
         note: Told of losses.
     """
 
-    home: str
+    native_revision: str
     peer: str
     method: str
     sender: Sender
     note: Note
 
 
-class Incoming:
+class PayloadReader:
     """Reads one part of a method's messages, as a peer writes it.
 
     Args:
@@ -82,15 +82,20 @@ class Incoming:
 
     __slots__ = ("_adapt", "_check", "_decode", "_home", "_is_required", "_is_same", "_note", "_payload")
 
-    def __init__(self, crossing: Crossing, part: Part) -> None:
-        home, peer, method, sender = crossing.home, crossing.peer, crossing.method, crossing.sender
-        way = route(peer, home, method, part, sender=sender)
+    def __init__(self, crossing: PayloadCodec, part: Part) -> None:
+        native_revision, peer, method, sender = (
+            crossing.native_revision,
+            crossing.peer,
+            crossing.method,
+            crossing.sender,
+        )
+        way = route(peer, native_revision, method, part, sender=sender)
         self._payload = way.payload
-        self._home = message_payload(home, method, part, sender)
+        self._home = message_payload(native_revision, method, part, sender)
         self._check = _decoder(self._payload.decoders)
         self._decode = _decoder(self._home.decoders)
         self._adapt = None if way.is_identity else way.adapt_valid
-        self._is_same = peer == home
+        self._is_same = peer == native_revision
         self._is_required = _requires(peer, method, part, sender)
         self._note = crossing.note
 
@@ -141,7 +146,7 @@ class Incoming:
             raise _explained(self._home, data, error) from None
 
 
-class Outgoing:
+class PayloadWriter:
     """Writes one part of a method's messages, as a peer reads it.
 
     Args:
@@ -155,14 +160,19 @@ class Outgoing:
 
     __slots__ = ("_adapt", "_check", "_is_required", "_is_required_by_peer", "_note", "_payload", "_trusted")
 
-    def __init__(self, crossing: Crossing, part: Part) -> None:
-        home, peer, method, sender = crossing.home, crossing.peer, crossing.method, crossing.sender
-        way = route(home, peer, method, part, sender=sender)
+    def __init__(self, crossing: PayloadCodec, part: Part) -> None:
+        native_revision, peer, method, sender = (
+            crossing.native_revision,
+            crossing.peer,
+            crossing.method,
+            crossing.sender,
+        )
+        way = route(native_revision, peer, method, part, sender=sender)
         self._payload = way.payload
         self._check = _decoder(way.payload.decoders)
         self._trusted: set[type] = {Error} if part == "error" else set()
         self._adapt = None if way.is_identity else way.adapt_valid
-        self._is_required = _requires(home, method, part, sender)
+        self._is_required = _requires(native_revision, method, part, sender)
         self._is_required_by_peer = _requires(peer, method, part, sender)
         self._note = crossing.note
 

@@ -14,13 +14,13 @@ from mcpgen.runtime.protocol.messages import Fault, Malformed, Request
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import Batch, RequestId
     from mcpgen.runtime.server.exchange import Body
-    from mcpgen.runtime.server.interfaces import Sink
+    from mcpgen.runtime.server.interfaces import SessionOutput
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["BatchAnswer", "refuse", "take_batch"]
+__all__ = ["BatchResponse", "refuse", "take_batch"]
 
 
-class BatchAnswer:
+class BatchResponse:
     """Gathers the answers to the requests of one batch (2025-03-26), which go back as one batch."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class BatchAnswer:
         return envelope.encode_batch(messages)
 
 
-def refuse(sink: Sink, request_id: RequestId, body: Body, batch: BatchAnswer | None) -> None:
+def refuse(sink: SessionOutput, request_id: RequestId, body: Body, batch: BatchResponse | None) -> None:
     """Answer a request that never got as far as an origin."""
     message = envelope.encode_error(request_id, body.json)
     if batch is None:
@@ -58,7 +58,7 @@ def take_batch(session: ServerSession, batch: Batch) -> None:
         if not any(isinstance(item, Request) for item in batch.items):
             session.refuse(Malformed(Fault.NO_BATCHES), None)
         return
-    gathered = BatchAnswer()
+    gathered = BatchResponse()
     for item in batch.items:
         session.take_one(item, gathered)
     gathered.is_complete = True

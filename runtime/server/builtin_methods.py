@@ -18,20 +18,27 @@ from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import client_peer, offers
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.messages import Code
-from mcpgen.runtime.protocol.negotiation import choose, unsupported
+from mcpgen.runtime.protocol.negotiation import choose_revision, unsupported_revision
 from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter, supported_filter
 from mcpgen.runtime.server.exchange import Body, Entry, Exchange, Origin
-from mcpgen.runtime.server.subscriptions import Stream
+from mcpgen.runtime.server.subscriptions import SubscriptionStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcpgen.runtime.protocol.messages import Request, RequestId
     from mcpgen.runtime.protocol.negotiation import RequestMeta
-    from mcpgen.runtime.server.batch import BatchAnswer
+    from mcpgen.runtime.server.batch import BatchResponse
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["answer_itself", "cancelled_id", "early_origin", "end_stream", "initialize_origin", "torn_down"]
+__all__ = [
+    "answer_builtin",
+    "cancelled_id",
+    "early_origin",
+    "end_stream",
+    "initialize_origin",
+    "stream_closed_notification",
+]
 
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 
@@ -60,7 +67,7 @@ def cancelled_id(params: Raw | UnsetType) -> RequestId | None:
         return None
 
 
-def initialize_origin(session: ServerSession, request: Request, batch: BatchAnswer | None) -> Origin:
+def initialize_origin(session: ServerSession, request: Request, batch: BatchResponse | None) -> Origin:
     """Agree on a revision with the client that sent `initialize`.
 
     Raises:
@@ -77,12 +84,12 @@ def initialize_origin(session: ServerSession, request: Request, batch: BatchAnsw
     except (msgspec.DecodeError, RecursionError) as error:
         raise RequestError(Code.INVALID_PARAMS, f"the params of initialize are not valid: {error}") from None
     if not service.handshakes:
-        raise unsupported(offer.protocol_version, service.served)
+        raise unsupported_revision(offer.protocol_version, service.served)
     if batch is not None:
         raise RequestError(Code.INVALID_REQUEST, "initialize may not be part of a batch")
     if session.peer is not None:
         raise RequestError(Code.INVALID_REQUEST, "this session is initialized already")
-    revision = choose(offer.protocol_version, service.handshakes)
+    revision = choose_revision(offer.protocol_version, service.handshakes)
     codec(revision, revision).request("initialize").params(Raw(raw))
     peer = client_peer(revision, offer.capabilities, offer.client_info)
     session.shake(peer)
@@ -112,7 +119,7 @@ def early_origin(session: ServerSession, request: Request, meta: RequestMeta) ->
     raise RequestError(Code.INVALID_REQUEST, "initialize was not sent")
 
 
-def answer_itself(session: ServerSession, request: Request, origin: Origin) -> None:
+def answer_builtin(session: ServerSession, request: Request, origin: Origin) -> None:
     """Answer a request that no handler serves.
 
     Raises:
@@ -189,7 +196,7 @@ def _after_hook(
         return result
 
     raw = Raw(msgspec.json.encode(params))
-    translate = codec(service.home, origin.peer.revision).request(method)
+    translate = codec(service.native_revision, origin.peer.revision).request(method)
     session.start(Exchange(origin, Entry(method=method, codec=translate, call=call), translate.params(raw), raw))
 
 
@@ -210,24 +217,24 @@ def _listen(session: ServerSession, origin: Origin, params: Any) -> None:
         raise RequestError(Code.INTERNAL_ERROR, "too many resources are watched")
     acknowledged = {"_meta": {SUBSCRIPTION_ID: origin.id}, "notifications": agreed}
     session.exchanges[origin.id] = origin
-    stream = streams[origin.id] = Stream(origin, agreed)
+    stream = streams[origin.id] = SubscriptionStream(origin, agreed)
     origin.on_drop = partial(_close_stream, session, stream)
     message = envelope.encode_notification("notifications/subscriptions/acknowledged", acknowledged)
     session.sink.send(message, origin)
     _tell_watchers(session, "resources/subscribe", stream)
 
 
-def _close_stream(session: ServerSession, stream: Stream) -> None:
+def _close_stream(session: ServerSession, stream: SubscriptionStream) -> None:
     session.listening.streams.pop(stream.origin.id, None)
     _tell_watchers(session, "resources/unsubscribe", stream)
 
 
-def _tell_watchers(session: ServerSession, method: str, stream: Stream) -> None:
+def _tell_watchers(session: ServerSession, method: str, stream: SubscriptionStream) -> None:
     """Tell home's own handler of a subscription, if it has one, what a stream begins or ceases to watch."""
     hook = session.service.hook(method)
     if hook is None:
         return
-    params = session.service.methods(session.service.home).CLIENT_REQUESTS[method].params
+    params = session.service.methods(session.service.native_revision).CLIENT_REQUESTS[method].params
     others = [each for each in session.listening.streams.values() if each is not stream]
     watched = {*session.listening.uris}.union(*(each.filter.resource_subscriptions for each in others))
     for uri in stream.filter.resource_subscriptions:
@@ -235,7 +242,7 @@ def _tell_watchers(session: ServerSession, method: str, stream: Stream) -> None:
             session.sink.tell(hook, params(uri=uri), stream.origin.peer)
 
 
-def end_stream(session: ServerSession, stream: Stream) -> None:
+def end_stream(session: ServerSession, stream: SubscriptionStream) -> None:
     """End a stream on the server's own initiative: say that it ended well, and that nothing more will come.
 
     Spec:
@@ -245,10 +252,10 @@ def end_stream(session: ServerSession, stream: Stream) -> None:
     _close_stream(session, stream)
     result = msgspec.json.encode({"resultType": "complete", "_meta": {SUBSCRIPTION_ID: origin.id}})
     session.reply(origin, Body(session.service.sign(result, origin.peer.revision)))
-    session.sink.send(torn_down(origin), None)
+    session.sink.send(stream_closed_notification(origin), None)
 
 
-def torn_down(origin: Origin) -> bytes:
+def stream_closed_notification(origin: Origin) -> bytes:
     """Return the notification that the stream which *origin* has opened is over."""
     cancelled = {"requestId": origin.id, "reason": "the server is shutting down"}
     return envelope.encode_notification("notifications/cancelled", cancelled)

@@ -169,7 +169,7 @@ class Connection:
             session.fail(exchange, failure)
         finally:
             if not exchange.has_ended and exchange.origin is None:  # its shell ends while it waits for a retry
-                input_required.forget(session.service, exchange)
+                input_required.forget_parked(session.service, exchange)
             if not exchange.has_ended:  # cancelled, but not by us: the request must not stay unanswered
                 session.fail(exchange, RequestError(Code.INTERNAL_ERROR, "the request was given up"))
             if exchange.task is not None:
@@ -203,14 +203,14 @@ class Connection:
     async def _flush(self, exchange: Exchange) -> None:
         # One turn of the event loop: a handler that asks several things at once, with a task each, has then asked all.
         await anyio.lowlevel.checkpoint()
-        input_required.flush(exchange)
+        input_required.flush_requests(exchange)
 
     async def _expire(self) -> None:
-        seconds = input_required.expire(self._server.service)
+        seconds = input_required.expire_parked(self._server.service)
         try:
             while seconds is not None:
                 await anyio.sleep(seconds)
-                seconds = input_required.expire(self._server.service)
+                seconds = input_required.expire_parked(self._server.service)
         finally:
             self._server.is_expiring = False
             if seconds is not None:  # this connection ends, and what waits on the server does not

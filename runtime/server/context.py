@@ -14,7 +14,7 @@ from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.server import notifications, server_requests
-from mcpgen.runtime.server.elicitation_forms import Elicited, filled_in, form
+from mcpgen.runtime.server.elicitation_forms import Elicited, form_schema, form_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.server.exchange import Exchange
     from mcpgen.runtime.server.notifications import Level
-    from mcpgen.runtime.server.server_requests import Ask
+    from mcpgen.runtime.server.server_requests import ServerRequest
     from mcpgen.runtime.server.server_session import ServerSession
 
 __all__ = ["Context", "gather"]
@@ -144,9 +144,9 @@ class Context:
         Spec:
             2025-06-18 and later, client/elicitation.
         """
-        params = models.ElicitRequestFormParams(message=message, requested_schema=form(requested))
+        params = models.ElicitRequestFormParams(message=message, requested_schema=form_schema(requested))
         result = await self._ask("elicitation/create", params, NEWEST)
-        return filled_in(result, requested, self.peer)
+        return form_value(result, requested, self.peer)
 
     async def elicit_url(self, message: str, url: str) -> Literal["accept", "decline", "cancel"]:
         """Send the user to a page, and return whether they agreed to go there.
@@ -245,7 +245,7 @@ class Context:
             InvalidPayload: It answered with something else than its revision allows.
             TransportClosed: It has gone.
         """
-        return await self._ask(method.name, params, self.server.home)
+        return await self._ask(method.name, params, self.server.native_revision)
 
     async def notify(self, method: Any, params: Any = UNSET, /) -> None:
         """Send a notification of the home revision.
@@ -253,7 +253,7 @@ class Context:
         Raises:
             UnsupportedByPeer: The client's revision has no such notification, or this server has not declared it.
         """
-        notifications.notify(self._session, self._exchange, method.name, params, terms=self.server.home)
+        notifications.notify(self._session, self._exchange, method.name, params, terms=self.server.native_revision)
         await self._drain()
 
     async def _drain(self) -> None:
@@ -269,9 +269,11 @@ class Context:
     async def _ask(self, method: str, params: Any, terms: str) -> Any:
         task = None if self._exchange is None else self._exchange.task
         with nullcontext() if task is None else task.asking():
-            return await self.answer(server_requests.ask(self._session, self._exchange, method, params, terms=terms))
+            return await self.answer(
+                server_requests.send_request(self._session, self._exchange, method, params, terms=terms)
+            )
 
-    async def answer(self, question: Ask) -> Any:
+    async def answer(self, question: ServerRequest) -> Any:
         """Wait for the answer to *question*; whoever stops waiting takes it back."""
         if not question.is_settled:
             settled = anyio.Event()
@@ -283,7 +285,7 @@ class Context:
                     await settled.wait()
             finally:
                 if not question.is_settled:
-                    server_requests.abandon(self._session, self._exchange, question)
+                    server_requests.abandon_request(self._session, self._exchange, question)
             if not question.is_settled:
                 raise RequestError(Code.INTERNAL_ERROR, "the client did not answer in time")
         return question.outcome()
@@ -297,13 +299,15 @@ async def gather(context: Context, exchange: Exchange, session: ServerSession, d
         RequestError: It refuses.
     """
     wanted: Mapping[str, Any] = {} if isinstance(demand.input_requests, UnsetType) else demand.input_requests
-    questions: dict[str, Ask] = {}
+    questions: dict[str, ServerRequest] = {}
     try:
         for key, each in wanted.items():
             asked = getattr(each, "params", UNSET)
-            questions[key] = server_requests.ask(session, exchange, each.method, asked, terms=context.server.home)
+            questions[key] = server_requests.send_request(
+                session, exchange, each.method, asked, terms=context.server.native_revision
+            )
         answers = {key: await context.answer(question) for key, question in questions.items()}
     finally:
         for question in questions.values():
-            server_requests.abandon(session, exchange, question)
+            server_requests.abandon_request(session, exchange, question)
     return msgspec.structs.replace(exchange.params, input_responses=answers, request_state=demand.request_state)

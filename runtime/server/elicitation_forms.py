@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.protocol.capabilities import Peer
 
-__all__ = ["Elicited", "filled_in", "form", "misfit"]
+__all__ = ["Elicited", "form_value", "form_schema", "find_mismatch"]
 
 
-def misfit(content: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[str, str] | None:
+def find_mismatch(content: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return the pointer to what does not fit, and why; None if all does. Members that nobody asked for pass."""
     missing = [name for name in schema.get("required", ()) if name not in content]
     if missing:
@@ -130,7 +130,7 @@ class Elicited(Struct, Generic[T], frozen=True):
     content: T | None = None
 
 
-def form(requested: type[Any] | Mapping[str, Any]) -> dict[str, Any]:
+def form_schema(requested: type[Any] | Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a form.
 
     Args:
@@ -207,7 +207,7 @@ def _inlined(schema: dict[str, Any], definitions: Mapping[str, Any]) -> dict[str
     return schema
 
 
-def filled_in(result: Any, requested: type[T] | Mapping[str, Any], peer: Peer) -> Elicited[T]:
+def form_value(result: Any, requested: type[T] | Mapping[str, Any], peer: Peer) -> Elicited[T]:
     """Return what came back, as the type that was asked for; for a schema, as a dict.
 
     Raises:
@@ -216,7 +216,7 @@ def filled_in(result: Any, requested: type[T] | Mapping[str, Any], peer: Peer) -
     if result.action != "accept":
         return Elicited(result.action)
     content: Any = {} if result.content is UNSET else result.content
-    wrong = misfit(content, form(requested))
+    wrong = find_mismatch(content, form_schema(requested))
     if wrong is not None:
         raise _invalid(peer, "/content" + wrong[0], wrong[1])
     if isinstance(requested, Mapping):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.server.exchange import Exchange
 
-__all__ = ["alone", "as_request_error", "error_body", "plain"]
+__all__ = ["sole_exception", "as_request_error", "error_body", "error_json"]
 
 # 2026-07-28, basic/index, "Error Codes": the range that is reserved for the specification, and the codes that were.
 _RESERVED = range(-32099, -32019)
@@ -48,13 +48,13 @@ MISSING_CLIENT_CAPABILITY = methods.ErrorCode.MISSING_REQUIRED_CLIENT_CAPABILITY
 E = TypeVar("E", bound=BaseException)
 
 
-def alone(error: E) -> E:
+def sole_exception(error: E) -> E:
     """Return the one error in a group; what happened matters, not that a task group ran it."""
     inner: Sequence[E] = getattr(error, "exceptions", ()) if issubclass(type(error), BaseExceptionGroup) else ()
-    return alone(inner[0]) if len(inner) == 1 else error
+    return sole_exception(inner[0]) if len(inner) == 1 else error
 
 
-def plain(error: RequestError) -> bytes:
+def error_json(error: RequestError) -> bytes:
     """Return *error* as JSON, for codes that are the same in every revision."""
     return msgspec.json.encode(Error(error.code, error.message, error.data))
 
@@ -84,23 +84,23 @@ def as_request_error(failure: BaseException, what: str) -> RequestError:
 
 def error_body(exchange: Exchange, failure: BaseException) -> bytes:
     """Return the error, as the peer's revision has it, that tells the client of *exchange* of *failure*."""
-    failure = alone(failure)
+    failure = sole_exception(failure)
     if isinstance(failure, UnsupportedByPeer):
         return _unsupported(exchange, failure)
     if isinstance(failure, InvalidPayload):  # the request itself was checked before: what is wrong came afterwards
         _LOG.error("%s failed", _name(exchange), exc_info=failure)
-        return plain(_INTERNAL)
+        return error_json(_INTERNAL)
     error = as_request_error(failure, _name(exchange))
     try:
         body = exchange.entry.codec.error(error.code, error.message, error.data)
     except (AdaptationError, InvalidPayload, TypeError, ValueError) as problem:
         # What the author raised is no error of the home revision, or says what the peer's revision cannot.
         _LOG.error("the error of %s cannot be sent: %s", exchange.entry.method, problem)
-        return plain(_INTERNAL)
+        return error_json(_INTERNAL)
     code = msgspec.json.decode(body, type=_Coded).code
     if exchange.peer.era == "stateless" and _is_reserved(exchange.peer.revision, code):
         _LOG.error("%s failed with the code %d, which must not be sent", exchange.entry.method, code)
-        return plain(_INTERNAL)
+        return error_json(_INTERNAL)
     return body
 
 
@@ -133,9 +133,9 @@ def _unsupported(exchange: Exchange, failure: UnsupportedByPeer) -> bytes:
     """
     if exchange.peer.era == "stateless" and failure.required is not None:
         data = {"requiredCapabilities": failure.required}
-        return plain(RequestError(MISSING_CLIENT_CAPABILITY, f"the client cannot do {failure.what}", data))
+        return error_json(RequestError(MISSING_CLIENT_CAPABILITY, f"the client cannot do {failure.what}", data))
     # Before, no code says so. The request itself was in order, so it is the server that cannot go on.
-    return plain(RequestError(Code.INTERNAL_ERROR, f"the client cannot do {failure.what}: {failure.reason}"))
+    return error_json(RequestError(Code.INTERNAL_ERROR, f"the client cannot do {failure.what}: {failure.reason}"))
 
 
 def _is_unhandled(failure: BaseException) -> bool:

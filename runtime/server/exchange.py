@@ -19,11 +19,11 @@ from mcpgen.runtime.errors import UsageError
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import Peer
-    from mcpgen.runtime.protocol.codec import RequestCodec
+    from mcpgen.runtime.protocol.codec import IncomingRequestCodec
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.protocol.negotiation import RequestMeta
-    from mcpgen.runtime.server.parked_requests import Round
-    from mcpgen.runtime.server.server_requests import Ask
+    from mcpgen.runtime.server.parked_requests import InputRound
+    from mcpgen.runtime.server.server_requests import ServerRequest
     from mcpgen.runtime.server.server_session import ServerSession
     from mcpgen.runtime.server.tasks.running_task import RunningTask
 
@@ -60,7 +60,7 @@ class Entry(Struct, frozen=True, kw_only=True, eq=False):
     """
 
     method: str
-    codec: RequestCodec
+    codec: IncomingRequestCodec
     call: Callable[[Any, Any], Awaitable[Any]]
     may_ask: bool = False
     short: Callable[[RequestMeta], tuple[Entry, Any] | None] | None = None
@@ -119,11 +119,11 @@ class Exchange(Struct, eq=False):
     raw: Raw | UnsetType
     has_ended: bool = False
     is_flushing: bool = False
-    asks: dict[str, Ask] = {}
+    asks: dict[str, ServerRequest] = {}
     asked: dict[str, int] = {}
     answers: dict[str, Raw] = {}
     is_forgetful: bool = False
-    round: Round | None = None
+    round: InputRound | None = None
     rounds: int = 0
     early: Body | None = None
     progress: float | None = None

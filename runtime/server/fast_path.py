@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.protocol.negotiation import RequestMeta
 
-__all__ = ["Callee", "ShortWay"]
+__all__ = ["Callee", "FastPath"]
 
 # Any text will do that stands nowhere else in a result.
 _PROBE = "where the text goes"
@@ -48,7 +48,7 @@ class Callee(Protocol):
         ...
 
 
-class ShortWay:
+class FastPath:
     """The short way to the functions of one server, for peers of one revision.
 
     Args:

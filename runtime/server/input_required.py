@@ -1,13 +1,14 @@
 """Demands for input: how a stateless client is asked, and how it comes back.
 
-Theory of operation. The questions of a handler are gathered until it has nothing more to ask for the moment (`flush`).
+Theory of operation. The questions of a handler are gathered until it has nothing more to ask for the moment
+(`flush_requests`).
 Its open request is answered with all of them and with a sealed token, and the exchange waits. The client sends the
-request again with the answers (`resume`), and the handler never knows.
+request again with the answers (`resume_parked`), and the handler never knows.
 
 If the handler is gone (another process, a restart), one that may be run twice is run again: the answers it got before
 come back in the sealed state. Any other is told that it is too late.
 
-A handler may also make a demand itself (`demand`). Then it ends with it, and is run anew with the answers.
+A handler may also make a demand itself (`demand_input`). Then it ends with it, and is run anew with the answers.
 
 Spec:
     2026-07-28, basic/patterns/mrtr.
@@ -27,18 +28,18 @@ from mcpgen.runtime.errors import AdaptationError, RequestError, UnsupportedByPe
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.server.exchange import Body, Exchange
-from mcpgen.runtime.server.parked_requests import NoRoom, Round
+from mcpgen.runtime.server.parked_requests import InputRound, NoRoom
 from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, StateTooLarge, params_digest
-from mcpgen.runtime.server.server_requests import Ask, flush_soon, require, withdraw
+from mcpgen.runtime.server.server_requests import ServerRequest, abandon_all, flush_soon, require_capability
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import Request
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.exchange import Entry, Origin
     from mcpgen.runtime.server.server_session import ServerSession
-    from mcpgen.runtime.server.service import Service
+    from mcpgen.runtime.server.service import HandlerTable
 
-__all__ = ["demand", "demand_pages", "expire", "flush", "forget", "resume"]
+__all__ = ["demand_input", "demand_urls", "expire_parked", "flush_requests", "forget_parked", "resume_parked"]
 
 _LOG = logging.getLogger("mcpgen.session")
 
@@ -65,7 +66,7 @@ class _Sealed(Struct, frozen=True, omit_defaults=True):
 _decode_sealed = msgspec.json.Decoder(_Sealed).decode
 
 
-def flush(exchange: Exchange) -> None:
+def flush_requests(exchange: Exchange) -> None:
     """Answer the open request of *exchange* with what its handler asks, and let it wait."""
     exchange.is_flushing = False
     origin = exchange.origin
@@ -101,20 +102,20 @@ def _refuse(exchange: Exchange, reason: str) -> None:
         each.fail(RequestError(Code.INTERNAL_ERROR, reason))
 
 
-def _input_request(question: Ask) -> dict[str, object]:
+def _input_request(question: ServerRequest) -> dict[str, object]:
     members: dict[str, object] = {"method": question.codec.method}
     if not isinstance(question.params, UnsetType):
         members["params"] = Raw(question.params)
     return members
 
 
-def _round(service: Service, exchange: Exchange, token: str) -> _Sealed:
+def _round(service: HandlerTable, exchange: Exchange, token: str) -> _Sealed:
     if exchange.is_forgetful or not service.may_replay(exchange):
         return _Sealed(token=token)
     return _Sealed(token=token, answers=exchange.answers)
 
 
-def _seal(service: Service, exchange: Exchange, sealed: _Sealed) -> str:
+def _seal(service: HandlerTable, exchange: Exchange, sealed: _Sealed) -> str:
     try:
         return service.sealer.seal(msgspec.json.encode(sealed), **_binding(exchange))
     except StateTooLarge:
@@ -129,7 +130,7 @@ def _binding(exchange: Exchange) -> dict[str, Any]:
     return {"principal": user, "method": method, "digest": params_digest(raw)}
 
 
-def demand(exchange: Exchange, result: Any) -> None:
+def demand_input(exchange: Exchange, result: Any) -> None:
     """Answer *exchange* with a demand for input that its handler made itself; what it wants back is sealed.
 
     Raises:
@@ -154,11 +155,11 @@ def demand(exchange: Exchange, result: Any) -> None:
         result = msgspec.structs.replace(result, request_state=state)
     body = exchange.entry.codec.result(result)
     for each in msgspec.json.decode(body).get("inputRequests", {}).values():
-        require(peer, each["method"], msgspec.json.encode(each.get("params", {})))
+        require_capability(peer, each["method"], msgspec.json.encode(each.get("params", {})))
     origin.session.end(exchange, Body(service.sign(body, peer.revision)))
 
 
-def demand_pages(exchange: Exchange, failure: RequestError) -> bool:
+def demand_urls(exchange: Exchange, failure: RequestError) -> bool:
     """Demand that the user visits the pages which the error *failure* lists, if it does so and the client is stateless.
 
     The handler is run anew when the client comes back, as it would be by a client of 2025-11-25.
@@ -173,19 +174,19 @@ def demand_pages(exchange: Exchange, failure: RequestError) -> bool:
     if origin is None:
         return False
     service = origin.session.service
-    code = getattr(service.methods(service.home).ErrorCode, "URL_ELICITATION_REQUIRED", None)
+    code = getattr(service.methods(service.native_revision).ErrorCode, "URL_ELICITATION_REQUIRED", None)
     data: Any = failure.data
     if code != failure.code or not is_object(data) or not data.get("elicitations"):
         return False
     try:
-        way = codec(service.home, origin.peer.revision).ask("elicitation/create")
+        way = codec(service.native_revision, origin.peer.revision).ask("elicitation/create")
     except AdaptationError:
         return False  # the error itself will be adapted, or refused
     requests: dict[str, object] = {}
     for number, page in enumerate(data["elicitations"], 1):
         params = way.params(msgspec.to_builtins(page))
-        require(origin.peer, way.method, params)  # whichever way it is told
-        requests[f"elicitation-{number}"] = _input_request(Ask(way, params, page))
+        require_capability(origin.peer, way.method, params)  # whichever way it is told
+        requests[f"elicitation-{number}"] = _input_request(ServerRequest(way, params, page))
     if origin.peer.era == "handshake" or not entry.may_ask:
         return False
     result = msgspec.json.encode({"resultType": "input_required", "inputRequests": requests})
@@ -193,7 +194,7 @@ def demand_pages(exchange: Exchange, failure: RequestError) -> bool:
     return True
 
 
-def resume(session: ServerSession, request: Request, origin: Origin, meta: RequestMeta, entry: Entry) -> None:
+def resume_parked(session: ServerSession, request: Request, origin: Origin, meta: RequestMeta, entry: Entry) -> None:
     """Go on with the exchange whose demand for input *request* answers.
 
     Raises:
@@ -236,7 +237,7 @@ def _responses(raw: Raw | UnsetType) -> dict[str, Raw]:
         raise RequestError(Code.INVALID_PARAMS, "inputResponses is not an object") from None
 
 
-def _take_up(session: ServerSession, found: Round, origin: Origin, responses: dict[str, Raw]) -> None:
+def _take_up(session: ServerSession, found: InputRound, origin: Origin, responses: dict[str, Raw]) -> None:
     """Let *origin* be the open request of the exchange that waits in *found*."""
     exchange = found.exchange
     # Read all before anything changes: a client that sent nonsense may come back with the same state.
@@ -254,7 +255,7 @@ def _take_up(session: ServerSession, found: Round, origin: Origin, responses: di
         question.settle(result)
     for key, question in list(exchange.asks.items()):
         try:
-            require(origin.peer, question.codec.method, question.params)
+            require_capability(origin.peer, question.codec.method, question.params)
         except UnsupportedByPeer as error:
             del exchange.asks[key]
             question.fail(error)
@@ -262,14 +263,14 @@ def _take_up(session: ServerSession, found: Round, origin: Origin, responses: di
         flush_soon(exchange)
 
 
-def forget(service: Service, exchange: Exchange) -> None:
+def forget_parked(service: HandlerTable, exchange: Exchange) -> None:
     """Give up an exchange that waits, since nobody can go on with it here; a retry finds that it has expired."""
     exchange.has_ended = True
     if exchange.round is not None:
         service.waiting.forget(exchange.round)
 
 
-def _remember(service: Service, exchange: Exchange, key: str, answer: Raw) -> None:
+def _remember(service: HandlerTable, exchange: Exchange, key: str, answer: Raw) -> None:
     """Keep an answer for a replay, if there can be one: if the handler allows it, and a state can hold them all."""
     if not exchange.is_forgetful and service.may_replay(exchange):
         exchange.answers[key] = Raw(bytes(answer))
@@ -278,7 +279,7 @@ def _remember(service: Service, exchange: Exchange, key: str, answer: Raw) -> No
             exchange.is_forgetful = True
 
 
-def expire(service: Service) -> float | None:
+def expire_parked(service: HandlerTable) -> float | None:
     """Give up the exchanges that nobody came back to in time, and drop the tasks whose time is over.
 
     Returns:
@@ -287,7 +288,7 @@ def expire(service: Service) -> float | None:
     for exchange in service.waiting.expire():
         _LOG.info("nobody came back to %s", exchange.entry.method)
         exchange.has_ended = True
-        withdraw(exchange)
+        abandon_all(exchange)
         if exchange.handle is not None:
             exchange.handle.cancel()
     deadlines: list[float] = []

@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.exchange import Exchange, Origin
     from mcpgen.runtime.server.service import Call
 
-__all__ = ["Sink"]
+__all__ = ["SessionOutput"]
 
 
-class Sink(Protocol):
+class SessionOutput(Protocol):
     """What a session tells the shell that runs it."""
 
     def send(self, message: bytes, about: Exchange | Origin | None) -> None:

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import Notification
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["LEVELS", "Level", "change", "hear", "log", "notify", "progress"]
+__all__ = ["LEVELS", "Level", "change", "take_notification", "log", "notify", "progress"]
 
 _LOG = logging.getLogger("mcpgen.session")
 
 
-def hear(session: ServerSession, notification: Notification) -> None:
+def take_notification(session: ServerSession, notification: Notification) -> None:
     """Take a notification; one that is unknown or not valid is ignored, since nobody could be told."""
     method = notification.method
     if method == "notifications/cancelled":

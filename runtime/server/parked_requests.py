@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.server.exchange import Body, Exchange, Origin
 
-__all__ = ["NoRoom", "Round", "Waiting"]
+__all__ = ["NoRoom", "InputRound", "ParkedRequests"]
 
 
 class NoRoom(Exception):  # noqa: N818 (as runtime/errors.py names those of its tree)
     """As many exchanges wait as may."""
 
 
-class Round(Struct, eq=False):
+class InputRound(Struct, eq=False):
     """One demand for input.
 
     Attributes:
@@ -50,13 +50,13 @@ class Round(Struct, eq=False):
     others: list[Origin] = []
 
 
-class Waiting:
+class ParkedRequests:
     """The rounds of one server, bounded in number, bytes and time; oldest first, since all live equally long."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
         self._limits = limits
         self._clock = clock
-        self._rounds: dict[str, Round] = {}
+        self._rounds: dict[str, InputRound] = {}
         self._size_bytes = 0
 
     def __len__(self) -> int:
@@ -67,7 +67,7 @@ class Waiting:
         """When the oldest round expires; None if there is none."""
         return next((each.expires for each in self._rounds.values()), None)
 
-    def park(self, token: str, exchange: Exchange) -> Round:
+    def park(self, token: str, exchange: Exchange) -> InputRound:
         """Let *exchange* wait under *token*.
 
         Raises:
@@ -76,30 +76,30 @@ class Waiting:
         held = [exchange.raw, *exchange.answers.values()]
         size_bytes = sum(len(memoryview(each)) for each in held if isinstance(each, Raw))
         self._make_room(size_bytes)
-        parked = Round(token, exchange, self._clock() + self._limits.waiting_seconds, size_bytes)
+        parked = InputRound(token, exchange, self._clock() + self._limits.waiting_seconds, size_bytes)
         self._rounds[token] = parked
         self._size_bytes += size_bytes
         return parked
 
-    def find(self, token: str) -> Round | None:
+    def find(self, token: str) -> InputRound | None:
         """Return the round that *token* names, unless it has expired."""
         found = self._rounds.get(token)
         return None if found is None or found.expires <= self._clock() else found
 
-    def record(self, parked: Round, body: Body) -> None:
+    def record(self, parked: InputRound, body: Body) -> None:
         """Keep what the request that took *parked* was answered with, for those who bring the same state again."""
         parked.body = body
         self.grow(parked, len(body.json))
         if self._is_over(0, 0):
             self.forget(parked)
 
-    def grow(self, parked: Round, size_bytes: int) -> None:
+    def grow(self, parked: InputRound, size_bytes: int) -> None:
         """Count *size_bytes* more for a round."""
         if parked.token in self._rounds:
             self._size_bytes += size_bytes
             parked.size_bytes += size_bytes
 
-    def forget(self, parked: Round) -> None:
+    def forget(self, parked: InputRound) -> None:
         """Drop a round."""
         if self._rounds.pop(parked.token, None) is not None:
             self._size_bytes -= parked.size_bytes

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-__all__ = ["MAX_CONTENT_BYTES", "MIN_KEY_BYTES", "Sealer", "StateRefused", "StateTooLarge", "params_digest"]
+__all__ = ["MAX_CONTENT_BYTES", "MIN_KEY_BYTES", "RequestStateSealer", "StateRefused", "StateTooLarge", "params_digest"]
 
 # What HMAC-SHA256 is as strong as. A shorter secret is most often a password, which can be guessed from one state.
 MIN_KEY_BYTES: Final = 32
@@ -87,7 +87,7 @@ class StateTooLarge(McpgenError):  # noqa: N818 (named as those of runtime/error
         return f"a request state of {self.size_bytes} bytes is over the limit of {self.limit_bytes}"
 
 
-class Sealer:
+class RequestStateSealer:
     """Seals what a client is to bring back, and opens it again.
 
     Args:

@@ -40,16 +40,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcpgen.runtime.protocol.capabilities import Peer
-    from mcpgen.runtime.protocol.codec import AskCodec
+    from mcpgen.runtime.protocol.codec import OutgoingRequestCodec
     from mcpgen.runtime.protocol.messages import ErrorResponse
     from mcpgen.runtime.server.exchange import Exchange
     from mcpgen.runtime.server.server_session import ServerSession
     from mcpgen.runtime.server.tasks.running_task import RunningTask
 
-__all__ = ["Ask", "abandon", "ask", "flush_soon", "require", "settle", "withdraw"]
+__all__ = [
+    "ServerRequest",
+    "abandon_request",
+    "send_request",
+    "flush_soon",
+    "require_capability",
+    "take_response",
+    "abandon_all",
+]
 
 
-class Ask:
+class ServerRequest:
     """A question, and its answer as soon as there is one.
 
     Attributes:
@@ -62,8 +70,8 @@ class Ask:
 
     __slots__ = ("_failure", "_is_settled", "_result", "codec", "key", "on_settled", "params", "value")
 
-    def __init__(self, codec: AskCodec, params: bytes | UnsetType, value: Any) -> None:
-        self.codec: AskCodec = codec
+    def __init__(self, codec: OutgoingRequestCodec, params: bytes | UnsetType, value: Any) -> None:
+        self.codec: OutgoingRequestCodec = codec
         self.params: bytes | UnsetType = params
         self.value: Any = value
         self.on_settled: Callable[[], None] | None = None
@@ -158,7 +166,9 @@ _KINDS = {"elicitation/create": "elicitation", "roots/list": "roots", "sampling/
 _DIGEST_LETTERS = 12
 
 
-def ask(session: ServerSession, exchange: Exchange | None, method: str, value: Any, *, terms: str) -> Ask:
+def send_request(
+    session: ServerSession, exchange: Exchange | None, method: str, value: Any, *, terms: str
+) -> ServerRequest:
     """Ask the client, and return the question; nothing has been sent if this raises.
 
     Args:
@@ -182,11 +192,11 @@ def ask(session: ServerSession, exchange: Exchange | None, method: str, value: A
         params = translate.params(value)
     except (AdaptationError, UnknownMethod) as error:
         raise UnsupportedByPeer(revision=peer.revision, what=method, reason=_why(error)) from error
-    require(peer, method, params)
+    require_capability(peer, method, params)
     params = _identified(session, value, params)
     if exchange is not None and exchange.task is not None:
         params = _related(params, exchange.task)
-    question = Ask(translate, params, value)
+    question = ServerRequest(translate, params, value)
     if peer.era == "stateless":
         _gather(exchange, question, peer)
     else:
@@ -201,7 +211,7 @@ def _why(error: AdaptationError | UnknownMethod) -> str:
     return f"its revision has nothing for {error.pointer}"
 
 
-def require(peer: Peer, method: str, params: bytes | UnsetType) -> None:
+def require_capability(peer: Peer, method: str, params: bytes | UnsetType) -> None:
     """Check that *peer* has declared what answering takes.
 
     Raises:
@@ -240,7 +250,7 @@ def _related(params: bytes | UnsetType, task: RunningTask) -> bytes:
     return msgspec.json.encode({**members, "_meta": task.related(members.get("_meta", UNSET))})
 
 
-def _send(session: ServerSession, exchange: Exchange | None, question: Ask) -> None:
+def _send(session: ServerSession, exchange: Exchange | None, question: ServerRequest) -> None:
     method = question.codec.method
     if exchange is not None and not exchange.asks:
         exchange.rounds += 1
@@ -258,7 +268,7 @@ def _send(session: ServerSession, exchange: Exchange | None, question: Ask) -> N
     session.sink.send(envelope.encode_request(session.last_id, method, question.params), exchange)
 
 
-def _gather(exchange: Exchange | None, question: Ask, peer: Peer) -> None:
+def _gather(exchange: Exchange | None, question: ServerRequest, peer: Peer) -> None:
     method = question.codec.method
     if exchange is None or not exchange.entry.may_ask or method not in _KINDS:
         # 2026-07-28, basic/patterns/mrtr, "Supported Requests".
@@ -273,7 +283,7 @@ def _gather(exchange: Exchange | None, question: Ask, peer: Peer) -> None:
     flush_soon(exchange)
 
 
-def _key(exchange: Exchange, question: Ask) -> str:
+def _key(exchange: Exchange, question: ServerRequest) -> str:
     """Return what names *question*: what it says, and how often it was put, so that a replay gives it the same name.
 
     The order of questions would not do: handlers that ask two things at once need not always do it in the same order.
@@ -290,7 +300,7 @@ def flush_soon(exchange: Exchange) -> None:
         exchange.origin.session.sink.flush_soon(exchange)
 
 
-def abandon(session: ServerSession, exchange: Exchange | None, question: Ask) -> None:
+def abandon_request(session: ServerSession, exchange: Exchange | None, question: ServerRequest) -> None:
     """Take back a question that nobody waits for any more.
 
     Spec:
@@ -303,18 +313,18 @@ def abandon(session: ServerSession, exchange: Exchange | None, question: Ask) ->
         session.sink.send(envelope.encode_notification("notifications/cancelled", cancelled), exchange)
 
 
-def withdraw(exchange: Exchange) -> None:
+def abandon_all(exchange: Exchange) -> None:
     """Take back all questions of an exchange that is over."""
     session = None if exchange.origin is None else exchange.origin.session
     for question in list(exchange.asks.values()):
         if session is not None:
-            abandon(session, exchange, question)
+            abandon_request(session, exchange, question)
         question.leave()
     exchange.asks.clear()
     exchange.answers = {}  # its rounds are remembered for a while, and nobody needs these any more
 
 
-def settle(question: Ask, raw: Raw) -> None:
+def take_response(question: ServerRequest, raw: Raw) -> None:
     """Take *raw* for the answer to a request of ours."""
     try:
         question.settle(question.read(raw))

@@ -35,11 +35,11 @@ from mcpgen.runtime.protocol.messages import (
     RequestId,
     Response,
 )
-from mcpgen.runtime.protocol.negotiation import missing_fields, read_meta, unsupported
+from mcpgen.runtime.protocol.negotiation import missing_fields, read_meta, unsupported_revision
 from mcpgen.runtime.server import builtin_methods, error_mapping, input_required, notifications, server_requests
-from mcpgen.runtime.server.batch import BatchAnswer, refuse, take_batch
+from mcpgen.runtime.server.batch import BatchResponse, refuse, take_batch
 from mcpgen.runtime.server.exchange import Body, Exchange, Origin
-from mcpgen.runtime.server.subscriptions import Listening
+from mcpgen.runtime.server.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.protocol.framing import Frame
     from mcpgen.runtime.protocol.negotiation import RequestMeta
-    from mcpgen.runtime.server.interfaces import Sink
-    from mcpgen.runtime.server.parked_requests import Round
-    from mcpgen.runtime.server.server_requests import Ask
-    from mcpgen.runtime.server.service import Service
+    from mcpgen.runtime.server.interfaces import SessionOutput
+    from mcpgen.runtime.server.parked_requests import InputRound
+    from mcpgen.runtime.server.server_requests import ServerRequest
+    from mcpgen.runtime.server.service import HandlerTable
 
 __all__ = ["ServerSession"]
 
@@ -82,7 +82,7 @@ class ServerSession:
         is_closed: Whether the peer has gone.
     """
 
-    def __init__(self, service: Service, sink: Sink, principal: str = "") -> None:
+    def __init__(self, service: HandlerTable, sink: SessionOutput, principal: str = "") -> None:
         self.service = service
         self.principal = principal
         self.user: str = ""
@@ -92,9 +92,9 @@ class ServerSession:
         self.declared: Mapping[str, object] = {}
         self.is_ready = False
         self.level: str | UnsetType = UNSET
-        self.listening: Listening = Listening()
+        self.listening: Subscriptions = Subscriptions()
         self.exchanges: dict[RequestId, Exchange | Origin] = {}
-        self.asks: dict[RequestId, Ask] = {}
+        self.asks: dict[RequestId, ServerRequest] = {}
         self.running: int = 0
         self.held_bytes: int = 0
         self.last_id: int = 0
@@ -140,7 +140,7 @@ class ServerSession:
             self.end(exchange, Body(frame[0] + _encode(result) + frame[1]))
             return
         if exchange.peer.era == "stateless" and getattr(result, "result_type", "complete") == "input_required":
-            input_required.demand(exchange, result)
+            input_required.demand_input(exchange, result)
             return
         body = exchange.entry.codec.result(result)
         if exchange.peer.era == "stateless":
@@ -152,7 +152,7 @@ class ServerSession:
         if exchange.has_ended:
             return
         try:
-            if isinstance(failure, RequestError) and input_required.demand_pages(exchange, failure):
+            if isinstance(failure, RequestError) and input_required.demand_urls(exchange, failure):
                 return
         except UnsupportedByPeer as unable:
             failure = unable
@@ -163,7 +163,7 @@ class ServerSession:
         if exchange.has_ended:
             return
         exchange.has_ended = True
-        server_requests.withdraw(exchange)
+        server_requests.abandon_all(exchange)
         if exchange.task is not None:
             end_task = exchange.task.fail if body.is_error else exchange.task.finish
             end_task(body.json)
@@ -196,7 +196,7 @@ class ServerSession:
         if origin.batch is None:
             session.sink.answer(message, origin)
             return
-        batch: BatchAnswer = origin.batch
+        batch: BatchResponse = origin.batch
         batch.messages.append(message)
         session.dropped(origin)
 
@@ -220,20 +220,20 @@ class ServerSession:
         self.exchanges.clear()
         if self.service.tasking is not None:
             self.service.tasking.forget(self.principal)
-        self.listening = Listening()
+        self.listening = Subscriptions()
 
-    def take_one(self, message: Message | Malformed, batch: BatchAnswer | None) -> None:
+    def take_one(self, message: Message | Malformed, batch: BatchResponse | None) -> None:
         """Take one message, which may be one of a *batch*."""
         if isinstance(message, Request):
             self._request(message, batch)
         elif isinstance(message, Notification):
-            notifications.hear(self, message)
+            notifications.take_notification(self, message)
         elif isinstance(message, Malformed):
             self.refuse(message, batch)
         else:
             self._response(message)
 
-    def refuse(self, malformed: Malformed, batch: BatchAnswer | None) -> None:
+    def refuse(self, malformed: Malformed, batch: BatchResponse | None) -> None:
         """Answer what is no message, if it may be answered."""
         self._unread += 1
         # A host need not read our standard error; a pipe that is full of warnings would stop us.
@@ -256,12 +256,12 @@ class ServerSession:
         else:
             batch.messages.append(refusal)
 
-    def _request(self, request: Request, batch: BatchAnswer | None) -> None:
+    def _request(self, request: Request, batch: BatchResponse | None) -> None:
         meta = read_meta(request.params)
         try:
             origin = self._origin(request, meta, batch)
         except Exception as error:  # noqa: BLE001 (the boundary: whatever it is, the client gets an answer)
-            body = Body(error_mapping.plain(error_mapping.as_request_error(error, request.method)), is_error=True)
+            body = Body(error_mapping.error_json(error_mapping.as_request_error(error, request.method)), is_error=True)
             # A stateless request has no batches, so it is not answered in one either.
             refuse(self.sink, request.id, body, batch if isinstance(meta.revision, UnsetType) else None)
             return
@@ -272,10 +272,10 @@ class ServerSession:
         except Exception as failure:  # noqa: BLE001 (the boundary: what an author's object says about itself may fail)
             self.reply(
                 origin,
-                Body(error_mapping.plain(error_mapping.as_request_error(failure, request.method)), is_error=True),
+                Body(error_mapping.error_json(error_mapping.as_request_error(failure, request.method)), is_error=True),
             )
 
-    def _origin(self, request: Request, meta: RequestMeta, batch: BatchAnswer | None) -> Origin:
+    def _origin(self, request: Request, meta: RequestMeta, batch: BatchResponse | None) -> Origin:
         """Return who asks, and in which revision.
 
         Raises:
@@ -290,7 +290,7 @@ class ServerSession:
             if batch is not None:
                 raise RequestError(Code.INVALID_REQUEST, Fault.NO_BATCHES.reason)
             if meta.revision not in service.stateless:
-                raise unsupported(meta.revision, service.served)
+                raise unsupported_revision(meta.revision, service.served)
             missing = missing_fields(meta)
             if missing is not None:
                 raise missing
@@ -314,10 +314,10 @@ class ServerSession:
             raise RequestError(Code.METHOD_NOT_FOUND, f"{quoted(request.method)} was not declared")
         entry = self.service.entries(revision).get(request.method)
         if entry is None:
-            builtin_methods.answer_itself(self, request, origin)
+            builtin_methods.answer_builtin(self, request, origin)
             return
         if meta.request_state is not UNSET and origin.peer.era == "stateless" and entry.may_ask:
-            input_required.resume(self, request, origin, meta, entry)
+            input_required.resume_parked(self, request, origin, meta, entry)
             return
         if entry.short is not None:
             found = entry.short(meta)
@@ -360,7 +360,7 @@ class ServerSession:
         if exchange.has_ended:
             return
         exchange.has_ended = True
-        server_requests.withdraw(exchange)  # while there is still the way on which it has asked
+        server_requests.abandon_all(exchange)  # while there is still the way on which it has asked
         if exchange.origin is not None and exchange.task is None:
             self.dropped(exchange.origin)
         if exchange.round is not None:
@@ -369,16 +369,16 @@ class ServerSession:
         if exchange.handle is not None:
             exchange.handle.cancel()
 
-    def _give_up(self, taken: Round) -> None:
+    def _give_up(self, taken: InputRound) -> None:
         """Answer those who asked again for what nobody will answer now."""
         others, taken.others = taken.others, []
         failure = RequestError(Code.INTERNAL_ERROR, "the request was given up")
         for each in others:
-            self.reply(each, Body(error_mapping.plain(failure), is_error=True))
+            self.reply(each, Body(error_mapping.error_json(failure), is_error=True))
 
     def dropped(self, origin: Origin) -> None:
         """Take it that *origin* gets no answer of its own; a batch need not wait for it."""
-        batch: BatchAnswer | None = origin.batch
+        batch: BatchResponse | None = origin.batch
         if batch is None:
             self.sink.dropped(origin)
             return
@@ -397,4 +397,4 @@ class ServerSession:
         elif isinstance(response, ErrorResponse):
             ask.refuse(response)
         else:
-            server_requests.settle(ask, response.result)
+            server_requests.take_response(ask, response.result)

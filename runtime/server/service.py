@@ -18,14 +18,14 @@ from mcpgen.generated import registry
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import AdaptationError
 from mcpgen.runtime.protocol.capabilities import offers
-from mcpgen.runtime.protocol.codec import NoticeInCodec, codec
-from mcpgen.runtime.protocol.native_revision import check, home_of, names, overrides
-from mcpgen.runtime.protocol.negotiation import of_era
+from mcpgen.runtime.protocol.codec import IncomingNotificationCodec, codec
+from mcpgen.runtime.protocol.native_revision import check_handlers, handler_names, native_revision_of, overrides
+from mcpgen.runtime.protocol.negotiation import revisions_of_era
 from mcpgen.runtime.protocol.newest import NEWEST
-from mcpgen.runtime.protocol.param_headers import InvalidAnnotation, Mirror, mirror_of
+from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, ParamHeaders, param_headers_of
 from mcpgen.runtime.server.exchange import Entry
-from mcpgen.runtime.server.fast_path import ShortWay
-from mcpgen.runtime.server.parked_requests import Waiting
+from mcpgen.runtime.server.fast_path import FastPath
+from mcpgen.runtime.server.parked_requests import ParkedRequests
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.server.exchange import Exchange
-    from mcpgen.runtime.server.request_state import Sealer
-    from mcpgen.runtime.server.tasks.task_requests import Tasking
+    from mcpgen.runtime.server.request_state import RequestStateSealer
+    from mcpgen.runtime.server.tasks.task_requests import TaskRequests
 
-__all__ = ["Call", "Listener", "Middleware", "SERVER_INFO", "Service"]
+__all__ = ["Call", "NotificationHandler", "Middleware", "SERVER_INFO", "HandlerTable"]
 
 # 2026-07-28, basic/index, "Per-response protocol fields".
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
@@ -67,14 +67,14 @@ Middleware: TypeAlias = Callable[[Any, Any, Call], Awaitable[Any]]
 """Called with the params, the context, and what to call next with both."""
 
 
-class Listener(Struct, frozen=True, eq=False):
+class NotificationHandler(Struct, frozen=True, eq=False):
     """A handler of notifications of clients, and what makes values of home out of what they carry."""
 
-    codec: NoticeInCodec
+    codec: IncomingNotificationCodec
     call: Call
 
 
-class Service:
+class HandlerTable:
     """What one server offers.
 
     Args:
@@ -100,30 +100,30 @@ class Service:
         instructions: str | None,
         middleware: Sequence[Middleware],
         limits: Limits,
-        sealer: Sealer,
+        sealer: RequestStateSealer,
         clock: Callable[[], float],
         wall_clock: Callable[[], float],
         token: Callable[[], str],
-        tasking: Tasking | None = None,
+        tasking: TaskRequests | None = None,
     ) -> None:
         self.handlers = handlers
-        self.home: str = home_of(handlers, "server")
+        self.native_revision: str = native_revision_of(handlers, "server")
         self.served: tuple[str, ...] = tuple(served)
-        self.handshakes: tuple[str, ...] = of_era(self.served, "handshake")
-        self.stateless: tuple[str, ...] = of_era(self.served, "stateless")
+        self.handshakes: tuple[str, ...] = revisions_of_era(self.served, "handshake")
+        self.stateless: tuple[str, ...] = revisions_of_era(self.served, "stateless")
         self.limits = limits
         self.sealer = sealer
         self.token = token
         self.tasking = tasking
         self.clock = clock
         self.wall_clock = wall_clock
-        self.waiting: Waiting = Waiting(limits, clock)
-        home = self.methods(self.home)
-        self._requests = names(home, home.CLIENT_REQUESTS)
-        self._notifications = names(home, home.CLIENT_NOTIFICATIONS)
-        self._listeners: dict[tuple[str, str], Listener | None] = {}
+        self.waiting: ParkedRequests = ParkedRequests(limits, clock)
+        tables = self.methods(self.native_revision)
+        self._requests = handler_names(tables, tables.CLIENT_REQUESTS)
+        self._notifications = handler_names(tables, tables.CLIENT_NOTIFICATIONS)
+        self._listeners: dict[tuple[str, str], NotificationHandler | None] = {}
         called = (*self._requests.values(), *self._notifications.values())
-        check(handlers, self.home, "server", called=called, answered=_ENGINES_OWN)
+        check_handlers(handlers, self.native_revision, "server", called=called, answered=_ENGINES_OWN)
         self._info = info
         self._instructions = instructions
         self._middleware = middleware
@@ -131,7 +131,7 @@ class Service:
         self._capabilities: dict[str, Mapping[str, object]] = {}
         self._bodies: dict[tuple[str, str], bytes] = {}
         self._signatures: dict[str, bytes] = {}
-        self._mirrors: dict[str, Mirror] = {}
+        self._mirrors: dict[str, ParamHeaders] = {}
 
     def forget(self) -> None:
         """Look anew at what the handlers offer: something was registered or removed."""
@@ -159,15 +159,17 @@ class Service:
             declared: dict[str, object] = msgspec.to_builtins(self.handlers.capabilities())
             if self.tasking is not None:
                 declared["tasks"] = self.tasking.capabilities
-            adapted = codec(self.home, revision).definition("ServerCapabilities", declared)
+            adapted = codec(self.native_revision, revision).definition("ServerCapabilities", declared)
             silent: dict[str, object] = {"completions": {}} if self._completes_silently(revision) else {}
             found = self._capabilities[revision] = {**adapted, **silent}
         return found
 
     def _completes_silently(self, revision: str) -> bool:
         """Whether home completes and cannot say so (2024-11-05), while peers of *revision* want to be told."""
-        home, peer = (bindings(each).models.ServerCapabilities.__struct_fields__ for each in (self.home, revision))
-        return "completions" in peer and "completions" not in home and self._overrides("complete")
+        native, peer = (
+            bindings(each).models.ServerCapabilities.__struct_fields__ for each in (self.native_revision, revision)
+        )
+        return "completions" in peer and "completions" not in native and self._overrides("complete")
 
     def info(self, revision: str) -> Mapping[str, object]:
         """Return name and version, in the terms of *revision*."""
@@ -179,9 +181,9 @@ class Service:
         Spec:
             2026-07-28, basic/index, "Per-request protocol fields".
         """
-        if registry.revision(self.home).era != "stateless":
+        if registry.revision(self.native_revision).era != "stateless":
             return None
-        way = codec(NEWEST, self.home)
+        way = codec(NEWEST, self.native_revision)
         capabilities = way.definition("ClientCapabilities", msgspec.to_builtins(peer.capabilities))
         meta: dict[str, object] = {CLIENT_CAPABILITIES: capabilities}
         if peer.info is not None:
@@ -197,7 +199,7 @@ class Service:
         params = exchange.params if entry.long is None else entry.codec.params(exchange.raw)
         return bool(may(entry.method, params))
 
-    def mirror(self, tool: str) -> Mirror | None:
+    def mirror(self, tool: str) -> ParamHeaders | None:
         """Return which arguments of a tool HTTP repeats in headers; None if that is not known, or there are none.
 
         Handlers say so by a method ``input_schema(name)``.
@@ -211,10 +213,10 @@ class Service:
             if schema is None:
                 return None  # whatever a client calls is not kept
             try:
-                self._mirrors[tool] = mirror_of(schema)
-            except InvalidAnnotation as error:  # clients leave such a tool out, so that none repeats anything of it
+                self._mirrors[tool] = param_headers_of(schema)
+            except InvalidParamHeader as error:  # clients leave such a tool out, so that none repeats anything of it
                 _LOG.warning("the input schema of %s is not valid over HTTP: %s", tool, error)
-                self._mirrors[tool] = Mirror()
+                self._mirrors[tool] = ParamHeaders()
         found = self._mirrors[tool]
         return found if found.annotations else None
 
@@ -270,19 +272,21 @@ class Service:
         members["_meta"] = Raw(msgspec.json.encode({**meta, **msgspec.json.decode(signature, type=dict[str, Raw])}))
         return msgspec.json.encode(members)
 
-    def listener(self, revision: str, method: str) -> Listener | None:
+    def listener(self, revision: str, method: str) -> NotificationHandler | None:
         """Return what a notification of a client is told to, if anybody wants to know."""
         key = (revision, method)
         if key not in self._listeners and method in self._notifications:  # whatever else a peer sends is not kept
             self._listeners[key] = self._listener(revision, method)
         return self._listeners.get(key)
 
-    def _listener(self, revision: str, method: str) -> Listener | None:
+    def _listener(self, revision: str, method: str) -> NotificationHandler | None:
         name = self._notifications[method]
         if method not in self.methods(revision).CLIENT_NOTIFICATIONS or not self._overrides(name):
             return None
         try:
-            return Listener(codec(self.home, revision).notice_in(method), getattr(self.handlers, name))
+            return NotificationHandler(
+                codec(self.native_revision, revision).notice_in(method), getattr(self.handlers, name)
+            )
         except AdaptationError:
             return None  # home has no such thing from a client
 
@@ -301,7 +305,7 @@ class Service:
             if not offers(declared, revision, method):
                 continue
             try:
-                translate = codec(self.home, revision).request(method)
+                translate = codec(self.native_revision, revision).request(method)
             except AdaptationError:
                 continue  # tasks, which are offered only where home is the peer's revision
             params = peer.CLIENT_REQUESTS[method].params
@@ -311,7 +315,7 @@ class Service:
         if find is not None and not self._middleware and "tools/call" in made:  # middleware wants to see the params
             long = made["tools/call"]
             is_signed = registry.revision(revision).era == "stateless"
-            short = ShortWay(long, find, partial(self.sign, revision=revision) if is_signed else bytes)
+            short = FastPath(long, find, partial(self.sign, revision=revision) if is_signed else bytes)
             made["tools/call"] = msgspec.structs.replace(long, short=short)
         return made
 
@@ -322,7 +326,7 @@ class Service:
         return call
 
     def _overrides(self, name: str) -> bool:
-        return overrides(self.handlers, self.home, "server", name)
+        return overrides(self.handlers, self.native_revision, "server", name)
 
     def _body(self, method: str, revision: str, make: Callable[[], dict[str, object]]) -> bytes:
         found = self._bodies.get((method, revision))

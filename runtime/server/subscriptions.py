@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
     from mcpgen.runtime.server.exchange import Origin
 
-__all__ = ["Listening", "Stream"]
+__all__ = ["Subscriptions", "SubscriptionStream"]
 
 
-class Stream(Struct, eq=False):
+class SubscriptionStream(Struct, eq=False):
     """One open `subscriptions/listen`.
 
     Attributes:
@@ -33,12 +33,12 @@ class Stream(Struct, eq=False):
     filter: SubscriptionFilter
 
 
-class Listening:
+class Subscriptions:
     """What one connection wants to hear of."""
 
     def __init__(self) -> None:
         self.uris: dict[str, None] = {}
-        self.streams: dict[str | int, Stream] = {}
+        self.streams: dict[str | int, SubscriptionStream] = {}
 
     @property
     def size(self) -> int:
@@ -49,6 +49,6 @@ class Listening:
         """Whether the session, as opposed to a stream, is told of *method*."""
         return method != RESOURCE_UPDATED or uri in self.uris
 
-    def streams_for(self, method: str, uri: str | None) -> Iterator[Stream]:
+    def streams_for(self, method: str, uri: str | None) -> Iterator[SubscriptionStream]:
         """Yield the streams on which *method* is told."""
         return (each for each in list(self.streams.values()) if each.filter.passes(method, uri))

@@ -16,12 +16,12 @@ from mcpgen.runtime.transports.spawner import is_asyncio
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["OTHER_LOOP", "Waker", "presence", "waker", "wakers"]
+__all__ = ["OTHER_LOOP", "AutoResetEvent", "same_loop_check", "auto_reset_event", "auto_reset_event_factory"]
 
 OTHER_LOOP: Final = "this client belongs to another event loop: use it, and close it, where connect() was awaited"
 
 
-class Waker(Protocol):
+class AutoResetEvent(Protocol):
     """Lets one task wait until it is woken; to be woken before is not lost, and twice counts once."""
 
     def wake(self) -> None:
@@ -33,17 +33,17 @@ class Waker(Protocol):
         ...
 
 
-def waker() -> Waker:
+def auto_reset_event() -> AutoResetEvent:
     """Return a new one for the event loop that runs."""
-    return wakers()()
+    return auto_reset_event_factory()()
 
 
-def wakers() -> Callable[[], Waker]:
+def auto_reset_event_factory() -> Callable[[], AutoResetEvent]:
     """Return what makes new ones for the event loop that runs."""
     return partial(_Future, asyncio.get_running_loop()) if is_asyncio() else _Event
 
 
-def presence() -> Callable[[], bool]:
+def same_loop_check() -> Callable[[], bool]:
     """Return what tells whether the event loop that runs then is the one that runs now."""
     if is_asyncio():
         loop = asyncio.get_running_loop()

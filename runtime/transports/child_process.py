@@ -41,13 +41,13 @@ import anyio
 import anyio.to_thread
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.client.address import meant
+from mcpgen.runtime.http.client.address import missing_scheme
 from mcpgen.runtime.transports.descriptors import duplicate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Child", "chunk"]
+__all__ = ["ChildProcess", "read_chunk"]
 
 # Of pidfd_send_signal(2): to the group that the process leads. The signal module has no name for it.
 _TO_THE_GROUP: Final = 1 << 2
@@ -63,7 +63,7 @@ _DYING_SECONDS: Final = 0.1
 _STANDARD: Final = 3
 
 
-class Child:
+class ChildProcess:
     """A process with pipes as its standard streams, whose other ends never wait and are inherited by nobody.
 
     Attributes:
@@ -244,7 +244,7 @@ class Child:
         return stat.rpartition(b")")[2].split()[0] not in {b"Z", b"X"}
 
 
-async def chunk(fd: int, size: int) -> bytes:
+async def read_chunk(fd: int, size: int) -> bytes:
     """Return at most *size* bytes that are read from one of our ends, none at the end."""
     if sys.platform == "win32":
         limiter = anyio.CapacityLimiter(1)  # our own: others may be taken by what hangs
@@ -311,7 +311,7 @@ def _reason(error: Exception, program: str) -> str:
         return "there is no such program; in a list, each argument stands by itself"
     if isinstance(error, FileNotFoundError | PermissionError) and program.endswith(".py"):
         return f"it is a file for an interpreter; did you mean 'python {program}'?"
-    if isinstance(error, FileNotFoundError) and (url := meant(program)) is not None:
+    if isinstance(error, FileNotFoundError) and (url := missing_scheme(program)) is not None:
         return f"there is no such program; did you mean {url}?"
     if isinstance(error, FileNotFoundError):
         if os.sep in program:

@@ -9,13 +9,13 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.errors import printable
-from mcpgen.runtime.transports.child_process import chunk
+from mcpgen.runtime.transports.child_process import read_chunk
 from mcpgen.runtime.transports.descriptors import READ_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Stderr"]
+__all__ = ["ChildStderr"]
 
 # Little, so that the lines of one read, which are handled in one turn of the event loop, cannot be many. A server that
 # prints more than is read so has to wait; we do not.
@@ -31,7 +31,7 @@ _PRINTED = logging.getLogger("mcpgen.server")
 _LOG = logging.getLogger("mcpgen.client")
 
 
-class Stderr:
+class ChildStderr:
     """The reading end of a server's standard error."""
 
     def __init__(self, fd: int, max_bytes: int, on_line: Callable[[str], None] | None) -> None:
@@ -57,7 +57,7 @@ class Stderr:
     async def read_all(self) -> None:
         """Read until nobody can print any more."""
         while not self._is_ended:
-            self._take(await chunk(self._fd, _READ_BYTES))
+            self._take(await read_chunk(self._fd, _READ_BYTES))
 
     def read_rest(self) -> None:
         """Read what there is, without waiting; nothing where a thread has to wait for it."""

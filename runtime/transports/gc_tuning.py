@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["calm_collector"]
+__all__ = ["tune_gc"]
 
 _DEFAULT_THRESHOLDS: Final = gc.get_threshold()
 
 
 @contextmanager
-def calm_collector() -> Generator[None]:
+def tune_gc() -> Generator[None]:
     """Keep the garbage collector from looking at all that was loaded, again and again, while requests come and go.
 
     What is there when serving starts is there to stay, and requests leave few cycles behind. Collecting as often as a

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
     from typing import Self
 
-__all__ = ["Departure", "LEAVE_SECONDS"]
+__all__ = ["GracefulShutdown", "LEAVE_SECONDS"]
 
 # From a signal to the end of the process at the latest. Hosts kill after a second or two, and the interpreter's own
 # exit takes a while.
@@ -45,7 +45,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _LOG = logging.getLogger("mcpgen.serving")
 
 
-class Departure:
+class GracefulShutdown:
     """See, within a ``with`` block, that the process leaves when it is asked to, with status 0.
 
     Signals are only noticed if the block is entered in the main thread, and only those that were not ignored before, as

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.spawner import Spawner
 
-__all__ = ["Channel", "ClientEndpoint", "Connectable", "Endpoint", "Servable", "Transport", "Writer"]
+__all__ = ["Channel", "ClientEndpoint", "Connectable", "Endpoint", "Endpoints", "Transport", "Writer"]
 
 
 class Writer(Protocol):
@@ -68,7 +68,7 @@ class Connectable(Protocol):
 
 
 @runtime_checkable
-class Servable(Connectable, Protocol):
+class Endpoints(Connectable, Protocol):
     """A server, as a transport sees it."""
 
     @property

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.framing import Frame
-    from mcpgen.runtime.transports.interfaces import Channel, Connectable, Endpoint, Servable
+    from mcpgen.runtime.transports.interfaces import Channel, Connectable, Endpoint, Endpoints
 
 __all__ = ["MAX_QUEUED_BYTES", "Memory", "Wire", "pair", "wire"]
 
@@ -218,7 +218,7 @@ class Memory:
         server: The server; its lifespan is entered for each conversation, and shared by those that overlap.
     """
 
-    def __init__(self, server: Servable) -> None:
+    def __init__(self, server: Endpoints) -> None:
         self._server = server
 
     @property
@@ -237,7 +237,7 @@ class Memory:
 
 
 @asynccontextmanager
-async def _conversation(server: Servable, limits: ClientLimits) -> AsyncGenerator[Channel]:
+async def _conversation(server: Endpoints, limits: ClientLimits) -> AsyncGenerator[Channel]:
     ahead = _Queue(server.limits.max_frame_bytes, limits.max_buffered_bytes)
     back = _Queue(limits.max_frame_bytes, server.limits.max_buffered_bytes)
     async with server.running(), open_spawner() as spawner, open_group() as group:
@@ -336,7 +336,7 @@ class Wire:
 
 
 @asynccontextmanager
-async def wire(server: Servable) -> AsyncGenerator[Wire]:
+async def wire(server: Endpoints) -> AsyncGenerator[Wire]:
     """Run *server*, its lifespan included, and open one conversation with it, within the block.
 
     Its limits hold as on a pipe.

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from mcpgen.runtime.transports.gc_tuning import calm_collector
-from mcpgen.runtime.transports.graceful_shutdown import Departure
+from mcpgen.runtime.transports.gc_tuning import tune_gc
+from mcpgen.runtime.transports.graceful_shutdown import GracefulShutdown
 from mcpgen.runtime.transports.spawner import open_group, open_spawner
 from mcpgen.runtime.transports.standard_streams import StandardStreams
 from mcpgen.runtime.transports.stdio import open_pump
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.transports.interfaces import Endpoint, Servable
+    from mcpgen.runtime.transports.interfaces import Endpoint, Endpoints
     from mcpgen.runtime.transports.stdio import Pump
 
 __all__ = ["run", "serve_stdio"]
@@ -39,7 +39,7 @@ _END_SECONDS: Final = 0.3
 
 
 def run(
-    server: Servable,
+    server: Endpoints,
     *,
     streams: StandardStreams | None = None,
     backend: str = "asyncio",
@@ -58,18 +58,18 @@ def run(
         UsageError: This process serves on its standard streams already.
     """
     with (
-        calm_collector(),
-        Departure() as departure,
+        tune_gc(),
+        GracefulShutdown() as departure,
         StandardStreams() if streams is None else nullcontext(streams) as kept,
     ):
         anyio.run(partial(serve_stdio, server, streams=kept, departure=departure), backend=backend)
 
 
 async def serve_stdio(
-    server: Servable,
+    server: Endpoints,
     *,
     streams: StandardStreams | None = None,
-    departure: Departure | None = None,
+    departure: GracefulShutdown | None = None,
 ) -> None:
     """Serve one peer on standard input and output, until it closes the input.
 
@@ -106,7 +106,7 @@ async def serve_stdio(
                     await pump.flushed()
 
 
-async def _converse(endpoint: Endpoint, pump: Pump, grace_seconds: float, departure: Departure | None) -> None:
+async def _converse(endpoint: Endpoint, pump: Pump, grace_seconds: float, departure: GracefulShutdown | None) -> None:
     """Return when there is nothing more to say, or `departure` asks to say no more."""
     async with open_group() as group:
         if departure is not None:
@@ -121,6 +121,6 @@ async def _converse(endpoint: Endpoint, pump: Pump, grace_seconds: float, depart
                 await pump.flushed()
 
 
-async def _cancel_when_asked(scope: anyio.CancelScope, departure: Departure) -> None:
+async def _cancel_when_asked(scope: anyio.CancelScope, departure: GracefulShutdown) -> None:
     await departure.asked()
     scope.cancel()

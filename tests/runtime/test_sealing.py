@@ -16,7 +16,13 @@ from msgspec import Raw
 
 from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.server import request_state
-from mcpgen.runtime.server.request_state import MIN_KEY_BYTES, Sealer, StateRefused, StateTooLarge, params_digest
+from mcpgen.runtime.server.request_state import (
+    MIN_KEY_BYTES,
+    RequestStateSealer,
+    StateRefused,
+    StateTooLarge,
+    params_digest,
+)
 
 KEY = bytes(range(32))
 OTHER_KEY = bytes(range(32, 64))
@@ -36,19 +42,19 @@ class Clock:
         return self.now
 
 
-def sealer(*keys: bytes, clock: Clock | None = None, **options: Any) -> Sealer:
-    return Sealer(keys or KEY, clock=clock or Clock(), **options)
+def sealer(*keys: bytes, clock: Clock | None = None, **options: Any) -> RequestStateSealer:
+    return RequestStateSealer(keys or KEY, clock=clock or Clock(), **options)
 
 
-def seal(with_sealer: Sealer, content: bytes = b"ticket") -> str:
+def seal(with_sealer: RequestStateSealer, content: bytes = b"ticket") -> str:
     return with_sealer.seal(content, principal="alice", method="tools/call", digest=DIGEST)
 
 
-def unseal(with_sealer: Sealer, state: str) -> bytes:
+def unseal(with_sealer: RequestStateSealer, state: str) -> bytes:
     return with_sealer.open(state, principal="alice", method="tools/call", digest=DIGEST)
 
 
-def refusal(with_sealer: Sealer, state: str, **binding: Any) -> StateRefused:
+def refusal(with_sealer: RequestStateSealer, state: str, **binding: Any) -> StateRefused:
     bound = {"principal": "alice", "method": "tools/call", "digest": DIGEST, **binding}
     with pytest.raises(StateRefused) as caught:
         with_sealer.open(state, **bound)
@@ -214,7 +220,7 @@ def test_the_first_key_seals_and_all_of_them_open() -> None:
 @pytest.mark.parametrize("key", [b"", b"x" * 31, "secret", [], [KEY, b"short"]])
 def test_a_key_that_is_too_short_or_none_is_the_callers_mistake(key: Any) -> None:
     with pytest.raises(UsageError, match=f"at least {MIN_KEY_BYTES} bytes"):
-        Sealer(key, clock=Clock())
+        RequestStateSealer(key, clock=Clock())
 
 
 @pytest.mark.parametrize("key", [b"x" * 32, b"x" * 33, b"x" * 64, b"x" * 65, b"x" * 1000])
@@ -233,11 +239,11 @@ def test_a_sealer_without_a_key_makes_its_own() -> None:
         asked.append(count)
         return KEY
 
-    ours = Sealer(clock=Clock(), random_bytes=random_bytes)
+    ours = RequestStateSealer(clock=Clock(), random_bytes=random_bytes)
 
     assert [32] == asked
     assert b"ticket" == unseal(sealer(KEY), seal(ours))
-    assert "invalid" == refusal(Sealer(clock=Clock()), seal(Sealer(clock=Clock()))).reason
+    assert "invalid" == refusal(RequestStateSealer(clock=Clock()), seal(RequestStateSealer(clock=Clock()))).reason
 
 
 @pytest.mark.parametrize(

@@ -474,7 +474,10 @@ def test_a_signal_that_was_ignored_stays_ignored(start: Callable[..., Served]) -
 
 
 def test_a_server_can_run_outside_of_the_main_thread(start: Callable[..., Served]) -> None:
-    text = "each = threading.Thread(target=stdio_server.run, args=(EchoServer(),))\neach.start(); each.join(); print('over')"
+    text = (
+        "each = threading.Thread(target=stdio_server.run, args=(EchoServer(),))\n"
+        "each.start()\neach.join()\nprint('over')"
+    )
     served = start(*program(SERVER + text))
     served.ask("echo")
     served.answer()

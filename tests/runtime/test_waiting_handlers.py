@@ -300,8 +300,8 @@ async def test_when_nothing_waits_any_more_no_connection_goes_on_looking(monkeyp
     server = Server("asking", version="1", limits=Limits(waiting_seconds=0.02))
     given_up = anyio.Event()
     looks: list[int] = []
-    expire = input_required.expire
-    monkeypatch.setattr(input_required, "expire", lambda service: looks.append(1) or expire(service))
+    expire = input_required.expire_parked
+    monkeypatch.setattr(input_required, "expire_parked", lambda service: looks.append(1) or expire(service))
 
     @server.tool
     async def greet(ctx: Context) -> str:

@@ -6,10 +6,10 @@ from msgspec import Raw, Struct, field
 
 from mcpgen.runtime.cli.trace.annotations import Annotation, Direction, Finding, FindingKind, MessageKind
 
-__all__ = ["Draft"]
+__all__ = ["AnnotationBuilder"]
 
 
-class Draft(Struct, gc=False):
+class AnnotationBuilder(Struct, gc=False):
     """What is being found out about one message; the attributes are those of `Annotation`."""
 
     time_seconds: float

@@ -10,7 +10,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import RequestId
 
-__all__ = ["Asked", "Ledger"]
+__all__ = ["SeenRequest", "PendingRequests"]
 
 # A client runs a few requests at once, and a stream of a week has seen millions: what is older than these is forgotten.
 _MOST: Final = 10_000
@@ -21,7 +21,7 @@ _LONGEST: Final = 100
 _Key: TypeAlias = "str | int | tuple[int, int]"
 
 
-class Asked(Struct, gc=False):
+class SeenRequest(Struct, gc=False):
     """A request that was seen.
 
     Attributes:
@@ -37,15 +37,15 @@ class Asked(Struct, gc=False):
     is_cancelled: bool = False
 
 
-class Ledger:
+class PendingRequests:
     """What one side has asked."""
 
     def __init__(self) -> None:
-        self._open: OrderedDict[_Key, Asked] = OrderedDict()
+        self._open: OrderedDict[_Key, SeenRequest] = OrderedDict()
         self._answered: OrderedDict[_Key, str | None] = OrderedDict()
         self._tokens: OrderedDict[_Key, str | None] = OrderedDict()
 
-    def ask(self, request_id: RequestId, asked: Asked) -> str | None:
+    def ask(self, request_id: RequestId, asked: SeenRequest) -> str | None:
         """Note a request; return what is wrong with its id, if anything."""
         key = _key(request_id)
         problem = None
@@ -57,11 +57,11 @@ class Ledger:
             _put(self._open, key, asked)
         return problem
 
-    def waiting(self, request_id: RequestId) -> Asked | None:
+    def waiting(self, request_id: RequestId) -> SeenRequest | None:
         """Return the request that waits under this id."""
         return self._open.get(_key(request_id))
 
-    def answer(self, request_id: RequestId) -> Asked | None:
+    def answer(self, request_id: RequestId) -> SeenRequest | None:
         """Return the request that is answered now, and forget it; None if none waits under this id."""
         key = _key(request_id)
         asked = self._open.pop(key, None)

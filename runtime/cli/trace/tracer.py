@@ -16,15 +16,15 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.generated import registry
-from mcpgen.runtime.cli.trace.annotation_builder import Draft
-from mcpgen.runtime.cli.trace.pending_requests import Asked, Ledger
+from mcpgen.runtime.cli.trace.annotation_builder import AnnotationBuilder
+from mcpgen.runtime.cli.trace.pending_requests import PendingRequests, SeenRequest
 from mcpgen.runtime.cli.trace.summaries import error_summary, summary, text_summary
-from mcpgen.runtime.cli.trace.validation import judge, misused
+from mcpgen.runtime.cli.trace.validation import misused, validate
 from mcpgen.runtime.limits import MAX_FRAME_BYTES
 from mcpgen.runtime.protocol.envelope import allows_batches, decode, decode_oversized, unknown_id
 from mcpgen.runtime.protocol.framing import LineFramer, OversizedLine
 from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Fault, Malformed, Notification, Request, Response
-from mcpgen.runtime.protocol.negotiation import of_era, read_meta
+from mcpgen.runtime.protocol.negotiation import read_meta, revisions_of_era
 
 if TYPE_CHECKING:
     from mcpgen.runtime.adapt.payloads import Sender
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["Tracer"]
 
 _ALL: Final = [each.label for each in registry.REVISIONS]
-_HANDSHAKES: Final = of_era(_ALL, "handshake")
-_STATELESS: Final = of_era(_ALL, "stateless")
+_HANDSHAKES: Final = revisions_of_era(_ALL, "handshake")
+_STATELESS: Final = revisions_of_era(_ALL, "stateless")
 _OTHER: Final[dict[Sender, Sender]] = {"client": "server", "server": "client"}
 
 _ENVELOPE: Final = frozenset(("jsonrpc", "id", "method", "params", "result", "error"))
@@ -83,7 +83,7 @@ class Tracer:
         self.messages: int = 0
         self.violations: int = 0
         self._framers = {"to server": LineFramer(max_frame_bytes), "to client": LineFramer(max_frame_bytes)}
-        self._ledgers: dict[Sender, Ledger] = {"client": Ledger(), "server": Ledger()}
+        self._ledgers: dict[Sender, PendingRequests] = {"client": PendingRequests(), "server": PendingRequests()}
         self._agreed: str | None = None  # by initialize
         self._latest: str | None = None  # of the stateless requests
         self._proposed: str | None = None  # by the last `initialize`
@@ -100,11 +100,11 @@ class Tracer:
 
     def _annotate(self, direction: Direction, frame: bytes | OversizedLine, time: float) -> list[Annotation]:
         if isinstance(frame, OversizedLine):
-            draft = Draft(time, direction, None, size_bytes=frame.size_bytes, is_json=False)
+            draft = AnnotationBuilder(time, direction, None, size_bytes=frame.size_bytes, is_json=False)
             self._oversized(draft, frame)
             return [self._counted(draft)]
         message = decode(frame)
-        draft = Draft(time, direction, frame)
+        draft = AnnotationBuilder(time, direction, frame)
         if not isinstance(message, Batch):
             self._message(draft, message, frame)
             return [self._counted(draft)]
@@ -112,33 +112,33 @@ class Tracer:
         drafts = [draft]
         for index, (item, raw) in enumerate(zip(message.items, _decode_items(frame), strict=True)):
             data = bytes(raw)
-            drafts.append(Draft(time, direction, data, index))
+            drafts.append(AnnotationBuilder(time, direction, data, index))
             self._message(drafts[-1], item, data)
         return [self._counted(each) for each in drafts]
 
-    def _counted(self, draft: Draft) -> Annotation:
+    def _counted(self, draft: AnnotationBuilder) -> Annotation:
         self.messages += draft.kind != "batch"
         self.violations += len(draft.violations)
         return draft.annotation()
 
-    def _oversized(self, draft: Draft, line: OversizedLine) -> None:
+    def _oversized(self, draft: AnnotationBuilder, line: OversizedLine) -> None:
         known = decode_oversized(line)
         draft.violate("frame", "", f"too long to be looked at: {line.size_bytes:,} bytes")
         if known.id is not None and known.kind == "response":
             self._answered(draft, known.id)
         elif known.id is not None:
             # Its answer will come, and must not be taken for an answer to nothing.
-            asked = Asked("", self._agreed or self._latest, draft.time_seconds)
+            asked = SeenRequest("", self._agreed or self._latest, draft.time_seconds)
             self._ledgers[_sender(draft)].ask(known.id, asked)
 
-    def _batch(self, draft: Draft, batch: Batch) -> None:
+    def _batch(self, draft: AnnotationBuilder, batch: Batch) -> None:
         draft.kind, draft.revision, draft.summary = "batch", self._agreed, f"{len(batch.items)} messages"
         if self._agreed is None:
             draft.violate("frame", "", "there are no batches before a revision is agreed on")
         elif not allows_batches(self._agreed):
             draft.violate("frame", "", f"{self._agreed} has no batches")
 
-    def _message(self, draft: Draft, message: Message | Malformed, frame: bytes) -> None:
+    def _message(self, draft: AnnotationBuilder, message: Message | Malformed, frame: bytes) -> None:
         match message:
             case Malformed():
                 self._malformed(draft, message, frame)
@@ -161,7 +161,7 @@ class Tracer:
             for key in members.keys() - _ENVELOPE:
                 draft.note("unknown key", f"/{_quoted(key)}", "no message of JSON-RPC has this key")
 
-    def _malformed(self, draft: Draft, message: Malformed, frame: bytes) -> None:
+    def _malformed(self, draft: AnnotationBuilder, message: Malformed, frame: bytes) -> None:
         draft.revision = self._agreed
         draft.is_json = message.fault not in _NO_JSON
         draft.summary = text_summary(frame)
@@ -170,7 +170,7 @@ class Tracer:
         if message.kind == "response" and message.id is not None:
             self._answered(draft, message.id)
 
-    def _request(self, draft: Draft, message: Request) -> None:
+    def _request(self, draft: AnnotationBuilder, message: Request) -> None:
         draft.kind, draft.method = "request", message.method
         sender = _sender(draft)
         ledger = self._ledgers[sender]
@@ -179,14 +179,14 @@ class Tracer:
             draft.revision = self._proposed = _offered(draft, message.params)
         else:
             draft.revision = self._named(draft, meta.revision, message.method)
-        problem = ledger.ask(message.id, Asked(message.method, draft.revision, draft.time_seconds))
+        problem = ledger.ask(message.id, SeenRequest(message.method, draft.revision, draft.time_seconds))
         if problem is not None:
             draft.violate("id", "/id", problem)
         if meta.progress_token is not UNSET:
             ledger.give(meta.progress_token, draft.revision)
         _judge(draft, message.method, "params", message.params)
 
-    def _named(self, draft: Draft, named: str | UnsetType, method: str) -> str | None:
+    def _named(self, draft: AnnotationBuilder, named: str | UnsetType, method: str) -> str | None:
         """Return the revision of a request that names this one in its ``_meta``, or none."""
         if named is UNSET:
             revision = self._agreed or self._latest
@@ -205,7 +205,7 @@ class Tracer:
         draft.note("revision", place, f"the revision {_quoted(named)} {reason}")
         return named if named in _HANDSHAKES else None
 
-    def _notification(self, draft: Draft, message: Notification) -> None:
+    def _notification(self, draft: AnnotationBuilder, message: Notification) -> None:
         draft.kind, draft.method = "notification", message.method
         named = read_meta(message.params).revision
         if named is not UNSET and named in _STATELESS:
@@ -214,7 +214,7 @@ class Tracer:
             draft.revision = self._mentioned(draft, message) or self._agreed or self._latest or self._proposed
         _judge(draft, message.method, "notification", message.params)
 
-    def _mentioned(self, draft: Draft, message: Notification) -> str | None:
+    def _mentioned(self, draft: AnnotationBuilder, message: Notification) -> str | None:
         """Return the revision of the request that a notification is about, if it is about one."""
         try:
             mentions = _Mentions() if message.params is UNSET else _decode_mentions(message.params)
@@ -222,7 +222,7 @@ class Tracer:
             return None
         sender = _sender(draft)
         own, theirs = self._ledgers[sender], self._ledgers[_OTHER[sender]]
-        asked: Asked | None = None
+        asked: SeenRequest | None = None
         if message.method == "notifications/cancelled" and mentions.request_id is not UNSET:
             asked = own.waiting(mentions.request_id)
             if asked is not None:
@@ -239,7 +239,7 @@ class Tracer:
             asked = theirs.waiting(mentions.meta.subscription)
         return None if asked is None else asked.revision
 
-    def _response(self, draft: Draft, message: Response) -> None:
+    def _response(self, draft: AnnotationBuilder, message: Response) -> None:
         draft.kind, draft.summary = "response", text_summary(bytes(message.result))
         asked = self._answered(draft, message.id)
         asker = _OTHER[_sender(draft)]
@@ -248,11 +248,11 @@ class Tracer:
         if asked.method == "initialize" and asker == "client":
             self._learn(draft, message.result)
         if draft.revision is not None and misused(draft.revision, asked.method, "params", asker) is None:
-            judgement = judge(draft.revision, asked.method, "result", asker, message.result)
+            judgement = validate(draft.revision, asked.method, "result", asker, message.result)
             draft.type, draft.summary = judgement.type, summary(judgement.value)
             draft.add(judgement.findings)
 
-    def _learn(self, draft: Draft, result: Raw) -> None:
+    def _learn(self, draft: AnnotationBuilder, result: Raw) -> None:
         """Take what ``initialize`` was answered with as agreed on."""
         chosen = _version(result)
         if chosen in _HANDSHAKES:
@@ -261,7 +261,7 @@ class Tracer:
             reason = f"the revision {_quoted(chosen)} is not known here; what follows cannot be judged"
             draft.note("revision", "/result/protocolVersion", reason)
 
-    def _error(self, draft: Draft, message: ErrorResponse) -> None:
+    def _error(self, draft: AnnotationBuilder, message: ErrorResponse) -> None:
         draft.kind, draft.type, draft.summary = "error", "Error", error_summary(message)
         if message.id is None:
             draft.revision = self._agreed or self._latest
@@ -271,9 +271,9 @@ class Tracer:
         if asked is None or draft.revision is None:
             return
         if misused(draft.revision, asked.method, "params", asker) is None:
-            draft.add(judge(draft.revision, asked.method, "error", asker, message.error).findings)
+            draft.add(validate(draft.revision, asked.method, "error", asker, message.error).findings)
 
-    def _answered(self, draft: Draft, request_id: RequestId) -> Asked | None:
+    def _answered(self, draft: AnnotationBuilder, request_id: RequestId) -> SeenRequest | None:
         """Note that a request of the other side is answered, and return it."""
         ledger = self._ledgers[_OTHER[_sender(draft)]]
         was_answered = ledger.was_answered(request_id)
@@ -290,11 +290,13 @@ class Tracer:
         return asked
 
 
-def _sender(draft: Draft) -> Sender:
+def _sender(draft: AnnotationBuilder) -> Sender:
     return "client" if draft.direction == "to server" else "server"
 
 
-def _judge(draft: Draft, method: str, part: Literal["params", "notification"], raw: Raw | UnsetType) -> None:
+def _judge(
+    draft: AnnotationBuilder, method: str, part: Literal["params", "notification"], raw: Raw | UnsetType
+) -> None:
     """Hold the params of a request or a notification against its revision."""
     if raw is not UNSET:
         draft.summary = text_summary(bytes(raw))
@@ -305,12 +307,12 @@ def _judge(draft: Draft, method: str, part: Literal["params", "notification"], r
     if finding is not None:
         draft.violations.append(finding)
         return
-    judgement = judge(draft.revision, method, part, sender, raw)
+    judgement = validate(draft.revision, method, part, sender, raw)
     draft.type, draft.summary = judgement.type, summary(judgement.value)
     draft.add(judgement.findings)
 
 
-def _offered(draft: Draft, params: Raw | UnsetType) -> str:
+def _offered(draft: AnnotationBuilder, params: Raw | UnsetType) -> str:
     """Return the revision to judge ``initialize`` by: the one that it offers, if that has a handshake."""
     offered = _version(params)
     if offered in _HANDSHAKES:

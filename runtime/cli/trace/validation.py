@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.adapt.payloads import Part, Sender
 
-__all__ = ["Judgement", "judge", "misused"]
+__all__ = ["Verdict", "validate", "misused"]
 
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
 _MOST_CHARACTERS: Final = 100  # of what is quoted
 _decode: Final = msgspec.json.Decoder().decode
 
 
-class Judgement(Struct, frozen=True, gc=False):
+class Verdict(Struct, frozen=True, gc=False):
     """What was found about one part of a message.
 
     Attributes:
@@ -55,7 +55,7 @@ class _Place(Struct, frozen=True, gc=False):
     is_required: bool
 
 
-def judge(label: str, method: str, part: Part, sender: Sender, raw: Raw | UnsetType) -> Judgement:
+def validate(label: str, method: str, part: Part, sender: Sender, raw: Raw | UnsetType) -> Verdict:
     """Hold a part of a message against its revision.
 
     Args:
@@ -68,25 +68,25 @@ def judge(label: str, method: str, part: Part, sender: Sender, raw: Raw | UnsetT
     place = _place(label, method, part, sender)
     if raw is UNSET:
         missing = [Finding("schema", "", f"params are missing, which {method} needs")] if place.is_required else []
-        return Judgement(place.names[0], None, missing)
+        return Verdict(place.names[0], None, missing)
     prefix = "/result" if part == "result" else "/error" if part == "error" else "/params"
     try:
         value = _decode(raw)
     except _UNREADABLE:
         reason = "it is nested too deeply, or holds a number too large to be looked at"
-        return Judgement(place.names[0], None, [Finding("schema", prefix, reason)])
+        return Verdict(place.names[0], None, [Finding("schema", prefix, reason)])
     for name, view, decode in zip(place.names, place.views, place.payload.decoders, strict=True):
         try:
             model = decode(raw)
         except _UNREADABLE:
             continue
         if isinstance(model, Struct):
-            return Judgement(type(model).__name__, value, foreign_keys(label, model, value, prefix))
-        return Judgement(name, value, [] if view is None else foreign_keys_of_open(label, view, value, prefix))
+            return Verdict(type(model).__name__, value, foreign_keys(label, model, value, prefix))
+        return Verdict(name, value, [] if view is None else foreign_keys_of_open(label, view, value, prefix))
     return _refused(label, place, value, prefix)
 
 
-def _refused(label: str, place: _Place, value: Any, prefix: str) -> Judgement:  # noqa: ANN401 (any JSON value)
+def _refused(label: str, place: _Place, value: Any, prefix: str) -> Verdict:  # noqa: ANN401 (any JSON value)
     name, payload = place.names[0], place.payload
     if is_object(value) and (arm := _arm(label, name, value)) is not None:
         name = arm
@@ -94,8 +94,8 @@ def _refused(label: str, place: _Place, value: Any, prefix: str) -> Judgement:  
     try:
         payload.check(value)
     except InvalidPayload as error:
-        return Judgement(name, value, [Finding("schema", prefix + error.pointer, error.reason)])
-    return Judgement(name, value, [Finding("schema", prefix, f"it is no {name}")])
+        return Verdict(name, value, [Finding("schema", prefix + error.pointer, error.reason)])
+    return Verdict(name, value, [Finding("schema", prefix, f"it is no {name}")])
 
 
 def _arm(label: str, name: str, value: dict[str, Any]) -> str | None:

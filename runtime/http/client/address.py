@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from mcpgen.runtime.errors import UsageError, printable
 
-__all__ = ["Address", "address_of", "is_url", "joined", "meant"]
+__all__ = ["Address", "address_of", "is_url", "join_url", "missing_scheme"]
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SCHEMELESS: Final = re.compile(r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d{1,5}(?:/\S*)?")
@@ -41,7 +41,7 @@ def is_url(text: str) -> bool:
     return _URL.match(text) is not None
 
 
-def meant(text: str) -> str | None:
+def missing_scheme(text: str) -> str | None:
     """Return the URL that *text* is without its scheme, such as ``localhost:8000/mcp``; None if it is none."""
     return f"http://{text}" if _SCHEMELESS.fullmatch(text) else None
 
@@ -63,7 +63,7 @@ def address_of(url: object) -> Address:
         raise UsageError(f"the URL cannot be read: {error}") from None
     if parts.scheme not in _PORTS:
         shown = printable(url[:_MOST_SHOWN]) if not parts.netloc else f"{printable(parts.scheme)}://…"
-        found = meant(url)
+        found = missing_scheme(url)
         hint = "" if found is None else f"; did you mean {printable(found[:_MOST_SHOWN])}?"
         raise UsageError(f"{shown!r} is no address of http or https, which are spoken{hint}")
     if not host:
@@ -85,7 +85,7 @@ def _address(parts: SplitResult, host: str, port: int | None) -> Address:
     )
 
 
-def joined(base: Address, reference: str) -> Address:
+def join_url(base: Address, reference: str) -> Address:
     """Return what *reference* means, seen from *base*.
 
     Raises:

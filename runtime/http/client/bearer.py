@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.client.optional_httpx import library
+from mcpgen.runtime.http.client.optional_httpx import import_httpx
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -28,7 +28,7 @@ def bearer(token: str | Callable[[], str | Awaitable[str]]) -> httpx.Auth:
     Raises:
         UsageError: It is neither, or no header can carry it; or httpx is not installed.
     """
-    library()
+    import_httpx()
     from mcpgen.runtime.http.client.bearer_auth import Bearer  # noqa: PLC0415 (it loads httpx)
 
     if callable(token):

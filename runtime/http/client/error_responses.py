@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from mcpgen.runtime.errors import UsageError, printable
-from mcpgen.runtime.http.client.address import joined
-from mcpgen.runtime.http.client.response_body import head
+from mcpgen.runtime.http.client.address import join_url
+from mcpgen.runtime.http.client.response_body import read_head
 from mcpgen.runtime.http.errors import HttpRefused
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import ErrorResponse
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     import httpx
 
     from mcpgen.runtime.http.client.address import Address
-    from mcpgen.runtime.http.client.outgoing_messages import Outgoing
+    from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
 
-__all__ = ["HEADER_MISMATCH", "NOT_FOUND", "Refusal", "no_message", "refusal"]
+__all__ = ["HEADER_MISMATCH", "NOT_FOUND", "ErrorReply", "not_a_message", "error_reply"]
 
 HEADER_MISMATCH: Final = -32020
 _METHOD_NOT_FOUND: Final = -32601
@@ -61,7 +61,7 @@ _MOST_WAIT_CHARS: Final = 40
 _MOST_EXCERPT: Final = 300
 
 
-class Refusal(Struct, frozen=True):
+class ErrorReply(Struct, frozen=True):
     """A request that was answered with an error of HTTP.
 
     Attributes:
@@ -92,13 +92,13 @@ class Refusal(Struct, frozen=True):
         return self.status == NOT_FOUND and not (self.code == _METHOD_NOT_FOUND and self.frame is not None)
 
 
-async def refusal(response: httpx.Response, message: Outgoing | None, address: Address) -> Refusal:
+async def error_reply(response: httpx.Response, message: OutgoingMessage | None, address: Address) -> ErrorReply:
     """Return what *response*, which is no success, says of *message*."""
-    body, status = await head(response), response.status_code
+    body, status = await read_head(response), response.status_code
     excerpt = _excerpt(body)
     found = envelope.decode(body) if body else None
     if not isinstance(found, ErrorResponse):
-        return Refusal(status, None, None, _failure(response, address, excerpt))
+        return ErrorReply(status, None, None, _failure(response, address, excerpt))
     failure = _failure(response, address, f"{printable(found.message)} ({found.code})", is_of_mcp=True)
     asked = None if message is None or message.kind != "request" else message.id
     frame: bytes | None = None
@@ -106,10 +106,10 @@ async def refusal(response: httpx.Response, message: Outgoing | None, address: A
         frame = body
     elif asked is not None and not failure.is_general:
         frame = envelope.encode_error(asked, found.error)
-    return Refusal(status, found.code, frame, failure)
+    return ErrorReply(status, found.code, frame, failure)
 
 
-def no_message(response: httpx.Response, address: Address, what: str, body: bytes = b"") -> HttpRefused:
+def not_a_message(response: httpx.Response, address: Address, what: str, body: bytes = b"") -> HttpRefused:
     """Return the failure of a request whose answer is a success by its status, but no message."""
     return HttpRefused(url=address.shown, status=response.status_code, excerpt=_excerpt(body), advice=what)
 
@@ -130,7 +130,7 @@ def _failure(response: httpx.Response, address: Address, excerpt: str, *, is_of_
 def _location(response: httpx.Response, address: Address) -> str:
     said: str = response.headers.get("location", "")
     try:
-        return joined(address, said).shown
+        return join_url(address, said).shown
     except UsageError:
         return repr(said[:_MOST_EXCERPT])
 

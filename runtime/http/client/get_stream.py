@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from mcpgen.runtime.errors import RequestLost
-from mcpgen.runtime.http.client.error_responses import NOT_FOUND, refusal
+from mcpgen.runtime.http.client.error_responses import NOT_FOUND, error_reply
 from mcpgen.runtime.http.client.post_requests import resumption, wait_seconds
-from mcpgen.runtime.http.client.response_body import EVENTS, events, media_type
+from mcpgen.runtime.http.client.response_body import EVENTS, media_type, read_events
 from mcpgen.runtime.http.sse import EventReader
 
 if TYPE_CHECKING:
     import httpx
 
-    from mcpgen.runtime.http.client.http_requests import Exchanges
-    from mcpgen.runtime.http.client.http_session import Session
-    from mcpgen.runtime.http.client.post_requests import Taker
+    from mcpgen.runtime.http.client.http_requests import HttpRequests
+    from mcpgen.runtime.http.client.http_session import HttpSession
+    from mcpgen.runtime.http.client.post_requests import MessageReceiver
     from mcpgen.runtime.http.sse import Event
     from mcpgen.runtime.limits import ClientLimits
 
@@ -44,7 +44,7 @@ _LONG_SECONDS: Final = 5.0
 _LATER: Final = frozenset({408, 409, 429})
 
 
-async def listen(exchanges: Exchanges, limits: ClientLimits, take: Taker, session: Session) -> bool:
+async def listen(exchanges: HttpRequests, limits: ClientLimits, take: MessageReceiver, session: HttpSession) -> bool:
     """Take what comes on the stream, until there is none any more; return whether that is since the session is lost.
 
     Args:
@@ -72,7 +72,7 @@ async def listen(exchanges: Exchanges, limits: ClientLimits, take: Taker, sessio
                     reader = EventReader(max_event_bytes=limits.max_frame_bytes)
                     failures += 1
                 else:
-                    said = await refusal(response, None, exchanges.address)
+                    said = await error_reply(response, None, exchanges.address)
                     _LOG.debug("the server has no stream of its own: %s", said.failure)
                     return False
         except RequestLost as error:
@@ -85,7 +85,7 @@ async def listen(exchanges: Exchanges, limits: ClientLimits, take: Taker, sessio
     return False
 
 
-async def _hear(response: httpx.Response, reader: EventReader, take: Taker, session: Session) -> bool:
+async def _hear(response: httpx.Response, reader: EventReader, take: MessageReceiver, session: HttpSession) -> bool:
     """Take what comes until the stream ends; return whether anything came."""
     heard = False
 
@@ -96,5 +96,5 @@ async def _hear(response: httpx.Response, reader: EventReader, take: Taker, sess
             take(event.data.encode(), None, session)
         return False
 
-    await events(response, reader, hear)
+    await read_events(response, reader, hear)
     return heard

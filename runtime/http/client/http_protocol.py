@@ -22,23 +22,23 @@ import anyio
 from msgspec import UnsetType
 
 from mcpgen.runtime.errors import McpgenError, RequestLost, TransportClosed
-from mcpgen.runtime.http.client.error_responses import HEADER_MISMATCH, Refusal
+from mcpgen.runtime.http.client.error_responses import HEADER_MISMATCH, ErrorReply
 from mcpgen.runtime.http.client.get_stream import listen
-from mcpgen.runtime.http.client.http_session import Session
-from mcpgen.runtime.http.client.incoming_messages import Incoming
-from mcpgen.runtime.http.client.legacy_sse import Pair
-from mcpgen.runtime.http.client.outgoing_messages import CALL, INITIALIZE, Outgoing, headers_of
-from mcpgen.runtime.http.client.post_requests import Posts, SessionLost
-from mcpgen.runtime.http.client.session_renewal import renewed
+from mcpgen.runtime.http.client.http_session import HttpSession
+from mcpgen.runtime.http.client.incoming_messages import IncomingMessages
+from mcpgen.runtime.http.client.legacy_sse import LegacySse
+from mcpgen.runtime.http.client.outgoing_messages import CALL, INITIALIZE, OutgoingMessage, headers_of
+from mcpgen.runtime.http.client.post_requests import PostRequests, SessionLost
+from mcpgen.runtime.http.client.session_renewal import renew_session
 from mcpgen.runtime.http.client.tool_relisting import relist
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
-    from mcpgen.runtime.http.client.http_requests import Exchanges
+    from mcpgen.runtime.http.client.http_requests import HttpRequests
     from mcpgen.runtime.limits import ClientLimits
 
-__all__ = ["INITIALIZED", "Memory", "Speaking"]
+__all__ = ["INITIALIZED", "ServerMemory", "HttpProtocol"]
 
 INITIALIZED: Final = "notifications/initialized"
 _STEPS: Final = (INITIALIZE, INITIALIZED)
@@ -49,7 +49,7 @@ _PATIENCE: Final = 2
 _LOG = logging.getLogger("mcpgen.client")
 
 
-class Memory(Protocol):
+class ServerMemory(Protocol):
     """What is remembered of a server from one conversation to the next."""
 
     @property
@@ -61,7 +61,7 @@ class Memory(Protocol):
     def is_of_before(self, value: bool) -> None: ...
 
 
-class Speaking:
+class HttpProtocol:
     """Sends the messages of one conversation, and hands on what comes.
 
     Attributes:
@@ -76,8 +76,8 @@ class Speaking:
         memory: What is remembered of the server.
     """
 
-    def __init__(self, exchanges: Exchanges, limits: ClientLimits, group: TaskGroup, memory: Memory) -> None:
-        self.incoming: Incoming = Incoming(limits.max_batch_length)
+    def __init__(self, exchanges: HttpRequests, limits: ClientLimits, group: TaskGroup, memory: ServerMemory) -> None:
+        self.incoming: IncomingMessages = IncomingMessages(limits.max_batch_length)
         self.over: anyio.Event = anyio.Event()
         self.failure: TransportClosed | None = None
         self._exchanges = exchanges
@@ -85,36 +85,36 @@ class Speaking:
         self._group = group
         self._memory = memory
         self._is_of_before = memory.is_of_before
-        self._posts = Posts(exchanges, limits, self.incoming.take)
-        self._pair: Pair | None = None
-        self._step: Outgoing | None = None  # of the handshake, which is under way
+        self._posts = PostRequests(exchanges, limits, self.incoming.take)
+        self._pair: LegacySse | None = None
+        self._step: OutgoingMessage | None = None  # of the handshake, which is under way
         self._stepped = anyio.Event()  # when there is none
         self._renewal: anyio.Event | None = None  # while another session is begun
         self._relisting = anyio.Lock()
         self._relisted = 0
 
-    def is_stateless(self, message: Outgoing) -> bool:
+    def is_stateless(self, message: OutgoingMessage) -> bool:
         """Return whether *message* belongs to no session."""
         return self.incoming.session is None and message.revision is not None
 
-    async def ready(self, message: Outgoing) -> None:
+    async def ready(self, message: OutgoingMessage) -> None:
         """Return when *message*, a request, may be sent: one of a session waits for the handshake, if it has begun."""
         while self._step is not None and message.method not in _STEPS and not self.is_stateless(message):
             await self._stepped.wait()
 
-    def begin_step(self, message: Outgoing) -> None:
+    def begin_step(self, message: OutgoingMessage) -> None:
         """Note that *message* is under way, if it is a step of the handshake; the one before it is over then."""
         if message.method in _STEPS:
             self._step = message
 
-    def end_step(self, message: Outgoing) -> None:
+    def end_step(self, message: OutgoingMessage) -> None:
         """Note that *message* has arrived or is lost, of which `begin_step` was told."""
         if message is self._step:
             self._step = None
             self._stepped.set()
             self._stepped = anyio.Event()
 
-    async def ask(self, message: Outgoing) -> None:
+    async def ask(self, message: OutgoingMessage) -> None:
         """See a request through.
 
         Raises:
@@ -132,7 +132,7 @@ class Speaking:
         else:
             await self._ask_in_session(message, session)
 
-    async def tell(self, message: Outgoing, session: Session | None) -> None:
+    async def tell(self, message: OutgoingMessage, session: HttpSession | None) -> None:
         """Send what is no request.
 
         Args:
@@ -175,7 +175,7 @@ class Speaking:
 
     # --- the three ways
 
-    async def _ask_alone(self, message: Outgoing) -> None:
+    async def _ask_alone(self, message: OutgoingMessage) -> None:
         if self._is_of_before:
             self._memory.is_of_before = False  # until it has shown again that it is
             raise RequestLost(f"{self._exchanges.address.shown} was of HTTP+SSE when it was met last")
@@ -189,14 +189,14 @@ class Speaking:
                 refused = await self._posts.ask(message, again, None)
         self._finish(message, refused, None)
 
-    async def _relist(self, call: Outgoing, relisted: int) -> None:
+    async def _relist(self, call: OutgoingMessage, relisted: int) -> None:
         """List the tools, unless that was done since they were listed so often."""
         async with self._relisting:
             if self._relisted == relisted:
                 await relist(self._posts, call, self._limits.max_pages)
                 self._relisted += 1
 
-    async def _ask_in_session(self, message: Outgoing, session: Session) -> None:
+    async def _ask_in_session(self, message: OutgoingMessage, session: HttpSession) -> None:
         try:
             refused = await self._posts.ask(message, session.headers, session)
             if refused is not None and refused.is_about_session and session.id is not None:
@@ -210,9 +210,9 @@ class Speaking:
             raise RequestLost(f"the session was lost before {message.method} was answered") from None
         self._finish(message, refused, session)
 
-    async def _greet(self, message: Outgoing) -> None:
+    async def _greet(self, message: OutgoingMessage) -> None:
         """Begin a session, at whichever endpoint the server has."""
-        incoming, session = self.incoming, Session()
+        incoming, session = self.incoming, HttpSession()
         incoming.greeting = message
         if not isinstance(message.params, UnsetType):
             incoming.standing.greeting = bytes(message.params)
@@ -233,9 +233,9 @@ class Speaking:
                 raise misled
         self._finish(message, refused, session)
 
-    async def _pair_up(self, session: Session) -> RequestLost | None:
+    async def _pair_up(self, session: HttpSession) -> RequestLost | None:
         """Find out whether the server is of HTTP+SSE; return what is wrong with one that is, and cannot be used."""
-        pair = Pair(self._exchanges, self._limits, self.incoming.take, session)
+        pair = LegacySse(self._exchanges, self._limits, self.incoming.take, session)
         self._group.start_soon(self._run_pair, pair)
         with anyio.move_on_after(self._limits.probe_seconds * _PATIENCE):
             await pair.settled.wait()
@@ -246,12 +246,12 @@ class Speaking:
         self._memory.is_of_before = True
         return None
 
-    async def _run_pair(self, pair: Pair) -> None:
+    async def _run_pair(self, pair: LegacySse) -> None:
         await pair.run()
         if self._pair is pair:
             self._end(str(pair.failure))
 
-    async def _listen(self, session: Session) -> None:
+    async def _listen(self, session: HttpSession) -> None:
         """Take what the server says by itself, as long as the session lasts."""
         try:
             if await listen(self._exchanges, self._limits, self.incoming.take, session):
@@ -261,7 +261,7 @@ class Speaking:
         except Exception:  # noqa: BLE001 (the boundary: of whoever gives us credentials, or of ours)
             _LOG.exception("the server's own stream is not listened to any more")
 
-    def _finish(self, message: Outgoing, refused: Refusal | None, session: Session | None) -> None:
+    def _finish(self, message: OutgoingMessage, refused: ErrorReply | None, session: HttpSession | None) -> None:
         """Hand on a refusal, if it is one, as what it is: an answer, or none."""
         if refused is None:
             return
@@ -271,7 +271,7 @@ class Speaking:
 
     # --- sessions that are lost
 
-    async def _renewed(self, lost: Session) -> Session:
+    async def _renewed(self, lost: HttpSession) -> HttpSession:
         """Return the session that there is in place of *lost*.
 
         Raises:
@@ -286,12 +286,12 @@ class Speaking:
             raise (self.failure or TransportClosed("the client was closed")).again()
         return self.incoming.session
 
-    async def _renew(self, lost: Session, over: anyio.Event) -> None:
+    async def _renew(self, lost: HttpSession, over: anyio.Event) -> None:
         lost.is_lost = True
         self.incoming.void(lost)
         try:
             with anyio.fail_after(self._limits.connect_seconds):
-                session = await renewed(self._posts, self.incoming.standing, lost.revision)
+                session = await renew_session(self._posts, self.incoming.standing, lost.revision)
             self.incoming.session = session
             self._group.start_soon(self._listen, session)
             _LOG.info("%s has lost the session, and another was begun", self._exchanges.address.shown)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.client.address import Address
     from mcpgen.runtime.limits import ClientLimits
 
-__all__ = ["Exchanges", "new_client"]
+__all__ = ["HttpRequests", "new_client"]
 
 # To close a connection takes no time; only what has to be said before, to a peer that does not listen, could.
 _CLOSE_SECONDS: Final = 1.0
@@ -53,7 +53,7 @@ def _trust() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-class Exchanges:
+class HttpRequests:
     """Makes requests to one server.
 
     Attributes:

@@ -15,13 +15,13 @@ from msgspec import Raw, Struct, UnsetType
 
 from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.protocol import headers as http
-from mcpgen.runtime.protocol.param_headers import standard
+from mcpgen.runtime.protocol.param_headers import standard_headers
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.http.client.outgoing_messages import Outgoing
+    from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
     from mcpgen.runtime.protocol.messages import RequestId
 
-__all__ = ["Session", "Standing", "is_session_id"]
+__all__ = ["HttpSession", "SessionState", "is_session_id"]
 
 _HANDSHAKES: Final = frozenset(each.label for each in REVISIONS if each.era == "handshake")
 
@@ -36,7 +36,7 @@ class _Uri(Struct):
     uri: str
 
 
-class Session:
+class HttpSession:
     """One session.
 
     Attributes:
@@ -57,7 +57,7 @@ class Session:
     @property
     def headers(self) -> dict[str, str]:
         """What each request within it says."""
-        found = {} if self.revision is None else standard("", {}, self.revision)
+        found = {} if self.revision is None else standard_headers("", {}, self.revision)
         if self.id is not None:
             found[http.SESSION] = self.id
         return found
@@ -79,7 +79,7 @@ def is_session_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-class Standing:
+class SessionState:
     """What a server was told in its session, and would have to be told again in another.
 
     Attributes:
@@ -91,7 +91,7 @@ class Standing:
         self._level: bytes | None = None
         self._uris: dict[str, bytes] = {}
 
-    def note(self, request: Outgoing) -> None:
+    def note(self, request: OutgoingMessage) -> None:
         """Note that the server has done what *request* asks for."""
         if isinstance(request.params, UnsetType):
             return

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct
 
-from mcpgen.runtime.http.client.http_session import Session, Standing
+from mcpgen.runtime.http.client.http_session import HttpSession, SessionState
 from mcpgen.runtime.http.client.outgoing_messages import INITIALIZE, LIST_TOOLS
-from mcpgen.runtime.http.client.param_header_cache import Mirrors
+from mcpgen.runtime.http.client.param_header_cache import ParamHeaderCache
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Malformed, Message, Request, Response
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.http.client.outgoing_messages import Outgoing
+    from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.interfaces import ClientEndpoint
 
-__all__ = ["Incoming"]
+__all__ = ["IncomingMessages"]
 
 _WHY: Final = "the session in which this was asked is lost"
 
@@ -32,7 +32,7 @@ class _Initialized(Struct, rename="camel"):
     protocol_version: str
 
 
-class Incoming:
+class IncomingMessages:
     """Hands on what comes in.
 
     Attributes:
@@ -46,10 +46,10 @@ class Incoming:
     """
 
     def __init__(self, max_batch_length: int) -> None:
-        self.session: Session | None = None
-        self.greeting: Outgoing | None = None
-        self.standing: Standing = Standing()
-        self.mirrors: Mirrors = Mirrors()
+        self.session: HttpSession | None = None
+        self.greeting: OutgoingMessage | None = None
+        self.standing: SessionState = SessionState()
+        self.mirrors: ParamHeaderCache = ParamHeaderCache()
         self._max_batch_length = max_batch_length
         self._endpoint: ClientEndpoint | None = None
         self._early: list[bytes] = []
@@ -72,7 +72,7 @@ class Incoming:
         else:
             self._endpoint.lost(request_id, failure)
 
-    def take(self, frame: bytes, message: Outgoing | None, session: Session | None) -> bool:
+    def take(self, frame: bytes, message: OutgoingMessage | None, session: HttpSession | None) -> bool:
         """Hand on *frame*, and return whether it has the answer to *message*.
 
         Args:
@@ -101,7 +101,7 @@ class Incoming:
             self._deliver(frame)
         return is_answered
 
-    def void(self, session: Session) -> None:
+    def void(self, session: HttpSession) -> None:
         """Have our handlers stop whose answers a lost session would get: another must not get them."""
         for request_id in list(session.asked):
             self._deliver(
@@ -109,7 +109,7 @@ class Incoming:
             )
         session.asked.clear()
 
-    def _answered(self, found: Message | Malformed, message: Outgoing | None) -> Outgoing | None:
+    def _answered(self, found: Message | Malformed, message: OutgoingMessage | None) -> OutgoingMessage | None:
         """Return the request of ours that *found* answers, as far as that is known here; None if it answers none."""
         if not isinstance(found, Response | ErrorResponse) and not (
             isinstance(found, Malformed) and found.kind == "response"
@@ -121,7 +121,7 @@ class Incoming:
         is_anonymous = message is not None and isinstance(found, ErrorResponse) and found.id is None
         return asked if is_anonymous or found.id == asked.id else None
 
-    def _learn(self, answer: Response, about: Outgoing, session: Session | None, frame: bytes) -> bytes:
+    def _learn(self, answer: Response, about: OutgoingMessage, session: HttpSession | None, frame: bytes) -> bytes:
         """Learn from the result of *about*, and return the frame as it is to be handed on."""
         if about.method == INITIALIZE and session is not None:
             try:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-__all__ = ["Known"]
+__all__ = ["LegacyServers"]
 
 _MOST: Final = 10_000
 
 
-class Known:
+class LegacyServers:
     """Remembers servers, those that were met last."""
 
     def __init__(self) -> None:

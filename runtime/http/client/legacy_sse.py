@@ -11,29 +11,29 @@ from typing import TYPE_CHECKING
 import anyio
 
 from mcpgen.runtime.errors import RequestLost, UsageError, printable
-from mcpgen.runtime.http.client.address import joined
-from mcpgen.runtime.http.client.error_responses import no_message, refusal
+from mcpgen.runtime.http.client.address import join_url
+from mcpgen.runtime.http.client.error_responses import error_reply, not_a_message
 from mcpgen.runtime.http.client.post_requests import ACCEPT
-from mcpgen.runtime.http.client.response_body import EVENTS, events, head, media_type
+from mcpgen.runtime.http.client.response_body import EVENTS, media_type, read_events, read_head
 from mcpgen.runtime.http.sse import EventReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcpgen.runtime.http.client.address import Address
-    from mcpgen.runtime.http.client.http_requests import Exchanges
-    from mcpgen.runtime.http.client.http_session import Session
-    from mcpgen.runtime.http.client.outgoing_messages import Outgoing
-    from mcpgen.runtime.http.client.post_requests import Taker
+    from mcpgen.runtime.http.client.http_requests import HttpRequests
+    from mcpgen.runtime.http.client.http_session import HttpSession
+    from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
+    from mcpgen.runtime.http.client.post_requests import MessageReceiver
     from mcpgen.runtime.http.sse import Event
     from mcpgen.runtime.limits import ClientLimits
 
-__all__ = ["Pair"]
+__all__ = ["LegacySse"]
 
 _MOST_SHOWN = 200
 
 
-class Pair:
+class LegacySse:
     """The two endpoints of one conversation.
 
     Attributes:
@@ -44,7 +44,9 @@ class Pair:
         scope: Ends the stream.
     """
 
-    def __init__(self, exchanges: Exchanges, limits: ClientLimits, take: Taker, session: Session) -> None:
+    def __init__(
+        self, exchanges: HttpRequests, limits: ClientLimits, take: MessageReceiver, session: HttpSession
+    ) -> None:
         self.endpoint: Address | None = None
         self.settled: anyio.Event = anyio.Event()
         self.failure: RequestLost | None = None
@@ -63,10 +65,10 @@ class Pair:
             with self.scope:
                 async with self._exchanges.open("GET", EVENTS, {}) as response:
                     if not response.is_success:
-                        raise (await refusal(response, None, self._exchanges.address)).failure
+                        raise (await error_reply(response, None, self._exchanges.address)).failure
                     if media_type(response) != EVENTS:
-                        raise no_message(response, self._exchanges.address, "it is no stream of events")
-                    await events(response, reader, self._hear)
+                        raise not_a_message(response, self._exchanges.address, "it is no stream of events")
+                    await read_events(response, reader, self._hear)
             self.failure = self.failure or RequestLost(f"{shown} has ended the stream on which it speaks")
         except RequestLost as error:
             broken = (
@@ -98,7 +100,7 @@ class Pair:
         self.is_misleading = True
         said = repr(printable(event.data[:_MOST_SHOWN]))
         try:
-            found = joined(address, event.data.strip())
+            found = join_url(address, event.data.strip())
         except UsageError as error:
             self.failure = RequestLost(f"{address.shown} names {said} as its other endpoint: {error}")
             return
@@ -110,7 +112,7 @@ class Pair:
         self.is_misleading = False
         self.endpoint = found
 
-    async def post(self, message: Outgoing, headers: Mapping[str, str]) -> None:
+    async def post(self, message: OutgoingMessage, headers: Mapping[str, str]) -> None:
         """Send a message; its answer comes on the stream.
 
         Raises:
@@ -118,5 +120,5 @@ class Pair:
         """
         async with self._exchanges.open("POST", ACCEPT, headers, message.body, to=self.endpoint) as response:
             if not response.is_success:
-                raise (await refusal(response, None, self.endpoint or self._exchanges.address)).failure
-            await head(response)  # so that the connection can be used again
+                raise (await error_reply(response, None, self.endpoint or self._exchanges.address)).failure
+            await read_head(response)  # so that the connection can be used again

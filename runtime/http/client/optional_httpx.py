@@ -9,10 +9,10 @@ from mcpgen.runtime.errors import UsageError
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["library"]
+__all__ = ["import_httpx"]
 
 
-def library() -> ModuleType:
+def import_httpx() -> ModuleType:
     """Return httpx.
 
     Raises:

@@ -18,9 +18,9 @@ from mcpgen.runtime.protocol import envelope, param_headers
 from mcpgen.runtime.protocol.messages import ErrorResponse, Notification, Request, RequestId, Response
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.protocol.param_headers import Mirror
+    from mcpgen.runtime.protocol.param_headers import ParamHeaders
 
-__all__ = ["CALL", "INITIALIZE", "LISTEN", "LIST_TOOLS", "Outgoing", "cancelled_id", "headers_of", "own", "read"]
+__all__ = ["CALL", "INITIALIZE", "LISTEN", "LIST_TOOLS", "OutgoingMessage", "cancelled_id", "headers_of", "own", "read"]
 
 CALL: Final = "tools/call"
 INITIALIZE: Final = "initialize"
@@ -55,7 +55,7 @@ class _Arguments(Struct):
 _decode_params: Final = msgspec.json.Decoder(_Params).decode
 
 
-class Outgoing:
+class OutgoingMessage:
     """One message of ours, or an answer, or a batch of those.
 
     Attributes:
@@ -107,25 +107,25 @@ class Outgoing:
         return name if isinstance(name, str) else None
 
 
-def read(message: bytes) -> Outgoing:
+def read(message: bytes) -> OutgoingMessage:
     """Return what *message*, which we have written, is."""
     found = envelope.decode(message)
     if isinstance(found, Request):
-        return Outgoing(message, "request", found.id, found.method, found.params)
+        return OutgoingMessage(message, "request", found.id, found.method, found.params)
     if isinstance(found, Notification):
-        return Outgoing(message, "notification", None, found.method, found.params)
+        return OutgoingMessage(message, "notification", None, found.method, found.params)
     answered = found.id if isinstance(found, Response | ErrorResponse) else None
-    return Outgoing(message, "answer", answered, "", UNSET)
+    return OutgoingMessage(message, "answer", answered, "", UNSET)
 
 
-def own(method: str, params: envelope.Payload) -> Outgoing:
+def own(method: str, params: envelope.Payload) -> OutgoingMessage:
     """Return a request of the transport's own, with an id that no request of a client has."""
     made = read(envelope.encode_request(f"mcpgen-http-{next(_NUMBERS)}", method, params))
     made.is_own = True
     return made
 
 
-def cancelled_id(message: Outgoing) -> RequestId | None:
+def cancelled_id(message: OutgoingMessage) -> RequestId | None:
     """Return the request that a notification cancels; None if it cancels none."""
     if message.method != "notifications/cancelled" or isinstance(message.params, UnsetType):
         return None
@@ -135,7 +135,7 @@ def cancelled_id(message: Outgoing) -> RequestId | None:
         return None
 
 
-def headers_of(message: Outgoing, mirror: Mirror | None) -> dict[str, str]:
+def headers_of(message: OutgoingMessage, mirror: ParamHeaders | None) -> dict[str, str]:
     """Return the headers of a message of the stateless era, which it names itself.
 
     Raises:
@@ -143,9 +143,9 @@ def headers_of(message: Outgoing, mirror: Mirror | None) -> dict[str, str]:
     """
     if message.revision is None:
         return {}
-    found = param_headers.standard(message.method, message.named, message.revision)
+    found = param_headers.standard_headers(message.method, message.named, message.revision)
     if mirror is not None and not isinstance(message.params, UnsetType):
         arguments = msgspec.json.decode(message.params, type=_Arguments).arguments
         if not isinstance(arguments, UnsetType):
-            found |= param_headers.mirrored(mirror, arguments)
+            found |= param_headers.param_header_values(mirror, arguments)
     return found

@@ -14,9 +14,9 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from mcpgen.runtime.errors import printable
-from mcpgen.runtime.protocol.param_headers import KEY, InvalidAnnotation, Mirror, mirror_of
+from mcpgen.runtime.protocol.param_headers import KEY, InvalidParamHeader, ParamHeaders, param_headers_of
 
-__all__ = ["Mirrors"]
+__all__ = ["ParamHeaderCache"]
 
 # A server may list any number of tools; those with annotations that were listed last are known.
 _MOST: Final = 10_000
@@ -34,7 +34,7 @@ class _Tools(Struct):
     tools: list[Raw]
 
 
-class Mirrors:
+class ParamHeaderCache:
     """Learns from lists of tools.
 
     Attributes:
@@ -43,10 +43,10 @@ class Mirrors:
 
     def __init__(self) -> None:
         self.lists: int = 0
-        self._known: OrderedDict[str, Mirror] = OrderedDict()
+        self._known: OrderedDict[str, ParamHeaders] = OrderedDict()
         self._warned: set[tuple[str, str]] = set()
 
-    def of(self, tool: str | None) -> Mirror | None:
+    def of(self, tool: str | None) -> ParamHeaders | None:
         """Return what headers repeat of a call of *tool*; None if nothing, or nobody knows."""
         return None if tool is None else self._known.get(tool)
 
@@ -70,8 +70,8 @@ class Mirrors:
             if not _may_be_annotated(found.input_schema):
                 self._known.pop(found.name, None)
                 return True
-            mirror = mirror_of(msgspec.json.decode(found.input_schema, type=dict[str, Any]))
-        except InvalidAnnotation as error:
+            mirror = param_headers_of(msgspec.json.decode(found.input_schema, type=dict[str, Any]))
+        except InvalidParamHeader as error:
             self._known.pop(found.name, None)
             self._warn(found.name, error.reason)
             return False

@@ -19,10 +19,10 @@ import anyio
 import httpx
 
 from mcpgen.runtime.errors import RequestLost, printable
-from mcpgen.runtime.http.client.error_responses import NOT_FOUND, Refusal, no_message, refusal
+from mcpgen.runtime.http.client.error_responses import NOT_FOUND, ErrorReply, error_reply, not_a_message
 from mcpgen.runtime.http.client.http_session import is_session_id
 from mcpgen.runtime.http.client.outgoing_messages import INITIALIZE
-from mcpgen.runtime.http.client.response_body import EVENTS, JSON, events, head, media_type, whole
+from mcpgen.runtime.http.client.response_body import EVENTS, JSON, media_type, read_body, read_events, read_head
 from mcpgen.runtime.http.errors import HttpRefused
 from mcpgen.runtime.http.sse import EventReader
 from mcpgen.runtime.protocol import headers as http
@@ -30,13 +30,13 @@ from mcpgen.runtime.protocol import headers as http
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mcpgen.runtime.http.client.http_requests import Exchanges
-    from mcpgen.runtime.http.client.http_session import Session
-    from mcpgen.runtime.http.client.outgoing_messages import Outgoing
+    from mcpgen.runtime.http.client.http_requests import HttpRequests
+    from mcpgen.runtime.http.client.http_session import HttpSession
+    from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
     from mcpgen.runtime.http.sse import Event
     from mcpgen.runtime.limits import ClientLimits
 
-__all__ = ["ACCEPT", "Posts", "SessionLost", "Taker", "resumption", "wait_seconds"]
+__all__ = ["ACCEPT", "PostRequests", "SessionLost", "MessageReceiver", "resumption", "wait_seconds"]
 
 ACCEPT: Final = f"{JSON}, {EVENTS}"
 
@@ -60,15 +60,15 @@ class SessionLost(Exception):  # noqa: N818 (no error: the next step)
     """The server does not know the session any more in which a stream was to be resumed."""
 
 
-class Taker(Protocol):
+class MessageReceiver(Protocol):
     """Who gets what the server says."""
 
-    def __call__(self, frame: bytes, message: Outgoing | None, session: Session | None, /) -> bool:
+    def __call__(self, frame: bytes, message: OutgoingMessage | None, session: HttpSession | None, /) -> bool:
         """Act on *frame*, and return whether it has the answer to *message*."""
         ...
 
 
-class Posts:
+class PostRequests:
     """Sends messages to the endpoint.
 
     Args:
@@ -77,12 +77,14 @@ class Posts:
         take: Who gets what the server says.
     """
 
-    def __init__(self, exchanges: Exchanges, limits: ClientLimits, take: Taker) -> None:
+    def __init__(self, exchanges: HttpRequests, limits: ClientLimits, take: MessageReceiver) -> None:
         self._exchanges = exchanges
         self._limits = limits
         self._take = take
 
-    async def ask(self, message: Outgoing, headers: Mapping[str, str], session: Session | None) -> Refusal | None:
+    async def ask(
+        self, message: OutgoingMessage, headers: Mapping[str, str], session: HttpSession | None
+    ) -> ErrorReply | None:
         """Send a request, and return when it is answered, or what came instead.
 
         Args:
@@ -98,18 +100,18 @@ class Posts:
         reader = EventReader(max_event_bytes=self._limits.max_frame_bytes)
         async with self._exchanges.open("POST", ACCEPT, headers, message.body) as response:
             if not response.is_success:
-                return await refusal(response, message, address)
+                return await error_reply(response, message, address)
             if message.method == INITIALIZE and session is not None:
                 _begin(session, response)
             media = media_type(response)
             if media == JSON:
-                if not self._take(await whole(response, self._limits.max_frame_bytes), message, session):
+                if not self._take(await read_body(response, self._limits.max_frame_bytes), message, session):
                     raise RequestLost(f"{address.shown} has answered {message.method} with what is no answer to it")
                 return None
             if media != EVENTS:
-                body = await head(response)
+                body = await read_head(response)
                 what = f"this is {printable(media)}, and no message" if media else "this is no message"
-                raise no_message(response, address, what if body else "there is no message in it", body)
+                raise not_a_message(response, address, what if body else "there is no message in it", body)
             broken = await self._read(response, reader, message, session)
         if broken is None:
             return None
@@ -118,7 +120,7 @@ class Posts:
         await self._resume(reader, message, session)
         return None
 
-    async def tell(self, message: Outgoing, headers: Mapping[str, str]) -> Refusal | None:
+    async def tell(self, message: OutgoingMessage, headers: Mapping[str, str]) -> ErrorReply | None:
         """Send a message that is no request; return what is said against it, if anything.
 
         Raises:
@@ -126,12 +128,12 @@ class Posts:
         """
         async with self._exchanges.open("POST", ACCEPT, headers, message.body) as response:
             if not response.is_success:
-                return await refusal(response, message, self._exchanges.address)
-            await head(response)  # there is none, and so the connection can be used again
+                return await error_reply(response, message, self._exchanges.address)
+            await read_head(response)  # there is none, and so the connection can be used again
             return None
 
     async def _read(
-        self, response: httpx.Response, reader: EventReader, message: Outgoing, session: Session | None
+        self, response: httpx.Response, reader: EventReader, message: OutgoingMessage, session: HttpSession | None
     ) -> RequestLost | None:
         """Take what is on a stream until there is the answer; return why there is none, if there is none.
 
@@ -144,7 +146,7 @@ class Posts:
 
         shown, method = self._exchanges.address.shown, message.method
         try:
-            if await events(response, reader, take):
+            if await read_events(response, reader, take):
                 return None
         except httpx.HTTPError as error:
             return RequestLost(
@@ -152,7 +154,7 @@ class Posts:
             )
         return RequestLost(f"{shown} has ended its stream before {method} was answered")
 
-    async def _resume(self, reader: EventReader, message: Outgoing, session: Session) -> None:
+    async def _resume(self, reader: EventReader, message: OutgoingMessage, session: HttpSession) -> None:
         """Ask for the rest of a stream until it has the answer.
 
         Raises:
@@ -184,13 +186,13 @@ class Posts:
 
     async def _refused(self, response: httpx.Response) -> HttpRefused | None:
         if not response.is_success:
-            return (await refusal(response, None, self._exchanges.address)).failure
+            return (await error_reply(response, None, self._exchanges.address)).failure
         if media_type(response) != EVENTS:
-            return no_message(response, self._exchanges.address, "it is no stream of events")
+            return not_a_message(response, self._exchanges.address, "it is no stream of events")
         return None
 
     @staticmethod
-    def _check_resumed(refused: HttpRefused | None, session: Session) -> None:
+    def _check_resumed(refused: HttpRefused | None, session: HttpSession) -> None:
         if refused is None:
             return
         if refused.status == NOT_FOUND and session.id is not None:
@@ -225,7 +227,7 @@ def wait_seconds(reader: EventReader, failures: int, idle: int, longest: float) 
     return max(least, min(longest, _FIRST_WAIT * (1 << tries))) if failures else least
 
 
-def _begin(session: Session, response: httpx.Response) -> None:
+def _begin(session: HttpSession, response: httpx.Response) -> None:
     """Note what a server calls the session that it begins."""
     said: str | None = response.headers.get(http.SESSION)
     if said is not None and not is_session_id(said):

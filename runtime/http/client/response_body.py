@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.http.sse import Event, EventReader
 
-__all__ = ["EVENTS", "JSON", "events", "head", "media_type", "whole"]
+__all__ = ["EVENTS", "JSON", "read_events", "read_head", "media_type", "read_body"]
 
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
@@ -52,7 +52,7 @@ def _parts(response: httpx.Response) -> AsyncIterator[bytes]:
     return response.aiter_bytes() if response.is_stream_consumed else response.aiter_raw()
 
 
-async def whole(response: httpx.Response, most: int) -> bytes:
+async def read_body(response: httpx.Response, most: int) -> bytes:
     """Return the body of *response*.
 
     Raises:
@@ -76,7 +76,7 @@ async def whole(response: httpx.Response, most: int) -> bytes:
     return bytes(body)
 
 
-async def head(response: httpx.Response) -> bytes:
+async def read_head(response: httpx.Response) -> bytes:
     """Return how the body of *response* begins, or none of it if that cannot be had."""
     body = bytearray()
     if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
@@ -89,7 +89,7 @@ async def head(response: httpx.Response) -> bytes:
     return bytes(body[:_MOST_HEAD])
 
 
-async def events(response: httpx.Response, reader: EventReader, take: Callable[[Event], bool]) -> bool:
+async def read_events(response: httpx.Response, reader: EventReader, take: Callable[[Event], bool]) -> bool:
     """Hand the events of *response* to *take* until it has what it wants, or there are no more; return whether it has.
 
     Raises:

@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING
 from msgspec import Raw
 
 from mcpgen.runtime.errors import RequestLost, printable
-from mcpgen.runtime.http.client.http_session import Session
+from mcpgen.runtime.http.client.http_session import HttpSession
 from mcpgen.runtime.http.client.outgoing_messages import INITIALIZE, own, read
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Response
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.http.client.http_session import Standing
-    from mcpgen.runtime.http.client.outgoing_messages import Outgoing
-    from mcpgen.runtime.http.client.post_requests import Posts
+    from mcpgen.runtime.http.client.http_session import SessionState
+    from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
+    from mcpgen.runtime.http.client.post_requests import PostRequests
 
-__all__ = ["renewed"]
+__all__ = ["renew_session"]
 
 _LOG = logging.getLogger("mcpgen.client")
 
 _MOST_SHOWN = 100
 
 
-async def renewed(posts: Posts, standing: Standing, revision: str | None) -> Session:
+async def renew_session(posts: PostRequests, standing: SessionState, revision: str | None) -> HttpSession:
     """Return another session, which was told what the one before was told.
 
     Args:
@@ -41,7 +41,7 @@ async def renewed(posts: Posts, standing: Standing, revision: str | None) -> Ses
         RequestLost: The server does not want that, or wants another revision.
         SessionLost: It has lost the new one already.
     """
-    session = Session()
+    session = HttpSession()
     greeting = own(INITIALIZE, Raw(standing.greeting))
     answer = await _answer(posts, greeting, session, {})
     if not isinstance(answer, Response):
@@ -63,7 +63,9 @@ async def renewed(posts: Posts, standing: Standing, revision: str | None) -> Ses
     return session
 
 
-async def _answer(posts: Posts, message: Outgoing, session: Session, headers: dict[str, str]) -> object:
+async def _answer(
+    posts: PostRequests, message: OutgoingMessage, session: HttpSession, headers: dict[str, str]
+) -> object:
     refused = await posts.ask(message, headers, session)
     if refused is not None:
         raise refused.failure

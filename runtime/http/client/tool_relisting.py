@@ -16,8 +16,8 @@ from mcpgen.runtime.http.client.outgoing_messages import LIST_TOOLS, headers_of,
 from mcpgen.runtime.protocol.messages import Response
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.http.client.outgoing_messages import Outgoing
-    from mcpgen.runtime.http.client.post_requests import Posts
+    from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
+    from mcpgen.runtime.http.client.post_requests import PostRequests
 
 __all__ = ["relist"]
 
@@ -30,7 +30,7 @@ class _Page(Struct, rename="camel"):
     next_cursor: str | UnsetType | None = UNSET
 
 
-async def relist(posts: Posts, call: Outgoing, max_pages: int) -> None:
+async def relist(posts: PostRequests, call: OutgoingMessage, max_pages: int) -> None:
     """Ask for all pages of the tools, for whom *call* is made; what can be learnt of them is learnt on the way.
 
     Raises:
@@ -51,7 +51,7 @@ async def relist(posts: Posts, call: Outgoing, max_pages: int) -> None:
         params = {**params, "cursor": cursor}
 
 
-def _meta_of(call: Outgoing) -> dict[str, Any]:
+def _meta_of(call: OutgoingMessage) -> dict[str, Any]:
     """Return what a call says about who makes it; its progress is its own."""
     if isinstance(call.params, UnsetType):
         return {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from mcpgen.runtime.http.server.event_store import MemoryEventStore
-from mcpgen.runtime.http.server.handler_host import Hall
+from mcpgen.runtime.http.server.handler_host import HandlerHost
 from mcpgen.runtime.http.server.session_table import Sessions
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.transports.spawner import is_asyncio
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.api.server import Server
     from mcpgen.runtime.http.server.event_store import EventStore
-    from mcpgen.runtime.http.server.response_buffer import Outlet
+    from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
     from mcpgen.runtime.limits import HttpLimits
     from mcpgen.runtime.server.connection import Connection
     from mcpgen.runtime.transports.spawner import Spawner
 
-__all__ = ["Desk"]
+__all__ = ["AppState"]
 
 
-class Desk:
+class AppState:
     """What all requests of one application share.
 
     Args:
@@ -47,11 +47,11 @@ class Desk:
         self.store: EventStore = MemoryEventStore(clock=clock) if store is None else store
         self.sessions: Sessions = Sessions(limits, clock)
         self.passing: dict[Connection, None] = {}
-        self.outlets: dict[Outlet, None] = {}
+        self.outlets: dict[ResponseBuffer, None] = {}
         self.is_leaving: bool = False
         self._bytes = 0
         self._is_asyncio = False
-        self._hall = Hall(server, self.sessions.expire)
+        self._hall = HandlerHost(server, self.sessions.expire)
 
     async def open(self) -> Spawner:
         """Return what starts handlers.
@@ -105,12 +105,12 @@ class Desk:
         self._bytes += size
         return self._bytes <= self.limits.max_open_bytes
 
-    def enter(self, outlet: Outlet, size: int = 0) -> None:
+    def enter(self, outlet: ResponseBuffer, size: int = 0) -> None:
         """Note that something is being answered."""
         self.outlets[outlet] = None
         self._bytes += size
 
-    def leave(self, outlet: Outlet, size: int = 0) -> None:
+    def leave(self, outlet: ResponseBuffer, size: int = 0) -> None:
         """Note that it is not any more."""
         del self.outlets[outlet]
         self._bytes -= size

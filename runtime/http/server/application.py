@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.server import cors, responses, session_endpoint
-from mcpgen.runtime.http.server.app_state import Desk
-from mcpgen.runtime.http.server.legacy_sse import Legacy
+from mcpgen.runtime.http.server.app_state import AppState
+from mcpgen.runtime.http.server.legacy_sse import LegacySse
 from mcpgen.runtime.http.server.media_types import accepts, is_json
-from mcpgen.runtime.http.server.origin_check import Guard
+from mcpgen.runtime.http.server.origin_check import OriginCheck
 from mcpgen.runtime.http.server.post_request import Post
 from mcpgen.runtime.http.server.request_body import Hungup, Unreadable, read_body
 from mcpgen.runtime.limits import HttpLimits
-from mcpgen.runtime.protocol.headers import gathered
+from mcpgen.runtime.protocol.headers import headers_by_name
 from mcpgen.runtime.server.functions.invocation import is_async
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ class Application:
         path: Of the endpoint.
         sse_path: Where clients of 2024-11-05 open their stream; only if that revision is served.
         message_path: Where they post.
-        allowed_origins: Whose pages may ask; see `Guard`.
-        allowed_hosts: What the server may be called; see `Guard`.
+        allowed_origins: Whose pages may ask; see `OriginCheck`.
+        allowed_hosts: What the server may be called; see `OriginCheck`.
         bound_to: The address that it listens on, if that is known.
         events: Where streams are kept for clients whose connection breaks; by default in memory, with bounds.
         limits: Bounds on what is held for all clients together.
@@ -90,7 +90,7 @@ class Application:
         user: Callable[[Scope], str] | None = None,
     ) -> None:
         self._paths = _checked_paths(path=path, sse_path=sse_path, message_path=message_path)
-        self._guard = Guard(allowed_origins=allowed_origins, allowed_hosts=allowed_hosts, bound_to=bound_to)
+        self._guard = OriginCheck(allowed_origins=allowed_origins, allowed_hosts=allowed_hosts, bound_to=bound_to)
         _check(limits, user, events)
         self._server = server
         self.limits: HttpLimits = HttpLimits() if limits is None else limits
@@ -99,8 +99,8 @@ class Application:
         self._begin()
 
     def _begin(self) -> None:
-        self._desk = Desk(self._server, self.limits, self._events)
-        self._legacy = Legacy(self._desk, self._paths["message_path"])
+        self._desk = AppState(self._server, self.limits, self._events)
+        self._legacy = LegacySse(self._desk, self._paths["message_path"])
 
     def _begin_anew(self) -> None:
         self._desk.abandon()
@@ -159,7 +159,7 @@ class Application:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            headers = gathered(scope["headers"])
+            headers = headers_by_name(scope["headers"])
         except ValueError as error:
             await responses.refuse(send, 400, str(error))
             return

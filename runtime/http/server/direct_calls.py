@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct, UnsetType
 
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.http.server.timeouts import Waiting
+from mcpgen.runtime.http.server.timeouts import CountedWait
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.capabilities import client_peer
@@ -28,16 +28,16 @@ from mcpgen.runtime.protocol.capabilities import client_peer
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 
-    from mcpgen.runtime.http.server.app_state import Desk
+    from mcpgen.runtime.http.server.app_state import AppState
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.protocol.messages import Request
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.connection import Connection
     from mcpgen.runtime.server.exchange import Entry, Exchange
     from mcpgen.runtime.server.server_session import ServerSession
-    from mcpgen.runtime.server.service import Service
+    from mcpgen.runtime.server.service import HandlerTable
 
-__all__ = ["CALL", "Begun", "begin_alone", "begin_in_session", "go_on"]
+__all__ = ["CALL", "DirectCall", "begin_alone", "begin_in_session", "go_on"]
 
 CALL: Final = "tools/call"
 
@@ -46,7 +46,7 @@ _LOG = logging.getLogger("mcpgen.handlers")
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class Begun:
+class DirectCall:
     """A call whose function has been run until it was over, or waited.
 
     Attributes:
@@ -100,10 +100,10 @@ class Begun:
             raise self._failure
         if not self.waits:
             return self._value
-        return (yield from Waiting[Any](self._steps, self._waits_for).__await__())
+        return (yield from CountedWait[Any](self._steps, self._waits_for).__await__())
 
 
-def begin_alone(service: Service, headers: Mapping[str, str], meta: RequestMeta) -> Begun | None:
+def begin_alone(service: HandlerTable, headers: Mapping[str, str], meta: RequestMeta) -> DirectCall | None:
     """Begin a call of a stateless client; None if it has to take the long way, which finds out what is wrong."""
     revision, name = meta.revision, meta.name
     if isinstance(revision, UnsetType) or isinstance(name, UnsetType) or revision not in service.stateless:
@@ -120,7 +120,7 @@ def begin_alone(service: Service, headers: Mapping[str, str], meta: RequestMeta)
     return _begin(service, meta, peer)
 
 
-def begin_in_session(session: ServerSession, request: Request, meta: RequestMeta) -> Begun | None:
+def begin_in_session(session: ServerSession, request: Request, meta: RequestMeta) -> DirectCall | None:
     """Begin a call within a session; None likewise."""
     peer = session.peer
     if peer is None or not isinstance(meta.revision, UnsetType) or session.is_busy or request.id in session.exchanges:
@@ -130,12 +130,12 @@ def begin_in_session(session: ServerSession, request: Request, meta: RequestMeta
     return _begin(session.service, meta, peer)
 
 
-def _begin(service: Service, meta: RequestMeta, peer: Peer) -> Begun | None:
+def _begin(service: HandlerTable, meta: RequestMeta, peer: Peer) -> DirectCall | None:
     long = service.entries(peer.revision).get(CALL)
     found = None if long is None or long.short is None else long.short(meta)
     if found is None or not found[0].is_alone:
         return None
-    return Begun(found[0], found[1], peer)
+    return DirectCall(found[0], found[1], peer)
 
 
 class _InTask:
@@ -170,10 +170,10 @@ class _InTask:
 
 
 async def go_on(  # noqa: PLR0913 (what is served, and what sends what comes out of it)
-    desk: Desk,
+    desk: AppState,
     connection: Connection,
     exchange: Exchange,
-    begun: Begun,
+    begun: DirectCall,
     *,
     reply: Callable[[], Awaitable[None]],
     end: Callable[[], None] | None = None,

@@ -19,7 +19,7 @@ from mcpgen.runtime.http.sse import event
 
 if TYPE_CHECKING:
     from mcpgen.runtime.http.server.event_store import EventStore
-    from mcpgen.runtime.http.server.response_buffer import Outlet
+    from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 
 __all__ = ["Stream"]
 
@@ -53,9 +53,11 @@ class Stream:
         "outlet",
     )
 
-    def __init__(self, name: str, store: EventStore, outlet: Outlet | None = None, most_waiting: int = 0) -> None:
+    def __init__(
+        self, name: str, store: EventStore, outlet: ResponseBuffer | None = None, most_waiting: int = 0
+    ) -> None:
         self.name: str = name
-        self.outlet: Outlet | None = outlet
+        self.outlet: ResponseBuffer | None = outlet
         self.is_over: bool = False
         self.is_numbered: bool = False
         self.is_broken: bool = False
@@ -116,13 +118,13 @@ class Stream:
         for each in waiting or ():
             self.outlet.write(each)
 
-    def open(self, outlet: Outlet, *, retry_ms: int | None) -> None:
+    def open(self, outlet: ResponseBuffer, *, retry_ms: int | None) -> None:
         """Go on over *outlet* with whatever is written from now on, and what waited; any other connection is ended."""
         self.detach()
         self.outlet = outlet
         self.begin(retry_ms=retry_ms)
 
-    async def resume(self, outlet: Outlet, number: int) -> bool:
+    async def resume(self, outlet: ResponseBuffer, number: int) -> bool:
         """Go on over *outlet*, behind the message of that *number*; return False if what came there is not known.
 
         Another connection that it had is ended; what has not gone out there goes out here alone.
@@ -153,7 +155,7 @@ class Stream:
             outlet.end()
         return True
 
-    def detach(self, outlet: Outlet | None = None, *, retry_ms: int | None = None) -> None:
+    def detach(self, outlet: ResponseBuffer | None = None, *, retry_ms: int | None = None) -> None:
         """Leave the connection; what has been written still goes there.
 
         Args:

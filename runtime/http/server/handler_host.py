@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from mcpgen.runtime.api.server import Server
     from mcpgen.runtime.transports.spawner import Handle, Spawner
 
-__all__ = ["Hall"]
+__all__ = ["HandlerHost"]
 
 _LOG = logging.getLogger("mcpgen.http")
 
 
-class Hall:
+class HandlerHost:
     """Where the handlers of one server run.
 
     Args:

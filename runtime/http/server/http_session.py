@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.http.server.event_streams import Stream
-from mcpgen.runtime.http.server.response_buffer import Outlet
+from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.protocol.messages import Batch
 from mcpgen.runtime.server.connection import Connection
 from mcpgen.runtime.server.exchange import Exchange
@@ -91,7 +91,7 @@ class HttpSession(Connection):
         """What the first event of a stream says about coming back; None if there is no such event."""
         return round(self._limits.retry_seconds * 1000) if self.session.revision in _POLLING else None
 
-    def take(self, message: Message | Batch | Malformed) -> tuple[Stream, Outlet]:
+    def take(self, message: Message | Batch | Malformed) -> tuple[Stream, ResponseBuffer]:
         """Take what a POST brought; return the stream of the answer, and the connection that it goes over at first.
 
         The stream may have left it by then: a handler that runs at once can close the connection in its first steps.
@@ -120,7 +120,7 @@ class HttpSession(Connection):
         if stream.is_over:
             self._keep(stream)
 
-    def open_stream(self, exchange: Exchange) -> tuple[Stream, Outlet]:
+    def open_stream(self, exchange: Exchange) -> tuple[Stream, ResponseBuffer]:
         """Return likewise what *exchange* will be answered by, which is run elsewhere."""
         stream, outlet = self._new_stream()
         if exchange.origin is not None:
@@ -128,12 +128,12 @@ class HttpSession(Connection):
         self.streams[stream.name] = stream
         return stream, outlet
 
-    def _new_stream(self) -> tuple[Stream, Outlet]:
+    def _new_stream(self) -> tuple[Stream, ResponseBuffer]:
         self._stream_count += 1
-        outlet = Outlet(self._server.limits.max_buffered_bytes)
+        outlet = ResponseBuffer(self._server.limits.max_buffered_bytes)
         return Stream(f"{self._streams_id}.{self._stream_count}", self._store, outlet), outlet
 
-    async def resume(self, name: str, number: int, outlet: Outlet) -> bool:
+    async def resume(self, name: str, number: int, outlet: ResponseBuffer) -> bool:
         """Go on with the stream of that *name*, if it is one of this session; return whether it is known."""
         if name == self.own.name:
             return await self.own.resume(outlet, number)
@@ -187,7 +187,7 @@ class HttpSession(Connection):
         stream.detach(retry_ms=retry_ms)
         return True
 
-    def leave(self, outlet: Outlet) -> None:
+    def leave(self, outlet: ResponseBuffer) -> None:
         """Take it that nobody reads *outlet* any more."""
         for each in (self.own, *self.streams.values()):
             each.detach(outlet)

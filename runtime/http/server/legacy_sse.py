@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote
 
 from mcpgen.runtime.http.server import responses
-from mcpgen.runtime.http.server.response_buffer import Outlet
+from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.server.session_table import new_id
 from mcpgen.runtime.http.sse import event
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import ErrorResponse, Malformed, Notification, Response
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.http.server.app_state import Desk
+    from mcpgen.runtime.http.server.app_state import AppState
     from mcpgen.runtime.http.server.responses import Receive, Scope, Send
     from mcpgen.runtime.server.connection import Connection
 
-__all__ = ["Legacy"]
+__all__ = ["LegacySse"]
 
 
-class Legacy:
+class LegacySse:
     """The conversations of clients of 2024-11-05.
 
     Args:
@@ -35,10 +35,10 @@ class Legacy:
         path: Where messages are posted, below where the application is mounted.
     """
 
-    def __init__(self, desk: Desk, path: str) -> None:
+    def __init__(self, desk: AppState, path: str) -> None:
         self._desk = desk
         self._path = path
-        self._talks: dict[str, tuple[Connection, Outlet, str]] = {}
+        self._talks: dict[str, tuple[Connection, ResponseBuffer, str]] = {}
 
     async def stream(self, scope: Scope, user: str, receive: Receive, send: Send) -> None:
         """Hold a conversation, until its client goes."""
@@ -48,7 +48,7 @@ class Legacy:
             await responses.refuse(send, 503, busy)
             return
         spawner = await desk.open()
-        outlet = Outlet(desk.server.limits.max_buffered_bytes)
+        outlet = ResponseBuffer(desk.server.limits.max_buffered_bytes)
         connection = desk.server.connect(outlet, spawner)
         connection.session.user = user
         talk = new_id()

@@ -26,7 +26,7 @@ from mcpgen.runtime.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Guard"]
+__all__ = ["OriginCheck"]
 
 _AUTHORITY: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::([0-9]{1,5}))?")
 _ORIGIN: Final = re.compile(r"([a-z][a-z0-9+.-]*)://([^/]+)")
@@ -59,7 +59,7 @@ class _Rule(Struct, frozen=True, gc=False):
     port: int | None
 
 
-class Guard:
+class OriginCheck:
     """Says of requests whether they come from where they may come from.
 
     A list that is given replaces what is allowed by default. An entry demands no more than it says: ``example.com`` is

@@ -1,8 +1,8 @@
 """A POST to the endpoint: what it brings is taken, and answered by JSON or by a stream of events.
 
 Theory of operation. What a message says of its revision decides by whose rules it is served. A stateless request is
-served by a connection of its own, one of a session by the session; either writes to an `Outlet`. If the answer is all
-that comes out, and comes soon, it is sent as JSON. Otherwise a stream is begun.
+served by a connection of its own, one of a session by the session; either writes to an `ResponseBuffer`. If the
+answer is all that comes out, and comes soon, it is sent as JSON. Otherwise a stream is begun.
 
 Spec:
     2025-03-26 to 2025-11-25, basic/transports, "Streamable HTTP"; 2026-07-28, basic/transports/streamable-http.
@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType
 from mcpgen.runtime.http.server import responses
 from mcpgen.runtime.http.server.direct_calls import CALL, begin_alone, begin_in_session, go_on
 from mcpgen.runtime.http.server.http_session import HttpSession
-from mcpgen.runtime.http.server.response_buffer import Outlet
+from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.server.session_table import new_id
 from mcpgen.runtime.http.server.stateless_request import (
     HEADER_MISMATCH,
@@ -27,7 +27,7 @@ from mcpgen.runtime.http.server.stateless_request import (
     says_who_asks,
     status_of,
 )
-from mcpgen.runtime.http.server.tool_response import reply
+from mcpgen.runtime.http.server.tool_response import send_tool_response
 from mcpgen.runtime.http.sse import event
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
@@ -47,8 +47,8 @@ from mcpgen.runtime.server.exchange import Exchange, Origin
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mcpgen.runtime.http.server.app_state import Desk
-    from mcpgen.runtime.http.server.direct_calls import Begun
+    from mcpgen.runtime.http.server.app_state import AppState
+    from mcpgen.runtime.http.server.direct_calls import DirectCall
     from mcpgen.runtime.http.server.event_streams import Stream
     from mcpgen.runtime.http.server.responses import Receive, Send
     from mcpgen.runtime.protocol.messages import Message
@@ -79,7 +79,7 @@ class Post:
 
     __slots__ = ("_desk", "_headers", "_receive", "_send", "_service", "_size", "_user")
 
-    def __init__(self, desk: Desk, headers: Mapping[str, str], user: str, receive: Receive, send: Send) -> None:
+    def __init__(self, desk: AppState, headers: Mapping[str, str], user: str, receive: Receive, send: Send) -> None:
         self._desk = desk
         self._headers = headers
         self._user = user
@@ -117,7 +117,7 @@ class Post:
         call: Request,
         meta: RequestMeta,
         is_stateless: bool,  # noqa: FBT001 (of `serve`)
-    ) -> tuple[Begun, HttpSession | None] | None:
+    ) -> tuple[DirectCall, HttpSession | None] | None:
         """Begin a tool call by the short way, if it has one; return it with the session that it belongs to."""
         if not self._desk.may_step:
             return None
@@ -128,7 +128,9 @@ class Post:
         begun = None if session is None else begin_in_session(session.session, call, meta)
         return None if begun is None else (begun, session)
 
-    async def _go_through(self, call: Request, meta: RequestMeta, begun: Begun, session: HttpSession | None) -> None:
+    async def _go_through(
+        self, call: Request, meta: RequestMeta, begun: DirectCall, session: HttpSession | None
+    ) -> None:
         """Answer a call that has begun."""
         answer = begun.answer(call)
         if answer is not None:
@@ -176,18 +178,18 @@ class Post:
             return
         await self._alone(request, meta)
 
-    async def _alone(self, request: Request, meta: RequestMeta, begun: Begun | None = None) -> None:
+    async def _alone(self, request: Request, meta: RequestMeta, begun: DirectCall | None = None) -> None:
         """Answer a stateless request by a connection of its own, which ends with the answer or when its client goes."""
         desk = self._desk
         spawner = await desk.open()
-        outlet = Outlet(desk.server.limits.max_buffered_bytes)
+        outlet = ResponseBuffer(desk.server.limits.max_buffered_bytes)
         post = StatelessPost(desk.server, outlet, spawner, self._user)
         desk.passing[post] = None
         desk.enter(outlet, self._size)
         try:
             status = partial(status_of, is_complete=says_who_asks(meta))
             begin, seconds = partial(outlet.begin, event), desk.limits.keep_alive_seconds
-            sending = partial(reply, desk, self._receive, self._send, outlet)
+            sending = partial(send_tool_response, desk, self._receive, self._send, outlet)
             send_all = partial(sending, begin=begin, seconds=seconds, status=status)
             if begun is None:
                 post.session.take(request)
@@ -291,7 +293,7 @@ class Post:
         session: HttpSession,
         message: Request | Batch,
         meta: RequestMeta | None = None,
-        begun: Begun | None = None,
+        begun: DirectCall | None = None,
     ) -> None:
         exchange = None
         if begun is None or meta is None or not isinstance(message, Request):
@@ -314,15 +316,15 @@ class Post:
         finally:
             self._leave(session, stream, outlet)
 
-    async def _reply_in_session(self, session: HttpSession, stream: Stream, outlet: Outlet) -> None:
+    async def _reply_in_session(self, session: HttpSession, stream: Stream, outlet: ResponseBuffer) -> None:
         begin = partial(_begin_stream, session, stream)
         try:
             seconds = self._desk.limits.stream_after_seconds
-            await reply(self._desk, self._receive, self._send, outlet, begin=begin, seconds=seconds)
+            await send_tool_response(self._desk, self._receive, self._send, outlet, begin=begin, seconds=seconds)
         except _SessionEnded:
             await responses.refuse_session(self._send)
 
-    def _leave(self, session: HttpSession, stream: Stream, outlet: Outlet) -> None:
+    def _leave(self, session: HttpSession, stream: Stream, outlet: ResponseBuffer) -> None:
         """Take it that nothing more goes over *outlet*; its call may go on, and its session may end meanwhile."""
         if outlet in self._desk.outlets:
             stream.detach(outlet)
@@ -337,7 +339,7 @@ class Post:
         )
 
 
-def _exchange(connection: Connection, request: Request, meta: RequestMeta, begun: Begun) -> Exchange:
+def _exchange(connection: Connection, request: Request, meta: RequestMeta, begun: DirectCall) -> Exchange:
     origin = Origin(connection.session, request.id, begun.peer, meta.progress_token, meta.log_level)
     return Exchange(origin, begun.as_entry(), begun.params, request.params)
 

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from mcpgen.runtime.transports.auto_reset_event import waker
+from mcpgen.runtime.transports.auto_reset_event import auto_reset_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcpgen.runtime.transports.auto_reset_event import Waker
+    from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent
 
-__all__ = ["Outlet"]
+__all__ = ["ResponseBuffer"]
 
 
-class Outlet:
+class ResponseBuffer:
     """Messages on their way to one response; a `Writer`.
 
     Args:
@@ -57,7 +57,7 @@ class Outlet:
         self._size = 0
         self._most = most_bytes
         self._render: Callable[[bytes], bytes] | None = None
-        self._waker: Waker | None = None
+        self._waker: AutoResetEvent | None = None
         self._room: anyio.Event | None = None
 
     @property
@@ -140,7 +140,7 @@ class Outlet:
         """Return when there is something to do; one task waits at a time."""
         while not self.is_ready:
             if self._waker is None:
-                self._waker = waker()
+                self._waker = auto_reset_event()
             await self._waker.wait()
 
     async def drain(self) -> None:

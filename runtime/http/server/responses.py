@@ -12,14 +12,14 @@ from mcpgen.runtime.http.server.timeouts import within
 from mcpgen.runtime.http.sse import KEEP_ALIVE
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Code, Error
-from mcpgen.runtime.protocol.negotiation import unsupported
+from mcpgen.runtime.protocol.negotiation import unsupported_revision
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from msgspec import UnsetType
 
-    from mcpgen.runtime.http.server.response_buffer import Outlet
+    from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
     from mcpgen.runtime.limits import HttpLimits
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.spawner import Spawner
@@ -134,7 +134,7 @@ async def refuse_revision(
         2025-06-18 and 2025-11-25, basic/transports, "Protocol Version Header": MUST. 2026-07-28,
         basic/transports/streamable-http, "Protocol Version Header".
     """
-    error = unsupported(revision, served)
+    error = unsupported_revision(revision, served)
     code = error.code if code is None else code
     await refuse(send, 400, error.message, code=code, request_id=request_id, data=error.data)
 
@@ -151,7 +151,7 @@ async def refuse_session(send: Send) -> None:
     await refuse(send, 404, "there is no such session")
 
 
-async def stream(outlet: Outlet, send: Send, limits: HttpLimits) -> None:
+async def stream(outlet: ResponseBuffer, send: Send, limits: HttpLimits) -> None:
     """Send what comes out of *outlet* as a stream of events, until there is no more or nobody reads it.
 
     Raises:
@@ -165,7 +165,7 @@ async def stream(outlet: Outlet, send: Send, limits: HttpLimits) -> None:
         raise Gone("a client left its stream") from error
 
 
-async def _stream(outlet: Outlet, send: Send, limits: HttpLimits) -> None:
+async def _stream(outlet: ResponseBuffer, send: Send, limits: HttpLimits) -> None:
     seconds = limits.write_seconds
     await within(seconds, send({"type": "http.response.start", "status": 200, "headers": [*_EVENTS]}))
     await within(seconds, send(_chunk(b"")))  # so that the client knows that there is a stream
@@ -186,7 +186,9 @@ async def _stream(outlet: Outlet, send: Send, limits: HttpLimits) -> None:
             return
 
 
-async def stream_until_gone(outlet: Outlet, receive: Receive, send: Send, limits: HttpLimits, spawner: Spawner) -> None:
+async def stream_until_gone(
+    outlet: ResponseBuffer, receive: Receive, send: Send, limits: HttpLimits, spawner: Spawner
+) -> None:
     """Send a stream of events, until there is no more or the client has closed its connection."""
     watch = spawner.start(lose_when_gone, receive, outlet)
     try:
@@ -195,7 +197,7 @@ async def stream_until_gone(outlet: Outlet, receive: Receive, send: Send, limits
         watch.cancel()
 
 
-async def lose_when_gone(receive: Receive, outlet: Outlet) -> None:
+async def lose_when_gone(receive: Receive, outlet: ResponseBuffer) -> None:
     """Lose *outlet* when the client has closed its connection."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.http.server import responses
 from mcpgen.runtime.http.server.event_store import parsed_id
-from mcpgen.runtime.http.server.response_buffer import Outlet
+from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.protocol import headers as http
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mcpgen.runtime.http.server.app_state import Desk
+    from mcpgen.runtime.http.server.app_state import AppState
     from mcpgen.runtime.http.server.http_session import HttpSession
     from mcpgen.runtime.http.server.responses import Receive, Send
 
@@ -31,7 +31,7 @@ _LAST_EVENT: Final = "last-event-id"
 _LOG = logging.getLogger("mcpgen.http")
 
 
-async def get(desk: Desk, headers: Mapping[str, str], user: str, receive: Receive, send: Send) -> None:
+async def get(desk: AppState, headers: Mapping[str, str], user: str, receive: Receive, send: Send) -> None:
     """Open a stream of a session, and send what comes on it until its client goes."""
     session = await _session(desk, headers, user, send)
     if session is None:
@@ -40,7 +40,7 @@ async def get(desk: Desk, headers: Mapping[str, str], user: str, receive: Receiv
     if busy is not None:
         await responses.refuse(send, 503, busy)
         return
-    outlet = Outlet(desk.server.limits.max_buffered_bytes)
+    outlet = ResponseBuffer(desk.server.limits.max_buffered_bytes)
     desk.sessions.hold(session)
     desk.enter(outlet)
     try:
@@ -60,7 +60,7 @@ async def get(desk: Desk, headers: Mapping[str, str], user: str, receive: Receiv
         desk.sessions.release(session)
 
 
-async def _attach(session: HttpSession, last_event: str | None, outlet: Outlet) -> bool:
+async def _attach(session: HttpSession, last_event: str | None, outlet: ResponseBuffer) -> bool:
     if last_event is None:
         session.own.open(outlet, retry_ms=session.retry_ms)
         return True
@@ -68,7 +68,7 @@ async def _attach(session: HttpSession, last_event: str | None, outlet: Outlet) 
     return place is not None and await session.resume(*place, outlet)
 
 
-async def delete(desk: Desk, headers: Mapping[str, str], user: str, send: Send) -> None:
+async def delete(desk: AppState, headers: Mapping[str, str], user: str, send: Send) -> None:
     """End a session."""
     session = await _session(desk, headers, user, send)
     if session is not None:
@@ -76,7 +76,7 @@ async def delete(desk: Desk, headers: Mapping[str, str], user: str, send: Send) 
         await responses.empty(send, 204)
 
 
-async def _session(desk: Desk, headers: Mapping[str, str], user: str, send: Send) -> HttpSession | None:
+async def _session(desk: AppState, headers: Mapping[str, str], user: str, send: Send) -> HttpSession | None:
     """Return the session that is named; without one, the request is refused."""
     said = desk.unserved(headers)
     if said is not None:

@@ -15,20 +15,20 @@ from mcpgen.runtime.errors import RequestError, UnknownRevision
 from mcpgen.runtime.protocol.capabilities import client_peer
 from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.protocol.negotiation import missing_fields
-from mcpgen.runtime.protocol.param_headers import mismatch
-from mcpgen.runtime.server.builtin_methods import torn_down
+from mcpgen.runtime.protocol.param_headers import header_mismatch
+from mcpgen.runtime.server.builtin_methods import stream_closed_notification
 from mcpgen.runtime.server.connection import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mcpgen.runtime.api.server import Server
-    from mcpgen.runtime.http.server.response_buffer import Outlet
+    from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.protocol.messages import Request
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.exchange import Exchange, Origin
-    from mcpgen.runtime.server.service import Call, Service
+    from mcpgen.runtime.server.service import Call, HandlerTable
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["HEADER_MISMATCH", "StatelessPost", "disagreement", "says_who_asks", "status_of"]
@@ -69,7 +69,7 @@ _decode_arguments: Final = msgspec.json.Decoder(dict[str, object]).decode
 class StatelessPost(Connection):
     """The connection of one request."""
 
-    def __init__(self, server: Server, outlet: Outlet, spawner: Spawner, user: str) -> None:
+    def __init__(self, server: Server, outlet: ResponseBuffer, spawner: Spawner, user: str) -> None:
         super().__init__(server, outlet, spawner)
         self.session.user = user
         self._outlet = outlet
@@ -92,7 +92,7 @@ class StatelessPost(Connection):
             2026-07-28, basic/patterns/cancellation: the server MUST also send `notifications/cancelled` then.
         """
         for each in self.session.listening.streams.values():
-            self._outlet.write(torn_down(each.origin))
+            self._outlet.write(stream_closed_notification(each.origin))
         super().end_of_input()
 
     def close(self) -> None:
@@ -143,7 +143,7 @@ class _Nowhere:
 _NOWHERE: Final = _Nowhere()
 
 
-def disagreement(service: Service, headers: Mapping[str, str], request: Request, meta: RequestMeta) -> str | None:
+def disagreement(service: HandlerTable, headers: Mapping[str, str], request: Request, meta: RequestMeta) -> str | None:
     """Return what is wrong with the headers of a request, if they do not say what its body says.
 
     Spec:
@@ -163,7 +163,7 @@ def disagreement(service: Service, headers: Mapping[str, str], request: Request,
         if mirror is not None and not isinstance(meta.arguments, UnsetType):
             params["arguments"] = _read(_decode_arguments, meta.arguments)
     revision = None if isinstance(meta.revision, UnsetType) else meta.revision
-    return mismatch(headers, method, params, revision, mirror)
+    return header_mismatch(headers, method, params, revision, mirror)
 
 
 def _read(decode: Callable[[Raw], T], value: Raw) -> T | None:

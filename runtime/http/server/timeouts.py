@@ -21,7 +21,7 @@ from mcpgen.runtime.transports.spawner import is_asyncio
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Generator
 
-__all__ = ["Waiting", "within"]
+__all__ = ["CountedWait", "within"]
 
 T = TypeVar("T")
 
@@ -42,10 +42,10 @@ async def within(seconds: float, awaited: Awaitable[T]) -> T:
         result: T = done.value
         return result
     async with asyncio.timeout(seconds):
-        return await Waiting(steps, waits_for)
+        return await CountedWait(steps, waits_for)
 
 
-class Waiting(Generic[T]):
+class CountedWait(Generic[T]):
     """What has made its first step already, and waits for something.
 
     Args:

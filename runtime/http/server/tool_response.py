@@ -12,18 +12,18 @@ from mcpgen.runtime.transports.spawner import turn
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcpgen.runtime.http.server.app_state import Desk
-    from mcpgen.runtime.http.server.response_buffer import Outlet
+    from mcpgen.runtime.http.server.app_state import AppState
+    from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
     from mcpgen.runtime.http.server.responses import Receive, Send
 
-__all__ = ["reply"]
+__all__ = ["send_tool_response"]
 
 
-async def reply(  # noqa: PLR0913 (what ASGI gives, and what decides)
-    desk: Desk,
+async def send_tool_response(  # noqa: PLR0913 (what ASGI gives, and what decides)
+    desk: AppState,
     receive: Receive,
     send: Send,
-    outlet: Outlet,
+    outlet: ResponseBuffer,
     *,
     begin: Callable[[], object],
     seconds: float,
@@ -58,7 +58,7 @@ async def reply(  # noqa: PLR0913 (what ASGI gives, and what decides)
         await responses.answer(send, only, 200 if status is None else status(only))
 
 
-async def _first(desk: Desk, outlet: Outlet, begin: Callable[[], object], seconds: float) -> bytes | None:
+async def _first(desk: AppState, outlet: ResponseBuffer, begin: Callable[[], object], seconds: float) -> bytes | None:
     """Return the answer, if it is the first that comes, and soon; otherwise begin a stream."""
     with anyio.move_on_after(seconds):
         await outlet.ready()

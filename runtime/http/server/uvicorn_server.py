@@ -18,8 +18,8 @@ import uvicorn
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.server.uvicorn_limits import BoundedConnection
-from mcpgen.runtime.transports.gc_tuning import calm_collector
-from mcpgen.runtime.transports.graceful_shutdown import Departure
+from mcpgen.runtime.transports.gc_tuning import tune_gc
+from mcpgen.runtime.transports.graceful_shutdown import GracefulShutdown
 from mcpgen.runtime.transports.spawner import open_group
 
 if TYPE_CHECKING:
@@ -91,12 +91,12 @@ def serve_http(server: Server, sockets: Sequence[socket.socket], options: Option
     app = server.asgi(**{"bound_to": address, **options})
     shown = f"[{address}]" if ":" in address else address
     line = f"mcpgen: serving {server.name} at http://{shown}:{port}{options.get('path', '/mcp')}"
-    with calm_collector(), Departure(_LEAVE_SECONDS) as departure:
+    with tune_gc(), GracefulShutdown(_LEAVE_SECONDS) as departure:
         use_uvloop = {"use_uvloop": sys.platform != "win32"}
         anyio.run(partial(_serve, app, sockets, line, departure), backend_options=use_uvloop)
 
 
-async def _serve(app: Application, sockets: Sequence[socket.socket], line: str, departure: Departure) -> None:
+async def _serve(app: Application, sockets: Sequence[socket.socket], line: str, departure: GracefulShutdown) -> None:
     config = uvicorn.Config(
         app,  # pyright: ignore[reportArgumentType] (uvicorn has types of its own for each kind of scope)
         http=partial(BoundedConnection, write_seconds=app.limits.write_seconds),  # type: ignore[arg-type] # makes one
@@ -123,7 +123,7 @@ class _Uvicorn(uvicorn.Server):
         self._app = app
         self._line = line
 
-    async def leave_when_asked(self, departure: Departure) -> None:
+    async def leave_when_asked(self, departure: GracefulShutdown) -> None:
         await departure.asked()
         self.should_exit = True
 

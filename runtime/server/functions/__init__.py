@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mcpgen.runtime.server.functions.function_handlers import Catalogue
+from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 from mcpgen.runtime.server.functions.resources import ResourceNotFound
 from mcpgen.runtime.server.functions.tools import ToolError
 
-__all__ = ["Catalogue", "ResourceNotFound", "ToolError"]
+__all__ = ["FunctionHandlers", "ResourceNotFound", "ToolError"]

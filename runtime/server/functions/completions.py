@@ -91,4 +91,4 @@ def make_completion(function: Callable[..., Any]) -> Completion:
                 "`arguments: dict[str, str]` and a Context, by these names"
             )
     takes = frozenset(each.name for each in signature.parameters) & frozenset(OFFERED)
-    return Completion(signature.label, invocation.awaitable(function), takes, signature.context)
+    return Completion(signature.label, invocation.as_awaitable(function), takes, signature.context)

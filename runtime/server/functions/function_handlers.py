@@ -11,17 +11,17 @@ from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.protocol.newest import ServerHandlers, models
 from mcpgen.runtime.server.functions.completions import empty
 from mcpgen.runtime.server.functions.pagination import PAGE_SIZE
-from mcpgen.runtime.server.functions.registrations import Offered, Registrations
-from mcpgen.runtime.server.functions.resources import Reading, ResourceNotFound
+from mcpgen.runtime.server.functions.registrations import RegisteredFunctions, Registrations
+from mcpgen.runtime.server.functions.resources import ReadableFunction, ResourceNotFound
 
 if TYPE_CHECKING:
     from mcpgen.runtime.server.context import Context
     from mcpgen.runtime.server.functions.tools import Tool
 
-__all__ = ["Catalogue"]
+__all__ = ["FunctionHandlers"]
 
 
-class Catalogue(Registrations, ServerHandlers["Context"]):
+class FunctionHandlers(Registrations, ServerHandlers["Context"]):
     """Registered functions as handlers of the newest revision.
 
     Args:
@@ -29,7 +29,7 @@ class Catalogue(Registrations, ServerHandlers["Context"]):
         offered: Functions that are registered elsewhere; by default, those that are registered here.
     """
 
-    def __init__(self, *, page_size: int = PAGE_SIZE, offered: Offered | None = None) -> None:
+    def __init__(self, *, page_size: int = PAGE_SIZE, offered: RegisteredFunctions | None = None) -> None:
         super().__init__(page_size=page_size)
         if offered is not None:
             self.offered = offered
@@ -125,7 +125,7 @@ class Catalogue(Registrations, ServerHandlers["Context"]):
         reading, arguments = found
         return await reading.read(params.uri, arguments, context)
 
-    def _reading(self, uri: str) -> tuple[Reading, dict[str, Any]] | None:
+    def _reading(self, uri: str) -> tuple[ReadableFunction, dict[str, Any]] | None:
         """Return what reads the resource at *uri*, with the values in it; None if there is none."""
         if fixed := self.offered.resources.entries.get(uri):
             return fixed.reading, {}

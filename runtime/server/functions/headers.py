@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.protocol.param_headers import InvalidAnnotation, Rule, mirror_of
+from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, Rule, param_headers_of
 
 __all__ = ["check_headers"]
 
@@ -23,12 +23,12 @@ def check_headers(schema: dict[str, Any], label: str) -> None:
         UsageError: One breaks the rules.
     """
     try:
-        mirror_of(schema)
-    except InvalidAnnotation as error:
+        param_headers_of(schema)
+    except InvalidParamHeader as error:
         raise UsageError(_in_words_of_python(error, label)) from error
 
 
-def _in_words_of_python(error: InvalidAnnotation, label: str) -> str:
+def _in_words_of_python(error: InvalidParamHeader, label: str) -> str:
     what = f"parameter {'.'.join(error.path or ())!r} of {label}"
     match error.rule:
         case Rule.NAME:

@@ -16,7 +16,7 @@ from anyio import to_thread
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ["awaitable", "is_async"]
+__all__ = ["as_awaitable", "is_async"]
 
 
 def is_async(function: Callable[..., Any]) -> bool:
@@ -27,7 +27,7 @@ def is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(called)
 
 
-def awaitable(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+def as_awaitable(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     """Return what calls *function* and can be awaited.
 
     ``sys.exit`` in a function must not end the server that it is a guest of: it comes out as a RuntimeError.

@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.protocol.messages import Code
 
-__all__ = ["PAGE_SIZE", "Listing"]
+__all__ = ["PAGE_SIZE", "PaginatedList"]
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ PAGE_SIZE = 100
 MAX_CURSOR_CHARS = 64
 
 
-class Listing(Generic[T]):
+class PaginatedList(Generic[T]):
     """Entries by key, in order of registration.
 
     Attributes:

@@ -13,7 +13,7 @@ from mcpgen.runtime.errors import RequestError, UsageError, quoted
 from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.server.functions import invocation
-from mcpgen.runtime.server.functions.results import BLOCKS, items_of
+from mcpgen.runtime.server.functions.results import BLOCKS, list_items
 from mcpgen.runtime.server.functions.schemas import any_object, argument_type, input_schema
 from mcpgen.runtime.server.functions.signatures import read_signature
 from mcpgen.runtime.server.functions.text_arguments import check_textual
@@ -69,7 +69,7 @@ class Prompt(Struct, frozen=True):
         value: object = await self._call(**arguments)
         if isinstance(value, FINISHED):
             return value
-        items = items_of(value)
+        items = list_items(value)
         messages = list(map(self._message, (value,) if items is None else items))
         return models.GetPromptResult(messages=messages, description=self.definition.description)
 
@@ -124,4 +124,4 @@ def make_prompt(  # noqa: PLR0913 (one per member of a prompt's definition)
         icons=list(icons) if icons else UNSET,
         meta=meta or UNSET,
     )
-    return Prompt(definition, signature.label, replay, type_, invocation.awaitable(function), signature.context)
+    return Prompt(definition, signature.label, replay, type_, invocation.as_awaitable(function), signature.context)

@@ -9,16 +9,16 @@ import msgspec
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.server.functions.completions import Completion, make_completion
-from mcpgen.runtime.server.functions.pagination import PAGE_SIZE, Listing
+from mcpgen.runtime.server.functions.pagination import PAGE_SIZE, PaginatedList
 from mcpgen.runtime.server.functions.prompts import Prompt, make_prompt
-from mcpgen.runtime.server.functions.resources import FixedResource, Reading, TemplateResource, make_resource
+from mcpgen.runtime.server.functions.resources import FixedResource, ReadableFunction, TemplateResource, make_resource
 from mcpgen.runtime.server.functions.tools import Tool, make_tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-__all__ = ["Offered", "Registrations"]
+__all__ = ["RegisteredFunctions", "Registrations"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -26,10 +26,10 @@ PROMPT = "ref/prompt"
 TEMPLATE = "ref/resource"
 
 
-_Labelled: TypeAlias = Tool | Prompt | Completion | Reading
+_Labelled: TypeAlias = Tool | Prompt | Completion | ReadableFunction
 
 
-class Offered:
+class RegisteredFunctions:
     """The functions that are registered.
 
     Attributes:
@@ -42,10 +42,10 @@ class Offered:
     """
 
     def __init__(self, page_size: int = PAGE_SIZE) -> None:
-        self.tools: Listing[Tool] = Listing("tool", page_size)
-        self.resources: Listing[FixedResource] = Listing("resource", page_size)
-        self.templates: Listing[TemplateResource] = Listing("resource template", page_size)
-        self.prompts: Listing[Prompt] = Listing("prompt", page_size)
+        self.tools: PaginatedList[Tool] = PaginatedList("tool", page_size)
+        self.resources: PaginatedList[FixedResource] = PaginatedList("resource", page_size)
+        self.templates: PaginatedList[TemplateResource] = PaginatedList("resource template", page_size)
+        self.prompts: PaginatedList[Prompt] = PaginatedList("prompt", page_size)
         self.completions: dict[tuple[str, str, str], Completion] = {}
         self.completes: bool = False
 
@@ -64,7 +64,7 @@ class Registrations:
     """
 
     def __init__(self, *, page_size: int = PAGE_SIZE) -> None:
-        self.offered: Offered = Offered(page_size)
+        self.offered: RegisteredFunctions = RegisteredFunctions(page_size)
 
     def will_change(self) -> None:
         """Learn that something is about to be registered or removed; raise what forbids it."""

@@ -15,7 +15,7 @@ from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.server.functions import invocation, uri_template
-from mcpgen.runtime.server.functions.results import items_of
+from mcpgen.runtime.server.functions.results import list_items
 from mcpgen.runtime.server.functions.schemas import any_object, argument_type
 from mcpgen.runtime.server.functions.signatures import Signature, read_signature
 from mcpgen.runtime.server.functions.text_arguments import check_texts, check_textual, is_list
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.server.context import Context
 
-__all__ = ["FixedResource", "Reading", "TemplateResource", "ResourceNotFound", "make_resource"]
+__all__ = ["FixedResource", "ReadableFunction", "TemplateResource", "ResourceNotFound", "make_resource"]
 
 # RFC 3986, section 3: a scheme, a colon, something after it, and nothing that no URI may hold.
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20\"<>\\^`{|}\x7f]+")
@@ -36,7 +36,7 @@ CONTENTS = (models.TextResourceContents, models.BlobResourceContents)
 FINISHED = (models.ReadResourceResult, models.InputRequiredResult)
 
 
-class Reading(Struct, frozen=True):
+class ReadableFunction(Struct, frozen=True):
     """How a registered function is read.
 
     Attributes:
@@ -59,7 +59,7 @@ class Reading(Struct, frozen=True):
         value = await self.call(**arguments)
         if isinstance(value, FINISHED):
             return value
-        several = items_of(value) or ()
+        several = list_items(value) or ()
         if not any(isinstance(each, CONTENTS) for each in several):
             several = (value,)
         return models.ReadResourceResult(contents=[self._contents(uri, each) for each in several])
@@ -83,7 +83,7 @@ class FixedResource(Struct, frozen=True):
     """A function that is registered at one URI."""
 
     definition: models.Resource
-    reading: Reading
+    reading: ReadableFunction
 
 
 class TemplateResource(Struct, frozen=True):
@@ -94,7 +94,7 @@ class TemplateResource(Struct, frozen=True):
     """
 
     definition: models.ResourceTemplate
-    reading: Reading
+    reading: ReadableFunction
     template: Template
     _arguments: type[Struct]
     _joined: tuple[str, ...]
@@ -147,7 +147,9 @@ def make_resource(  # noqa: PLR0913 (one per member of a resource's definition)
     if not named:
         raise UsageError(f"the resource {uri!r} of {signature.label} has no name; give it one with name=")
     said = signature.description if description is None else description
-    reading = Reading(signature.label, replay, mime_type or UNSET, invocation.awaitable(function), signature.context)
+    reading = ReadableFunction(
+        signature.label, replay, mime_type or UNSET, invocation.as_awaitable(function), signature.context
+    )
     shared: dict[str, Any] = {
         "name": named,
         "title": title or UNSET,

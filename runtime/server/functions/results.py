@@ -22,7 +22,7 @@ from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.server.functions.schemas import any_object, schema_of
 from mcpgen.runtime.server.functions.signatures import Annotation, arms, bare, origin_of
 
-__all__ = ["BLOCKS", "NonconformingResult", "Returned", "error_result", "items_of", "returned"]
+__all__ = ["BLOCKS", "NonconformingResult", "ResultKind", "error_result", "list_items", "result_kind"]
 
 BLOCKS = (
     models.TextContent,
@@ -36,7 +36,7 @@ FINISHED = (models.CallToolResult, models.InputRequiredResult)
 ToResult = Callable[[Any], models.CallToolResult | models.InputRequiredResult]
 
 
-class Returned(Struct, frozen=True):
+class ResultKind(Struct, frozen=True):
     """How a tool's results are sent.
 
     Attributes:
@@ -63,7 +63,7 @@ class NonconformingResult(Exception):  # noqa: N818 (a result, not an error of t
         super().__init__(reason)
 
 
-def returned(annotation: Annotation, label: str, *, structured: bool | None) -> Returned:
+def result_kind(annotation: Annotation, label: str, *, structured: bool | None) -> ResultKind:
     """Return how the results of a function are sent.
 
     Args:
@@ -83,13 +83,13 @@ def returned(annotation: Annotation, label: str, *, structured: bool | None) -> 
     if says_nothing or _has_blocks(annotation):
         if structured:
             raise UsageError(f"{what} has no type that a schema could be made of; annotate it, or leave structured out")
-        return Returned(UNSET, plain)
+        return ResultKind(UNSET, text_result)
     if not structured and (structured is False or set(arms(annotation)) <= {str, type(None)}):
-        return Returned(UNSET, plain)
+        return ResultKind(UNSET, text_result)
     return _structured(annotation, what)
 
 
-def plain(value: object) -> models.CallToolResult | models.InputRequiredResult:
+def text_result(value: object) -> models.CallToolResult | models.InputRequiredResult:
     """Return the result of what a function without an output schema returned."""
     if isinstance(value, str):
         return models.CallToolResult(content=[models.TextContent(text=value)])
@@ -99,7 +99,7 @@ def plain(value: object) -> models.CallToolResult | models.InputRequiredResult:
         return models.CallToolResult(content=[])
     if isinstance(value, BLOCKS):
         return models.CallToolResult(content=[value])
-    items = items_of(value) or ()
+    items = list_items(value) or ()
     if any(isinstance(each, BLOCKS) for each in items):
         return models.CallToolResult(content=[_block(each) for each in items])
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -107,7 +107,7 @@ def plain(value: object) -> models.CallToolResult | models.InputRequiredResult:
     return models.CallToolResult(content=[models.TextContent(text=msgspec.json.encode(value).decode())])
 
 
-def items_of(value: object) -> Sequence[object] | None:
+def list_items(value: object) -> Sequence[object] | None:
     """Return what a list or tuple holds; None for what is neither."""
     return cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else None
 
@@ -165,7 +165,7 @@ def _has_blocks(annotation: Annotation) -> bool:
     return False
 
 
-def _structured(annotation: Annotation, what: str) -> Returned:
+def _structured(annotation: Annotation, what: str) -> ResultKind:
     """Return how values of a type are sent as structured content.
 
     What is sent is read back as that type: a Struct may hold anything, but the result must be as its schema says.
@@ -190,4 +190,4 @@ def _structured(annotation: Annotation, what: str) -> Returned:
             raise NonconformingResult(data.decode(), str(error)) from None
         return models.CallToolResult(content=[models.TextContent(text=data.decode())], structured_content=read(data))
 
-    return Returned(schema, to_result)
+    return ResultKind(schema, to_result)

@@ -23,10 +23,10 @@ from mcpgen.runtime.errors import (
 )
 from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.protocol.newest import models
-from mcpgen.runtime.server.error_mapping import alone
+from mcpgen.runtime.server.error_mapping import sole_exception
 from mcpgen.runtime.server.functions import invocation
 from mcpgen.runtime.server.functions.headers import check_headers
-from mcpgen.runtime.server.functions.results import NonconformingResult, Returned, error_result, returned
+from mcpgen.runtime.server.functions.results import NonconformingResult, ResultKind, error_result, result_kind
 from mcpgen.runtime.server.functions.schemas import any_object, argument_type, input_schema
 from mcpgen.runtime.server.functions.signatures import read_result, read_signature
 
@@ -78,7 +78,7 @@ class Tool(Struct, frozen=True):
     _arguments: type[Struct]
     _call: Callable[..., Awaitable[Any]]
     _context: tuple[str, ...]
-    _returned: Returned
+    _returned: ResultKind
     _read: Callable[[bytes | Raw], Struct]
 
     @property
@@ -146,7 +146,7 @@ class Tool(Struct, frozen=True):
 
     def _failed(self, error: Exception) -> models.CallToolResult:
         """Return the result of a function that raised; raise again what is an answer or the engine's to handle."""
-        error = alone(error)
+        error = sole_exception(error)
         match error:
             case ToolError():
                 return error_result(str(error))
@@ -198,7 +198,7 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
     arguments = argument_type(signature)
     schema = input_schema(signature, arguments)
     check_headers(schema, signature.label)
-    results = returned(read_result(function), signature.label, structured=structured)
+    results = result_kind(read_result(function), signature.label, structured=structured)
     said = signature.description if description is None else description
     definition = models.Tool(
         name=named,
@@ -210,6 +210,6 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
         icons=list(icons) if icons else UNSET,
         meta=meta or UNSET,
     )
-    call = invocation.awaitable(function)
+    call = invocation.as_awaitable(function)
     read = msgspec.json.Decoder(arguments, dec_hook=any_object).decode
     return Tool(definition, signature.label, replay, arguments, call, signature.context, results, read)

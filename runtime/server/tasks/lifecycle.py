@@ -30,7 +30,7 @@ from msgspec import UNSET, Struct, UnsetType
 from mcpgen.generated.v2025_11_25 import models
 from mcpgen.generated.v2025_11_25.methods import REVISION, ErrorCode
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.server.tasks.pending_results import Wait, Waits
+from mcpgen.runtime.server.tasks.pending_results import PendingResult, PendingResults
 from mcpgen.runtime.server.tasks.running_task import RunningTask, error_outcome, related
 from mcpgen.runtime.server.tasks.task_store import StoreFull, TaskRecord, cursor_behind, position_at
 
@@ -123,7 +123,7 @@ class Tasks:
         self._limits = limits or TaskLimits()
         self._running: dict[str, RunningTask] = {}  # those too that were told to stop
         self._running_of: Counter[str] = Counter()  # by principal
-        self._waits = Waits(self._limits.max_waits_per_task)
+        self._waits = PendingResults(self._limits.max_waits_per_task)
 
     def create(
         self,
@@ -215,7 +215,7 @@ class Tasks:
         """
         record = self._own(task_id, principal)
         _logger.info("result of task %s wanted by %r, %s", task_id[:8], principal, record.status)
-        wait = Wait(deliver)
+        wait = PendingResult(deliver)
         if record.outcome is not None:
             wait.end(record.outcome)
             return wait.drop

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.server.tasks.task_store import Outcome
 
-__all__ = ["Wait", "Waits"]
+__all__ = ["PendingResult", "PendingResults"]
 
 
-class Wait:
+class PendingResult:
     """One request that waits; it is answered once, or dropped."""
 
     def __init__(self, deliver: Callable[[Outcome], None]) -> None:
@@ -38,7 +38,7 @@ class Wait:
         self._deliver = None
 
 
-class Waits:
+class PendingResults:
     """The requests that wait, by task.
 
     Args:
@@ -47,9 +47,9 @@ class Waits:
 
     def __init__(self, max_per_task: int) -> None:
         self._max_per_task = max_per_task
-        self._waits: dict[str, list[Wait]] = {}
+        self._waits: dict[str, list[PendingResult]] = {}
 
-    def add(self, task_id: str, wait: Wait) -> bool:
+    def add(self, task_id: str, wait: PendingResult) -> bool:
         """Let *wait* wait for a task; False if as many do as may."""
         others = [each for each in self._waits.get(task_id, ()) if not each.is_over]
         if len(others) >= self._max_per_task:

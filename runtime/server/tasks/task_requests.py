@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.tasks.task_store import Outcome
     from mcpgen.runtime.server.tasks.task_support import TaskSupport
 
-__all__ = ["Tasking"]
+__all__ = ["TaskRequests"]
 
 
-class Tasking:
+class TaskRequests:
     """The tasks of one server, for its sessions.
 
     Args:
@@ -85,7 +85,7 @@ class Tasking:
             if not session.is_closed:
                 try:
                     notifications.notify(
-                        session, None, "notifications/tasks/status", status, terms=session.service.home
+                        session, None, "notifications/tasks/status", status, terms=session.service.native_revision
                     )
                 except UnsupportedByPeer:
                     return  # its requestor is gone; it must not rely on being told

@@ -316,8 +316,8 @@ SERVE = f"""
 import sys
 sys.path.insert(0, {str(Path(guests.__file__).parent)!r})
 from guests import Guest
-from mcpgen.runtime.transports import serving
-serving.run(Guest().server, backend=sys.argv[1])
+from mcpgen.runtime.transports import stdio_server
+stdio_server.run(Guest().server, backend=sys.argv[1])
 """
 
 on_posix = pytest.mark.skipif(os.name != "posix", reason="descriptors are POSIX's")

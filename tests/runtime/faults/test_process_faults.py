@@ -169,7 +169,7 @@ async def test_older_systems_send_nothing_to_a_number_that_somebody_else_gave_ba
     make: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(monkeypatch)
-    child = transport_children.Child(server("os._exit(0)"), {"PREAMBLE": ""}, None)
+    child = transport_children.ChildProcess(server("os._exit(0)"), {"PREAMBLE": ""}, None)
     os.waitpid(child._popen.pid, 0)  # noqa: ASYNC222 (it takes no time)
     monkeypatch.setattr(os, "killpg", lambda *_: pytest.fail("it may be a stranger's"))
     child.terminate()

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from mcpgen import Http, UsageError, bearer, connect
-from mcpgen.runtime.http.client.address import address_of, joined
-from mcpgen.runtime.http.client.known_servers import Known
+from mcpgen.runtime.http.client.address import address_of, join_url
+from mcpgen.runtime.http.client.known_servers import LegacyServers
 from tests.runtime.client.scripted import discovered, on_both_loops
 from tests.runtime.http.client.played import NEWEST, closed, played
 
@@ -126,7 +126,7 @@ def test_what_reaches_the_same_server_is_remembered_as_the_same() -> None:
 
 
 def test_those_that_were_met_longest_ago_are_forgotten() -> None:
-    known = Known()
+    known = LegacyServers()
     for number in range(10_001):
         known.add(number)
         known.add(1)
@@ -137,10 +137,10 @@ def test_those_that_were_met_longest_ago_are_forgotten() -> None:
 def test_addresses_are_joined_as_browsers_do() -> None:
     base = address_of("https://user:secret@example.com/a/b?c=d")
 
-    assert "https://user:secret@example.com/a/x?y" == joined(base, "x?y").url
-    assert ("https", "example.com", 443) == joined(base, "//EXAMPLE.com:443/x").origin
+    assert "https://user:secret@example.com/a/x?y" == join_url(base, "x?y").url
+    assert ("https", "example.com", 443) == join_url(base, "//EXAMPLE.com:443/x").origin
     with pytest.raises(UsageError):
-        joined(base, "http://[")
+        join_url(base, "http://[")
 
 
 @pytest.mark.anyio
