@@ -24,7 +24,7 @@ from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.protocol.negotiation import selected_revisions
 from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.transports.command_line import is_url
-from mcpgen.runtime.transports.interfaces import Endpoints, Transport
+from mcpgen.runtime.transports.interfaces import ServerInterface, Transport
 from mcpgen.runtime.transports.memory import Memory
 from mcpgen.runtime.transports.process import Process
 
@@ -36,7 +36,7 @@ __all__ = ["Connection", "Options", "Target", "connect"]
 
 C_co = TypeVar("C_co", bound=BaseClient, covariant=True)
 
-Target = str | Sequence[str] | Endpoints | Transport
+Target = str | Sequence[str] | ServerInterface | Transport
 """How a server is reached: a URL, a command, a `Server` of this process, or a transport: `Http`, `Process`."""
 
 _VERDICTS = EraCache()
@@ -223,7 +223,7 @@ def _transport(target: Any) -> Transport:
         return Http(target)
     if isinstance(target, str | list | tuple):
         return Process(_command(target))
-    if isinstance(target, Endpoints) and not isinstance(target, type):
+    if isinstance(target, ServerInterface) and not isinstance(target, type):
         return Memory(target)
     if isinstance(target, Transport) and not isinstance(target, type):
         return target

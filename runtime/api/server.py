@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.application import Application, Options
     from mcpgen.runtime.server.tasks.task_requests import TaskRequests
     from mcpgen.runtime.server.tasks.task_store import TaskStore
-    from mcpgen.runtime.transports.interfaces import Endpoint, Writer
+    from mcpgen.runtime.transports.interfaces import Endpoint, MessageWriter
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["Server"]
@@ -157,7 +157,7 @@ class Server(Registrations):
         async with self._engine.running():
             yield self
 
-    def connect(self, writer: Writer, spawner: Spawner) -> Endpoint:
+    def connect(self, writer: MessageWriter, spawner: Spawner) -> Endpoint:
         """Return a new connection, for a transport to drive."""
         return self._engine.connect(writer, spawner)
 

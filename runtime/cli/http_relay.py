@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.framing import Frame
     from mcpgen.runtime.protocol.messages import RequestId
-    from mcpgen.runtime.transports.interfaces import Channel, Transport, Writer
+    from mcpgen.runtime.transports.interfaces import Channel, MessageWriter, Transport
 
 __all__ = ["HttpRelay"]
 
@@ -91,9 +91,9 @@ class HttpRelay:
 
     async def _hear(self, channel: Channel, server: _Server) -> None:
         await channel.run(server)
-        self.failure = await channel.ended()
+        self.failure = await channel.close_reason()
         for each in list(server.open):
-            server.lost(each, self.failure)
+            server.request_lost(each, self.failure)
         self._over.set()
 
 
@@ -117,7 +117,7 @@ class _Host:
     def end_of_input(self) -> None:
         """Nothing: whoever runs the pump knows."""
 
-    async def finished(self) -> None:
+    async def wait_finished(self) -> None:
         """Return: nothing runs here."""
 
     def close(self) -> None:
@@ -131,7 +131,7 @@ class _Server:
         open: The requests of the host that have no answer yet.
     """
 
-    def __init__(self, pump: Writer, onlooker: TraceSink) -> None:
+    def __init__(self, pump: MessageWriter, onlooker: TraceSink) -> None:
         self.open: dict[RequestId, None] = {}
         self._pump = pump
         self._onlooker = onlooker
@@ -160,7 +160,7 @@ class _Server:
                     self.open.pop(item.id, None)
             self._write(each)
 
-    def lost(self, request_id: RequestId, failure: Exception) -> None:
+    def request_lost(self, request_id: RequestId, failure: Exception) -> None:
         if request_id in self.open:
             del self.open[request_id]
             self._write(envelope.encode_error(request_id, Error(Code.INTERNAL_ERROR, str(failure))))
@@ -168,7 +168,7 @@ class _Server:
     def end_of_input(self) -> None:
         """Nothing: whoever runs the channel knows."""
 
-    async def finished(self) -> None:
+    async def wait_finished(self) -> None:
         """Return: nothing runs here."""
 
     def close(self) -> None:

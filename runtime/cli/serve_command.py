@@ -15,7 +15,7 @@ import click
 from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.transports import stdio_server
-from mcpgen.runtime.transports.interfaces import Endpoints
+from mcpgen.runtime.transports.interfaces import ServerInterface
 from mcpgen.runtime.transports.standard_streams import StandardStreams
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _is_ours(frame: TracebackType) -> bool:
     return file.startswith("<frozen importlib") or file in {__file__, importlib.__file__}
 
 
-def _chosen(module: ModuleType, origin: str, name: str) -> Endpoints:
+def _chosen(module: ModuleType, origin: str, name: str) -> ServerInterface:
     """Return the server called *name* in *module*, or that which is meant without a name.
 
     Raises:
@@ -190,7 +190,7 @@ def _chosen(module: ModuleType, origin: str, name: str) -> Endpoints:
     )
 
 
-def _named(module: ModuleType, origin: str, name: str) -> Endpoints:
+def _named(module: ModuleType, origin: str, name: str) -> ServerInterface:
     found: Any = module
     for part in name.split("."):
         try:
@@ -216,5 +216,5 @@ def _hint(found: object, origin: str, name: str) -> str:
     return f" uvicorn serves it: uvicorn {folder}{file.stem}:{name}"
 
 
-def _is_server(value: object) -> TypeGuard[Endpoints]:
-    return isinstance(value, Endpoints) and not isinstance(value, type)
+def _is_server(value: object) -> TypeGuard[ServerInterface]:
+    return isinstance(value, ServerInterface) and not isinstance(value, type)

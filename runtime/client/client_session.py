@@ -220,7 +220,7 @@ class ClientSession:
         if self.drop(call) and self.server is not None:
             self.notify("notifications/cancelled", msgspec.json.encode(_Cancelled(call.id, reason)))
 
-    def lost(self, request_id: RequestId, failure: Exception) -> None:
+    def request_lost(self, request_id: RequestId, failure: Exception) -> None:
         """Take it that one request of ours will not be answered, because of *failure*; the others may be."""
         call = self.calls.get(request_id)
         if call is None:

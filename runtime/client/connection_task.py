@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.framing import Frame, OversizedLine
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.interfaces import Channel, Transport
-    from mcpgen.runtime.transports.spawner import Handle, Spawner
+    from mcpgen.runtime.transports.spawner import Spawner, TaskHandle
 
 __all__ = ["Conversation", "ConnectionTask"]
 
@@ -100,14 +100,14 @@ class Conversation:
             except Exception:  # noqa: BLE001 (the boundary: one frame must not cost us the others)
                 _LOG.exception("a message could not be handled")
 
-    def lost(self, request_id: RequestId, failure: Exception) -> None:
+    def request_lost(self, request_id: RequestId, failure: Exception) -> None:
         """Tell whoever waits for an answer that there will be none."""
-        self.session.lost(request_id, failure)
+        self.session.request_lost(request_id, failure)
 
     def end_of_input(self) -> None:
         """Take it that nothing more will come."""
 
-    async def finished(self) -> None:
+    async def wait_finished(self) -> None:
         """Return: there is no handler whose answer anybody would still read."""
 
     def close(self) -> None:
@@ -223,7 +223,7 @@ class ConnectionTask:
         self._verdicts = verdicts
         self._context = partial(context, self)
         self._failure: Exception | None = None
-        self._handle: Handle | None = None
+        self._handle: TaskHandle | None = None
         self._is_here: Callable[[], bool] | None = None
         self._closing = anyio.Event()
         self._ready = anyio.Event()
@@ -321,7 +321,7 @@ class ConnectionTask:
     async def _read(self, channel: Channel, made: Conversation, over: anyio.Event) -> None:
         try:
             await channel.run(made)
-            made.session.close(await channel.ended())
+            made.session.close(await channel.close_reason())
         except Exception as failure:  # noqa: BLE001 (the boundary: whoever waits for an answer has to be told)
             _LOG.exception("the transport %s failed", self._transport.description)
             made.session.close(TransportClosed(f"the transport failed: {failure!r}"))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.client.client_features import RequestHandler
     from mcpgen.runtime.client.client_session import ClientSession
     from mcpgen.runtime.protocol.messages import Request, RequestId
-    from mcpgen.runtime.transports.spawner import Handle
+    from mcpgen.runtime.transports.spawner import TaskHandle
 
 __all__ = ["BatchResponse", "IncomingRequest", "complete", "fail", "permitted", "stop", "take"]
 
@@ -60,7 +60,7 @@ class IncomingRequest(Struct, eq=False):
     handling: RequestHandler
     params: Any
     batch: BatchResponse | None = None
-    handle: Handle | None = None
+    handle: TaskHandle | None = None
 
 
 def take(session: ClientSession, request: Request, batch: BatchResponse | None) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import Exchange, Origin
     from mcpgen.runtime.server.service import Call
-    from mcpgen.runtime.transports import Writer
+    from mcpgen.runtime.transports.interfaces import MessageWriter
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["Connection"]
@@ -38,7 +38,7 @@ class Connection:
         session: What the peer has said and may say.
     """
 
-    def __init__(self, engine: Engine, writer: Writer, spawner: Spawner) -> None:
+    def __init__(self, engine: Engine, writer: MessageWriter, spawner: Spawner) -> None:
         self.session: ServerSession = ServerSession(engine.service, self, engine.principal())
         self._engine = engine
         self._writer = writer
@@ -65,7 +65,7 @@ class Connection:
             question.leave()
         self.session.asks.clear()
 
-    async def finished(self) -> None:
+    async def wait_finished(self) -> None:
         """Wait until no handler runs."""
         while self._running:
             if self._idle is None or self._idle.is_set():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.server.service import HandlerTable
-    from mcpgen.runtime.transports.interfaces import Writer
+    from mcpgen.runtime.transports.interfaces import MessageWriter
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["Engine"]
@@ -77,7 +77,7 @@ class Engine:
         finally:
             opened.set()
 
-    def connect(self, writer: Writer, spawner: Spawner) -> Connection:
+    def connect(self, writer: MessageWriter, spawner: Spawner) -> Connection:
         """Return a new connection, which a transport drives."""
         made = Connection(self, writer, spawner)
         self.adopt(made)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.server_requests import ServerRequest
     from mcpgen.runtime.server.server_session import ServerSession
     from mcpgen.runtime.server.tasks.running_task import RunningTask
-    from mcpgen.runtime.transports.spawner import Handle
+    from mcpgen.runtime.transports.spawner import TaskHandle
 
 __all__ = ["Body", "Entry", "Exchange", "Origin"]
 
@@ -120,7 +120,7 @@ class Exchange(Struct, eq=False):
     rounds: int = 0
     early: Body | None = None
     progress: float | None = None
-    handle: Handle | None = None
+    handle: TaskHandle | None = None
     task: RunningTask | None = None
     last_peer: Peer | None = None
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.framing import Frame
-    from mcpgen.runtime.transports.interfaces import Channel, Connectable, Endpoint, Endpoints
+    from mcpgen.runtime.transports.interfaces import Channel, Endpoint, EndpointFactory, ServerInterface
 
 __all__ = ["MAX_QUEUED_BYTES", "Memory", "Wire", "pair", "wire"]
 
@@ -130,8 +130,8 @@ class _Queue:
 
 @asynccontextmanager
 async def pair(
-    first: Connectable,
-    second: Connectable,
+    first: EndpointFactory,
+    second: EndpointFactory,
     *,
     max_frame_bytes: int = MAX_FRAME_BYTES,
     max_queued_bytes: int = MAX_QUEUED_BYTES,
@@ -204,11 +204,11 @@ async def _settle(end: Endpoint) -> None:
     try:
         end.end_of_input()
         with anyio.move_on_after(_GRACE_SECONDS):
-            await end.finished()
+            await end.wait_finished()
     finally:
         end.close()
         with anyio.move_on_after(_SETTLE_SECONDS, shield=True):
-            await end.finished()
+            await end.wait_finished()
 
 
 class Memory:
@@ -218,7 +218,7 @@ class Memory:
         server: The server; its lifespan is entered for each conversation, and shared by those that overlap.
     """
 
-    def __init__(self, server: Endpoints) -> None:
+    def __init__(self, server: ServerInterface) -> None:
         self._server = server
 
     @property
@@ -237,7 +237,7 @@ class Memory:
 
 
 @asynccontextmanager
-async def _conversation(server: Endpoints, limits: ClientLimits) -> AsyncGenerator[Channel]:
+async def _conversation(server: ServerInterface, limits: ClientLimits) -> AsyncGenerator[Channel]:
     ahead = _Queue(server.limits.max_frame_bytes, limits.max_buffered_bytes)
     back = _Queue(limits.max_frame_bytes, server.limits.max_buffered_bytes)
     async with server.running(), open_spawner() as spawner, open_group() as group:
@@ -271,7 +271,7 @@ class _Line:
     async def run(self, endpoint: Endpoint) -> None:
         await _deliver(self._back, endpoint)
 
-    async def ended(self) -> TransportClosed:
+    async def close_reason(self) -> TransportClosed:
         return TransportClosed("the server has ended the conversation")
 
 
@@ -336,7 +336,7 @@ class Wire:
 
 
 @asynccontextmanager
-async def wire(server: Endpoints) -> AsyncGenerator[Wire]:
+async def wire(server: ServerInterface) -> AsyncGenerator[Wire]:
     """Run *server*, its lifespan included, and open one conversation with it, within the block.
 
     Its limits hold as on a pipe.

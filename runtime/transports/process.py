@@ -183,7 +183,7 @@ class _Conversation:
         if not self._is_closing.is_set():
             self._pump.lose()  # so that nobody waits until there is room
 
-    async def ended(self) -> ServerExited:
+    async def close_reason(self) -> ServerExited:
         if not self._is_released:
             with anyio.move_on_after(_STATUS_SECONDS):
                 await self._child.exited.wait()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-__all__ = ["Handle", "Spawner", "is_asyncio", "open_group", "open_spawner", "start_alone", "turn"]
+__all__ = ["TaskHandle", "Spawner", "is_asyncio", "open_group", "open_spawner", "start_alone", "turn"]
 
 _Arguments = TypeVarTuple("_Arguments")
 
@@ -50,7 +50,7 @@ else:
     _start_eagerly: Callable[[_Work, asyncio.AbstractEventLoop], asyncio.Task[None]] | None = None
 
 
-class Handle(Protocol):
+class TaskHandle(Protocol):
     """Something that was started."""
 
     def cancel(self) -> None:
@@ -62,7 +62,7 @@ class Spawner(Protocol):
 
     def start(
         self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
-    ) -> Handle:
+    ) -> TaskHandle:
         """Start *function*, which may be over when this returns.
 
         What it returns is dropped; what it raises is logged.
@@ -145,7 +145,7 @@ class _Tasks:
 
     def start(
         self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
-    ) -> Handle:
+    ) -> TaskHandle:
         handle = _Task()
         work = self._run(handle, function(*arguments))
         self._running.add(handle)
@@ -205,7 +205,7 @@ class _Group:
 
     def start(
         self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
-    ) -> Handle:
+    ) -> TaskHandle:
         handle = _Scope()
         self._group.start_soon(_uninterrupted(), handle, function(*arguments))
         return handle
@@ -236,7 +236,7 @@ def _uninterrupted() -> Callable[[_Scope, Coroutine[Any, Any, object]], Coroutin
     return trio.lowlevel.enable_ki_protection(_run_in_scope)
 
 
-def start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Callable[[], object]) -> Handle:
+def start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Callable[[], object]) -> TaskHandle:
     """Start *function* in a task that belongs to nobody, and so may outlive the one that runs now.
 
     It has to see to its own end, and must not raise. When the event loop ends, it is cancelled; asyncio may do so
@@ -262,7 +262,7 @@ def start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Call
 _ALONE: Final[set[asyncio.Task[object]]] = set()  # asyncio itself keeps weak references only
 
 
-def _start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Callable[[], object]) -> Handle:
+def _start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Callable[[], object]) -> TaskHandle:
     task: asyncio.Task[object] = asyncio.get_running_loop().create_task(function())
     _ALONE.add(task)
     task.add_done_callback(_ALONE.discard)

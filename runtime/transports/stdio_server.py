@@ -26,7 +26,7 @@ from mcpgen.runtime.transports.standard_streams import StandardStreams
 from mcpgen.runtime.transports.stdio import open_pump
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.transports.interfaces import Endpoint, Endpoints
+    from mcpgen.runtime.transports.interfaces import Endpoint, ServerInterface
     from mcpgen.runtime.transports.stdio import Pump
 
 __all__ = ["run", "serve_stdio"]
@@ -39,7 +39,7 @@ _END_SECONDS: Final = 0.3
 
 
 def run(
-    server: Endpoints,
+    server: ServerInterface,
     *,
     streams: StandardStreams | None = None,
     backend: str = "asyncio",
@@ -66,7 +66,7 @@ def run(
 
 
 async def serve_stdio(
-    server: Endpoints,
+    server: ServerInterface,
     *,
     streams: StandardStreams | None = None,
     departure: GracefulShutdown | None = None,
@@ -102,7 +102,7 @@ async def serve_stdio(
             finally:
                 endpoint.close()
                 with anyio.move_on_after(_SETTLE_SECONDS, shield=True):
-                    await endpoint.finished()
+                    await endpoint.wait_finished()
                     await pump.flushed()
 
 
@@ -117,7 +117,7 @@ async def _converse(endpoint: Endpoint, pump: Pump, grace_seconds: float, depart
         if not pump.is_lost:
             endpoint.end_of_input()
             with anyio.move_on_after(grace_seconds):
-                await endpoint.finished()
+                await endpoint.wait_finished()
                 await pump.flushed()
 
 

@@ -84,7 +84,7 @@ class Listener:
     def end_of_input(self) -> None:
         pass
 
-    async def finished(self) -> None:
+    async def wait_finished(self) -> None:
         pass
 
     def close(self) -> None:

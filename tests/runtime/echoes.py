@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from mcpgen.runtime.protocol.framing import Frame
-    from mcpgen.runtime.transports import Writer
-    from mcpgen.runtime.transports.spawner import Handle, Spawner
+    from mcpgen.runtime.transports.interfaces import MessageWriter
+    from mcpgen.runtime.transports.spawner import Spawner, TaskHandle
 
 CHILD = "import os, sys; print(repr(sys.stdin.read()), sorted(map(int, os.listdir('/proc/self/fd')))[:-1])"
 
@@ -138,13 +138,13 @@ DOING: dict[str, Callable[[Any], Awaitable[Any]]] = {
 class EchoEndpoint:
     """Does what frames say, and remembers how it was driven."""
 
-    def __init__(self, writer: Writer, spawner: Spawner) -> None:
+    def __init__(self, writer: MessageWriter, spawner: Spawner) -> None:
         self.writer = writer
         self.received: list[Sequence[Frame | OversizedLine]] = []
         self.is_ended = False
         self.is_closed = False
         self._spawner = spawner
-        self._running: dict[int, Handle | None] = {}
+        self._running: dict[int, TaskHandle | None] = {}
         self._idle: anyio.Event | None = None
 
     def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
@@ -176,7 +176,7 @@ class EchoEndpoint:
     def end_of_input(self) -> None:
         self.is_ended = True
 
-    async def finished(self) -> None:
+    async def wait_finished(self) -> None:
         while self._running:
             self._idle = anyio.Event()
             await self._idle.wait()
@@ -204,7 +204,7 @@ class EchoServer:
         finally:
             self.is_running = False
 
-    def connect(self, writer: Writer, spawner: Spawner) -> EchoEndpoint:
+    def connect(self, writer: MessageWriter, spawner: Spawner) -> EchoEndpoint:
         self.endpoints.append(EchoEndpoint(writer, spawner))
         return self.endpoints[-1]
 

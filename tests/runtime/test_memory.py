@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcpgen.runtime.protocol.framing import Frame
-    from mcpgen.runtime.transports import Writer
+    from mcpgen.runtime.transports.interfaces import MessageWriter
     from mcpgen.runtime.transports.spawner import Spawner
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +39,7 @@ class Listener:
     told: list[str] = field(default_factory=list)
     got: anyio.Event = field(default_factory=anyio.Event)
 
-    def connect(self, writer: Writer, spawner: Spawner) -> Listener:
+    def connect(self, writer: MessageWriter, spawner: Spawner) -> Listener:
         del spawner
         self.writer = writer
         return self
@@ -51,7 +51,7 @@ class Listener:
     def end_of_input(self) -> None:
         self.told.append("end")
 
-    async def finished(self) -> None:
+    async def wait_finished(self) -> None:
         self.told.append("finished")
 
     def close(self) -> None:

@@ -293,13 +293,13 @@ async def test_a_server_that_exits_is_reported_with_its_status_and_last_words(co
     made = process(server(f"os.write(2, b'so long')\nsay('bye')\nos.write(1, b'[1]')\n{code}"))
     async with talking(made) as talk:
         await talk.over.wait()
-        ended = await talk.channel.ended()
+        ended = await talk.channel.close_reason()
 
         assert isinstance(ended, ServerExited)
         assert (made.description, status, "so long") == (ended.command, ended.status, ended.stderr)
         assert ["bye", [1]] == await talk.listener.messages(2)  # although the last line has no end
         begin = time.monotonic()
-    again = await talk.channel.ended()
+    again = await talk.channel.close_reason()
 
     assert time.monotonic() - begin < 0.2  # it costs no waiting
     assert isinstance(again, ServerExited)
@@ -310,7 +310,7 @@ async def test_a_server_that_only_closes_its_output_has_no_status(notes: Path) -
     code = "say(os.getpid())\nos.close(1)\nsys.stdin.read()\nnote('end of input')"
     async with talking(process(server(code), notes)) as talk:
         await talk.over.wait()
-        ended = await talk.channel.ended()
+        ended = await talk.channel.close_reason()
 
         assert isinstance(ended, ServerExited)
         assert ended.status is None
@@ -325,7 +325,7 @@ async def test_an_end_is_noticed_although_a_child_holds_the_output_open_and_all_
         begin = time.monotonic()
         await talk.over.wait()
         took = time.monotonic() - begin
-        ended = await talk.channel.ended()
+        ended = await talk.channel.close_reason()
         heard = await talk.listener.messages(500)
 
         assert took < BUSY_SECONDS
@@ -371,7 +371,7 @@ async def test_what_a_server_has_said_is_heard_although_a_write_to_it_has_failed
             begin = time.monotonic()
             channel.write(b"x" * 2_000_000)
             await channel.drain()  # nobody reads, but nobody waits either
-            ended = await channel.ended()
+            ended = await channel.close_reason()
 
     assert time.monotonic() - begin < 2 * BUSY_SECONDS
     assert isinstance(ended, ServerExited)
@@ -410,7 +410,7 @@ async def test_a_server_that_ignores_all_is_killed(notes: Path, caplog: pytest.L
         pid = await talk.hear()
         begin = time.monotonic()
     took = time.monotonic() - begin
-    ended = await talk.channel.ended()
+    ended = await talk.channel.close_reason()
 
     assert "TERM\n" == read(notes)
     assert LIMITS.stdin_seconds + LIMITS.term_seconds <= took < 0.5 + BUSY_SECONDS
@@ -559,7 +559,7 @@ async def test_each_line_is_told_and_logged_and_the_last_is_kept(caplog: pytest.
     code = "os.write(2, 'one\\r\\n\\ntwo \\u00e9 '.encode() + b'\\xff\\nthree')"
     async with talking(process(server(code), on_stderr=told.append)) as talk:
         await talk.over.wait()
-        await talk.channel.ended()
+        await talk.channel.close_reason()
 
         assert "one\r\n\ntwo é �\nthree" == talk.channel.stderr
 
@@ -573,7 +573,7 @@ async def test_the_last_that_was_printed_is_known_as_soon_as_the_end_is() -> Non
         await talk.hear()
         time.sleep(0.3)  # noqa: ASYNC251 (we are busy, and learn all of it at once)
         await talk.over.wait()
-        ended = await talk.channel.ended()
+        ended = await talk.channel.close_reason()
 
         assert isinstance(ended, ServerExited)
         assert ended.stderr.endswith("xlast")
@@ -647,7 +647,7 @@ async def test_the_last_of_what_was_printed_begins_with_a_whole_character(size: 
     code = "os.write(2, '\\u20ac\\u20ac\\u20ac\\u20ac'.encode())"
     async with talking(process(server(code)), ClientLimits(max_stderr_bytes=size)) as talk:
         await talk.over.wait()
-        await talk.channel.ended()
+        await talk.channel.close_reason()
 
         assert "€" * (size // 3) == talk.channel.stderr
 

@@ -13,7 +13,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcpgen.runtime.transports.spawner import Handle, is_asyncio, open_spawner
+from mcpgen.runtime.transports.spawner import TaskHandle, is_asyncio, open_spawner
 
 pytestmark = pytest.mark.anyio
 
@@ -211,7 +211,7 @@ async def test_the_first_steps_may_be_over_when_start_returns(anyio_backend: str
 
 
 async def test_what_asks_to_be_cancelled_in_its_first_steps_is() -> None:
-    handles: list[Handle] = []
+    handles: list[TaskHandle] = []
     ends: list[str] = []
     over = anyio.Event()
 

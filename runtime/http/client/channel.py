@@ -125,7 +125,7 @@ class HttpChannel:
         await self._speaking.over.wait()
         self._release(0)
 
-    async def ended(self) -> TransportClosed:
+    async def close_reason(self) -> TransportClosed:
         """Return why it has ended."""
         return self._speaking.failure or TransportClosed("the client was closed")
 

@@ -62,7 +62,7 @@ class IncomingMessages:
         if early:
             endpoint.receive(early)
         for request_id, failure in self._lost_early:
-            endpoint.lost(request_id, failure)
+            endpoint.request_lost(request_id, failure)
         self._lost_early.clear()
 
     def lose(self, request_id: RequestId, failure: Exception) -> None:
@@ -70,7 +70,7 @@ class IncomingMessages:
         if self._endpoint is None:
             self._lost_early.append((request_id, failure))
         else:
-            self._endpoint.lost(request_id, failure)
+            self._endpoint.request_lost(request_id, failure)
 
     def take(self, frame: bytes, message: OutgoingMessage | None, session: HttpSession | None) -> bool:
         """Hand on *frame*, and return whether it has the answer to *message*.

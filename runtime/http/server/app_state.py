@@ -135,7 +135,7 @@ class AppState:
             each.end_of_input()
         with anyio.move_on_after(self.engine.limits.grace_seconds):
             for each in connections:
-                await each.finished()
+                await each.wait_finished()
         for session in self.sessions:
             self.sessions.end(session)
         for each in connections:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from mcpgen.runtime.server.engine import Engine
-    from mcpgen.runtime.transports.spawner import Handle, Spawner
+    from mcpgen.runtime.transports.spawner import Spawner, TaskHandle
 
 __all__ = ["HandlerHost"]
 
@@ -45,7 +45,7 @@ class HandlerHost:
         self.is_over: bool = False
         self._engine = engine
         self._tidy = tidy
-        self._handle: Handle | None = None
+        self._handle: TaskHandle | None = None
         self._ready = anyio.Event()
         self._closing = anyio.Event()
         self._gone = anyio.Event()

@@ -23,7 +23,7 @@ __all__ = ["ResponseBuffer"]
 
 
 class ResponseBuffer:
-    """Messages on their way to one response; a `Writer`.
+    """Messages on their way to one response; a `MessageWriter`.
 
     Args:
         most_bytes: How much waits before it is full.

@@ -49,7 +49,7 @@ class _HeardChannel:
         self._channel = channel
         self._recorder = recorder
         self.drain = channel.drain
-        self.ended = channel.ended
+        self.close_reason = channel.close_reason
 
     @property
     def is_full(self) -> bool:
@@ -72,7 +72,7 @@ class _HeardEndpoint:
         self._endpoint = endpoint
         self._recorder = recorder
         self.end_of_input = endpoint.end_of_input
-        self.finished = endpoint.finished
+        self.wait_finished = endpoint.wait_finished
         self.close = endpoint.close
 
     def receive(self, frames: Any) -> None:

@@ -128,7 +128,7 @@ class Wire:
             endpoint.receive(self._early)
         await self._gone.wait()
 
-    async def ended(self) -> TransportClosed:
+    async def close_reason(self) -> TransportClosed:
         """Return why there is no more."""
         return TransportClosed("the test has hung up")
 

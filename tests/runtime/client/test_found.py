@@ -128,7 +128,7 @@ class _Broken:
     async def run(self, _: Endpoint) -> None:
         raise OSError("it broke")
 
-    async def ended(self) -> TransportClosed:
+    async def close_reason(self) -> TransportClosed:
         return TransportClosed("it is gone")
 
 

@@ -92,7 +92,7 @@ async def test_older_systems_notice_an_end_soon_and_report_it() -> None:
     async with talking(process(server("os.write(2, b'so long')\nsay(1)\nstart('forever()')\nos._exit(3)"))) as talk:
         begin = time.monotonic()
         await talk.over.wait()
-        ended = await talk.channel.ended()
+        ended = await talk.channel.close_reason()
 
         assert time.monotonic() - begin < BUSY_SECONDS
         assert isinstance(ended, ServerExited)
@@ -157,7 +157,7 @@ async def test_the_status_of_a_server_that_somebody_else_waited_for_is_unknown(
         await until(lambda: not waiter.is_alive())
         monkeypatch.setattr(os, "killpg", lambda *_: sent.append(1))
         await talk.over.wait()
-        ended = await talk.channel.ended()
+        ended = await talk.channel.close_reason()
 
         assert isinstance(ended, ServerExited)
         assert ended.status in {None, 3}  # 3 if we saw it first
@@ -186,7 +186,7 @@ async def test_children_of_a_server_that_the_system_itself_waited_for_are_still_
             pid = await talk.hear()
             talk.channel.write(b"1")
             await talk.over.wait()
-            ended = await talk.channel.ended()
+            ended = await talk.channel.close_reason()
 
             assert isinstance(ended, ServerExited)
             assert ended.status is None
