@@ -1,23 +1,24 @@
-"""Connecting to a server: from what is known of it, a URL, a command or an object, to a client of it."""
+"""`connect`: from a URL, a command, a server or a transport to a client."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from mcpgen import __version__
 from mcpgen.generated import registry
 from mcpgen.runtime.api.client import Client
 from mcpgen.runtime.client.base_client import BaseClient, ClientContext
-from mcpgen.runtime.client.client_features import ClientFeatures, merged
+from mcpgen.runtime.client.client_features import ClientFeatures, merge_capabilities
 from mcpgen.runtime.client.connection_task import ConnectionTask
+from mcpgen.runtime.client.engine import ClientEngine
 from mcpgen.runtime.client.era_cache import EraCache
-from mcpgen.runtime.client.handler_functions import HandlerFunctions, handlers_from_functions
-from mcpgen.runtime.client.output_validation import OutputValidator
+from mcpgen.runtime.client.handler_functions import HandlerFunction, HandlerFunctions, Roots, handlers_from_functions
+from mcpgen.runtime.client.output_validation import OutputValidator, Policy
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.client.transport import Http
 from mcpgen.runtime.limits import ClientLimits
@@ -37,13 +38,14 @@ __all__ = ["Connection", "Options", "Target", "connect"]
 C_co = TypeVar("C_co", bound=BaseClient, covariant=True)
 
 Target = str | Sequence[str] | ServerInterface | Transport
-"""How a server is reached: a URL, a command, a `Server` of this process, or a transport: `Http`, `Process`."""
+"""How a server is reached: a URL, a command, a `Server` of this process, or a transport such as `Http` or `Process`."""
 
-_VERDICTS = EraCache()
-# What people look for here, and where it is.
-_OF_PROCESS = "; it is one of Process: connect(Process(command, environment=…, directory=…))"
-_OF_LIMITS = "; it is one of ClientLimits: connect(…, limits=ClientLimits(call_seconds=…))"
-_OF_HTTP = "; it is one of Http: connect(Http(url, headers=…, auth=…))"
+_ERAS = EraCache()
+
+# Options that users look for in `connect`, and where they are.
+_OF_PROCESS = "it is an option of Process: connect(Process(command, environment=…, directory=…))"
+_OF_LIMITS = "it is one of ClientLimits: connect(…, limits=ClientLimits(call_seconds=…))"
+_OF_HTTP = "it is an option of Http: connect(Http(url, headers=…, auth=…))"
 _ELSEWHERE = {
     **dict.fromkeys(("headers", "auth", "client", "http_client"), _OF_HTTP),
     **dict.fromkeys(("env", "environment", "cwd", "directory", "on_stderr", "inherit_environment"), _OF_PROCESS),
@@ -52,105 +54,78 @@ _ELSEWHERE = {
 
 
 class Options(TypedDict, total=False):
-    """What can be said to `connect`, beside where to."""
+    """The options of `connect`, for functions that pass them on. The parameters of `connect` have the defaults."""
 
     name: str
-    """What servers call this client; ``mcpgen`` by default."""
     version: str
-    """Its version."""
     title: str | None
-    """What people call it."""
     revisions: Iterable[str] | None
-    """The revisions to offer; all by default."""
     handlers: object
-    """An instance of a subclass of home's generated ``ClientHandlers``, instead of functions."""
-    elicit: Callable[..., Awaitable[Any] | Any] | None
-    """Answers a form: ``(params, context) -> ElicitResult``."""
-    elicit_url: Callable[..., Awaitable[Any] | Any] | None
-    """Has the user visit a page, if they agree: ``(params, context) -> ElicitResult``."""
-    sample: Callable[..., Awaitable[Any] | Any] | None
-    """Has a model go on with a conversation: ``(params, context) -> CreateMessageResult``."""
-    roots: Sequence[models.Root] | Callable[..., Awaitable[Any] | Any] | None
-    """The roots, or what returns them: ``(context) -> [Root]``."""
-    log: Callable[..., Awaitable[Any] | Any] | None
-    """Takes entries of the server's log: ``(params, context)``."""
+    elicit: HandlerFunction | None
+    elicit_url: HandlerFunction | None
+    sample: HandlerFunction | None
+    roots: Roots | None
+    log: HandlerFunction | None
     capabilities: Mapping[str, object] | None
-    """What is declared beyond what the above show, as JSON of home: ``{"sampling": {"tools": {}}}``."""
-    structured: Literal["off", "warn", "strict"]
-    """Whether structured results are checked against the schemas that the server listed for its tools."""
+    structured: Policy
     limits: ClientLimits | None
-    """Bounds on what the server may ask for, and how long it is waited for."""
 
 
-class _Settings(Struct, kw_only=True):
-    """The options of `Options`, with their defaults."""
-
-    name: str = "mcpgen"
-    version: str = __version__
-    title: str | None = None
-    revisions: Any = None
-    handlers: Any = None
-    elicit: Any = None
-    elicit_url: Any = None
-    sample: Any = None
-    roots: Any = None
-    log: Any = None
-    capabilities: Any = None
-    structured: Any = "off"
-    limits: Any = None
-
-
-_WAIT = "write `async with connect(…) as client`, or `client = await connect(…)`"
+_HOW_TO_OPEN = "write `async with connect(…) as client`, or `client = await connect(…)`"
 
 
 class Connection(Generic[C_co]):
-    """A client that can be had: by ``async with``, which closes it at the end of the block, or by ``await``.
+    """A client that is not connected yet. Open it once: with ``async with``, or with ``await``.
 
-    Whoever awaits it has to call its ``close``.
+    ``async with`` closes the client at the end of the block. After ``await``, call ``client.close()``.
     """
 
-    def __init__(self, start: Callable[[], Awaitable[C_co]]) -> None:
+    def __init__(self, start: Callable[[], Awaitable[C_co]], description: str) -> None:
         self._start = start
-        self._has_begun = False
+        self._description = description
+        self._is_opened = False
         self._client: C_co | None = None
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {_WAIT}>"
+        state = f"not opened: {_HOW_TO_OPEN}"
+        if self._is_opened:
+            state = "opened, but not connected" if self._client is None else f"opened: {self._client!r}"
+        return f"<{type(self).__name__} to {self._description!r}, {state}>"
 
-    if not TYPE_CHECKING:  # to a type checker, there are no other attributes
+    if not TYPE_CHECKING:  # type checkers must report other attributes as errors
 
         def __getattr__(self, name: str) -> object:
-            raise AttributeError(f"a connection has no {name}, a client has: {_WAIT}")
+            raise AttributeError(f"a connection has no {name}, a client has: {_HOW_TO_OPEN}")
 
     def __await__(self) -> Generator[Any, Any, C_co]:
         """Connect.
 
         Raises:
-            McpgenError: That could not be done; nothing is left behind.
+            McpgenError: The connection failed. Nothing is left behind.
         """
-        return self._begin().__await__()
+        return self._open().__await__()
 
     async def __aenter__(self) -> C_co:
         """Connect.
 
         Raises:
-            McpgenError: That could not be done; nothing is left behind.
+            McpgenError: The connection failed. Nothing is left behind.
         """
-        self._client = await self._begin()
-        return self._client
+        return await self._open()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Close the client, whichever task this is."""
+        """Close the client."""
         if self._client is not None:
             await self._client.close()
 
-    async def _begin(self) -> C_co:
-        if self._has_begun:
-            raise UsageError("this connection was opened before; each client needs a connect() of its own")
-        self._has_begun = True
-        return await self._start()
+    async def _open(self) -> C_co:
+        if self._is_opened:
+            raise UsageError("this connection was opened before; call connect() again for each client")
+        self._is_opened = True
+        self._client = await self._start()
+        return self._client
 
 
 @overload
@@ -161,61 +136,95 @@ def connect(target: Target, *, native_revision: None = None, **options: Unpack[O
 def connect(target: Target, *, native_revision: str, **options: Unpack[Options]) -> Connection[BaseClient]: ...
 
 
-def connect(target: Target, *, native_revision: str | None = None, **options: Unpack[Options]) -> Connection[Any]:
-    """Connect to a server, whichever revision it speaks.
+def connect(  # noqa: PLR0913 (each option has a name)
+    target: Target,
+    *,
+    native_revision: str | None = None,
+    name: str = "mcpgen",
+    version: str = __version__,
+    title: str | None = None,
+    revisions: Iterable[str] | None = None,
+    handlers: object = None,
+    elicit: HandlerFunction | None = None,
+    elicit_url: HandlerFunction | None = None,
+    sample: HandlerFunction | None = None,
+    roots: Roots | None = None,
+    log: HandlerFunction | None = None,
+    capabilities: Mapping[str, object] | None = None,
+    structured: Policy = "off",
+    limits: ClientLimits | None = None,
+    **unknown: object,
+) -> Connection[Any]:
+    """Connect to a server of any revision.
 
         async with connect("python server.py") as client:
             await client.call_tool("echo", {"text": "hi"})
 
     Args:
-        target: How it is reached: a URL of http or https; a command, as one string or a list; a `Server` of this
-            process; or a transport: `Http`, which takes headers and credentials, or `Process`.
-        native_revision: The revision in whose types the client is written; by default the newest. Only a client of the
-            newest has a method for everything. A client of another revision is a `BaseClient`, the sender of that
-            revision's ``ClientMethods``.
-        **options: `Options` says what else there is.
+        target: A URL (http or https); a command, as a string or a list; a `Server` of this process; or a transport:
+            `Http` takes headers and credentials, `Process` an environment.
+        native_revision: The revision in whose types you read and write; by default the newest. With any other, you get
+            a `BaseClient`, the sender of that revision's ``ClientMethods``.
+        name: The name of this client.
+        version: The version of this client.
+        title: The name of this client for people.
+        revisions: The revisions to offer; by default all.
+        handlers: An instance of a subclass of the native revision's ``ClientHandlers``, instead of functions.
+        elicit: Answers form elicitation: ``(params, context) -> ElicitResult``.
+        elicit_url: Answers URL elicitation: ``(params, context) -> ElicitResult``.
+        sample: Answers sampling: ``(params, context) -> CreateMessageResult``.
+        roots: The roots, or a function that returns them: ``(context) -> [Root]``.
+        log: Takes log entries of the server: ``(params, context)``.
+        capabilities: Capabilities in addition to those that follow from the functions, in the native revision:
+            ``{"sampling": {"tools": {}}}``.
+        structured: Whether to check structured content against the tool's output schema: ``off``, ``warn``, ``strict``.
+        limits: Limits on what the server may send, and timeouts.
+        **unknown: Refused. The error says where the option is.
 
     Raises:
-        UsageError: The arguments make no sense together; the message says why.
+        UsageError: An argument is wrong, or two do not fit together.
         UnknownRevision: There is no such revision.
     """
-    settings = _settings(options)
-    limits = ClientLimits() if settings.limits is None else settings.limits
+    _refuse(unknown)
+    limits = ClientLimits() if limits is None else limits
     if not isinstance(limits, ClientLimits):
-        raise UsageError(f"limits are a ClientLimits, such as ClientLimits(call_seconds=10), not {limits!r}")
-    offered = selected_revisions(settings.revisions)
+        raise UsageError(f"`limits` must be a ClientLimits, such as ClientLimits(call_seconds=10), not {limits!r}")
+    offered = selected_revisions(revisions)
     label = NEWEST if native_revision is None else registry.revision(native_revision).label
     transport = _transport(target)
-    offering = _offering(settings, label)
-    OutputValidator(settings.structured)  # what is wrong with the policy is found now
+    functions = HandlerFunctions(elicit=elicit, elicit_url=elicit_url, sample=sample, roots=roots, log=log)
+    found, declared = _handlers(handlers, functions, label)
+    features = ClientFeatures(
+        found, capabilities=merge_capabilities(declared, capabilities or {}), info=_info(name, version, title)
+    )
+    if features.native_revision != label:
+        written_in = features.native_revision
+        raise UsageError(f"`handlers` is written in {written_in}; pass native_revision={written_in!r}")
+    OutputValidator(structured)  # reports a wrong policy now, and not when the client connects
     kind: type[BaseClient] = Client if label == NEWEST else BaseClient
 
     async def start() -> BaseClient:
-        owner = ConnectionTask(
-            transport, offering, offered=offered, limits=limits, verdicts=_VERDICTS, context=ClientContext
+        task = ConnectionTask(
+            transport, features, offered=offered, limits=limits, eras=_ERAS, make_context=ClientContext
         )
-        conversation = await owner.start()
+        connection = await task.start()
         try:
-            client = kind(owner, conversation, label, OutputValidator(settings.structured))
-            owner.client = client
-            await client.begin()
+            engine = ClientEngine(task, connection, label, OutputValidator(structured))
+            client = task.client = kind(engine)
+            await engine.translated.subscribe_to_lists()
         except BaseException:
-            await owner.close()
+            await task.close()
             raise
         return client
 
-    return Connection(start)
+    return Connection(start, transport.description)
 
 
-def _settings(options: Options) -> _Settings:
-    known = _Settings.__struct_fields__
-    for each in options:
-        if each not in known:
-            meant = difflib.get_close_matches(each, known, 1)
-            hint = f"; did you mean {meant[0]}?" if meant else f"; there are {', '.join(known)}"
-            hint = _ELSEWHERE.get(each, hint)
-            raise UsageError(f"connect has no option {each!r}{hint}")
-    return _Settings(**options)
+def _refuse(unknown: Mapping[str, object]) -> None:
+    for each in unknown:
+        meant = difflib.get_close_matches(each, Options.__annotations__, 1)
+        hint = f"did you mean `{meant[0]}`?" if meant else f"the options are {', '.join(Options.__annotations__)}"
+        raise UsageError(f"connect() has no option `{each}`; {_ELSEWHERE.get(each, hint)}")
 
 
 def _transport(target: Any) -> Transport:
@@ -229,47 +238,32 @@ def _transport(target: Any) -> Transport:
         return target
     hint = f"; write {target.__name__}()" if isinstance(target, type) else ""
     raise UsageError(
-        f"a server is reached by a URL, a command, a Server or a transport such as Process, not {target!r}{hint}"
+        f"`target` must be a URL, a command, a Server or a transport such as Process, not {target!r}{hint}"
     )
 
 
 def _command(target: Any) -> str | Sequence[str]:
-    command: str | Sequence[str] = target  # whose parts Process looks at
+    command: str | Sequence[str] = target  # Process checks its parts
     return command
 
 
-def _offering(settings: _Settings, native_revision: str) -> ClientFeatures:
-    functions = HandlerFunctions(
-        elicit=settings.elicit,
-        elicit_url=settings.elicit_url,
-        sample=settings.sample,
-        roots=settings.roots,
-        log=settings.log,
-    )
-    declared: dict[str, object] = {}
-    handlers = settings.handlers
-    if handlers is None:
-        if native_revision != NEWEST and not functions.is_empty:
-            raise UsageError(f"functions are written in {NEWEST}; for {native_revision} there are handlers")
-        handlers, declared = (
-            handlers_from_functions(functions) if native_revision == NEWEST else (_none(native_revision), {})
-        )
-    elif not functions.is_empty:
-        raise UsageError("either handlers or functions answer the server, not both")
-    info = models.Implementation(
-        name=settings.name, version=settings.version, title=UNSET if settings.title is None else settings.title
-    )
+def _handlers(handlers: object, functions: HandlerFunctions, native_revision: str) -> tuple[object, dict[str, object]]:
+    """Return the handlers, and the capabilities that the functions among them declare."""
+    if handlers is not None:
+        if not functions.is_empty:
+            raise UsageError("`handlers` and functions such as `elicit` were both given; choose one")
+        return handlers, {}
+    if native_revision == NEWEST:
+        return handlers_from_functions(functions)
+    if not functions.is_empty:
+        raise UsageError(f"functions such as `elicit` are written in {NEWEST}; pass `handlers` for {native_revision}")
+    return registry.revision(native_revision).bindings().client.ClientHandlers(), {}
+
+
+def _info(name: str, version: str, title: str | None) -> models.Implementation:
+    info = models.Implementation(name=name, version=version, title=UNSET if title is None else title)
     try:
         models.decode(msgspec.json.encode(info), models.Implementation)
     except (msgspec.MsgspecError, TypeError) as error:
-        raise UsageError(f"what the client says about itself is not valid: {error}") from error
-    made = ClientFeatures(handlers, capabilities=merged(declared, settings.capabilities or {}), info=info)
-    if made.native_revision != native_revision:
-        raise UsageError(
-            f"the handlers are written in {made.native_revision}: say native_revision={made.native_revision!r}"
-        )
-    return made
-
-
-def _none(native_revision: str) -> object:
-    return registry.revision(native_revision).bindings().client.ClientHandlers()
+        raise UsageError(f"`name`, `version` or `title` is not valid: {error}") from error
+    return info

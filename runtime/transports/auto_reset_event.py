@@ -24,7 +24,7 @@ OTHER_LOOP: Final = "this client belongs to another event loop: use it, and clos
 class AutoResetEvent(Protocol):
     """Lets one task wait until it is woken; to be woken before is not lost, and twice counts once."""
 
-    def wake(self) -> None:
+    def set(self) -> None:
         """Let `wait` return, now or when it is called next."""
         ...
 
@@ -69,7 +69,7 @@ class _Future:
         self._future: asyncio.Future[None] | None = None
         self._is_set = False
 
-    def wake(self) -> None:
+    def set(self) -> None:
         self._is_set = True
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
@@ -90,7 +90,7 @@ class _Event:
     def __init__(self) -> None:
         self._event = anyio.Event()
 
-    def wake(self) -> None:
+    def set(self) -> None:
         self._event.set()
 
     async def wait(self) -> None:

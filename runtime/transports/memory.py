@@ -221,6 +221,9 @@ class Memory:
     def __init__(self, server: ServerInterface) -> None:
         self._server = server
 
+    def __repr__(self) -> str:
+        return f"Memory({self.description!r})"
+
     @property
     def identity(self) -> Hashable | None:
         """None: to ask such a server costs nothing."""

@@ -98,7 +98,8 @@ class Process:
         self._on_stderr = on_stderr
 
     def __repr__(self) -> str:
-        return f"Process({self.description!r})"  # not the environment: it may hold secrets
+        where = "" if self._directory is None else f", directory={self._directory!r}"
+        return f"Process({self.description!r}{where})"  # without the environment: it may hold secrets
 
     @property
     def identity(self) -> Hashable:

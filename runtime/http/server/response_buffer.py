@@ -152,7 +152,7 @@ class ResponseBuffer:
 
     def _wake(self) -> None:
         if self._waker is not None:
-            self._waker.wake()
+            self._waker.set()
 
     def _make_room(self) -> None:
         if self._room is not None:

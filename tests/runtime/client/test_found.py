@@ -80,7 +80,7 @@ async def test_a_handler_may_close_its_own_client(kind: str) -> None:
 async def test_what_comes_while_a_client_closes_is_not_handled() -> None:
     heard: list[object] = []
     async with opened(OLD, log=lambda params, _: heard.append(params)) as own:
-        own.client._session.close(TransportClosed("closed"))
+        own.client._engine.connection.end(TransportClosed("closed"))
         own.wire.tell("notifications/message", level="info", data="x")
 
         assert [] == await own.wire.rest()
@@ -96,7 +96,7 @@ async def test_the_error_of_a_closed_client_does_not_grow_with_each_call() -> No
             with pytest.raises(TransportClosed):
                 await own.client.call_tool("x")
 
-        assert own.client._session.failure.__traceback__ is None
+        assert own.client._engine.session.failure.__traceback__ is None
 
 
 @on_both_loops
@@ -197,10 +197,10 @@ async def test_a_resource_is_subscribed_to_again_when_its_stream_has_ended() -> 
 async def test_progress_during_a_pause_gives_no_more_time_than_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(deadlines, "_clock", lambda: now)
-    session: Any = type("Session", (), {"calls": {}, "cancel": lambda *_: None})()
+    session: Any = type("Session", (), {"pending": {}, "cancel": lambda *_: None})()
     clock = Deadlines(session)
-    waker: Any = type("Waker", (), {"wake": lambda _: None})()
-    call = session.calls[1] = PendingRequest(1, "tools/call", waker, 2)
+    event: Any = type("Event", (), {"set": lambda _: None})()
+    call = session.pending[1] = PendingRequest(1, "tools/call", event, 2)
     clock.start(call, 10, 100)
     clock.pause()
     now = 50.0
@@ -210,12 +210,12 @@ async def test_progress_during_a_pause_gives_no_more_time_than_after_it(monkeypa
     now = 69.0
     clock._expire()
 
-    assert not call.is_settled
+    assert not call.is_done
 
     now = 70.0
     clock._expire()
 
-    assert call.is_settled
+    assert call.is_done
 
 
 @on_both_loops
@@ -283,7 +283,7 @@ async def test_a_handler_that_cancels_itself_is_one_that_fails() -> None:
         answer = await own.wire.ask(5, "elicitation/create", FORM)
 
         assert (5, -32603) == (answer["id"], answer["error"]["code"])
-        assert not own.client._session.asked
+        assert not own.client._engine.connection.requests.open
 
 
 async def test_a_key_of_a_question_is_escaped_where_it_is_pointed_at() -> None:

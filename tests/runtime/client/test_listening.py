@@ -121,7 +121,7 @@ async def test_who_listens_waits_until_it_is_acknowledged_and_sees_what_is_honou
         assert listener.changes is None
 
         await acknowledged(own, asked, toolsListChanged=True, resourceSubscriptions=["a:c"])
-        honoured = (await listener.entered()).honoured
+        honoured = (await listener.entered()).acknowledged
 
     assert (True, False, ["a:c"]) == (
         honoured.tools_list_changed,
@@ -427,7 +427,7 @@ async def test_of_what_is_wanted_that_is_honoured_which_is_declared(revision: st
         if revision in STATELESS:
             asked = await own.wire.hear("subscriptions/listen")
             await acknowledged(own, asked, toolsListChanged=True)
-        honoured = (await listener.entered()).honoured
+        honoured = (await listener.entered()).acknowledged
 
         assert (True, False, False) == (
             honoured.tools_list_changed,

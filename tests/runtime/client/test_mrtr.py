@@ -259,7 +259,7 @@ async def test_a_server_that_is_never_satisfied_is_given_up(most: int) -> None:
             own.wire.result(asked, demand(None, "s"))
             asked = await own.wire.hear("tools/call")
         own.wire.result(asked, demand(None, "s"))
-        with pytest.raises(InvalidPayload, match="demanded input"):
+        with pytest.raises(InvalidPayload, match="required input"):
             await errand.outcome()
 
         assert [] == await own.wire.rest()
@@ -279,7 +279,7 @@ async def test_a_server_that_is_never_satisfied_is_given_up(most: int) -> None:
 )
 async def test_no_other_request_may_be_answered_by_a_demand(call: Any) -> None:
     async with opened(NEWEST, **ABLE) as own:
-        with pytest.raises(InvalidPayload, match="may not be answered with a demand"):
+        with pytest.raises(InvalidPayload, match="may not require input"):
             await own.answered(call(own.client), demand({"k": FORM}, "s"))
 
         assert [] == await own.wire.rest()

@@ -85,9 +85,9 @@ def made_server() -> Server:
 async def use(client: Any) -> None:
     """See that *client* is as good as new."""
     assert "hi" == words(await client.call_tool("echo", {"text": "hi"}))
-    assert {} == client._session.calls
-    assert {} == client._session._by_token
-    assert {} == client._session.listening.streams
+    assert {} == client._engine.session.pending
+    assert {} == client._engine.session._by_token
+    assert {} == client._engine.session.subscriptions.streams
 
 
 async def sweep(attempt: Callable[[int], Awaitable[bool]]) -> int:
@@ -221,10 +221,10 @@ async def test_listening_can_be_cancelled_wherever_it_waits(revision: str) -> No
             with anyio.CancelScope() as scope:
                 await Stepped(listen(), number, scope.cancel)
             assert "ok" == words(await client.call_tool("x"))
-            assert {} == client._session.calls
-            assert {} == client._session.listening.streams
-            assert {} == client._session.listening.sharing
-            assert {} == client._session.listening.uris
+            assert {} == client._engine.session.pending
+            assert {} == client._engine.session.subscriptions.streams
+            assert {} == client._engine.session.subscriptions.shared
+            assert {} == client._engine.session.subscriptions.uri_counts
             return scope.cancel_called
 
         assert await sweep(attempt) >= 2
@@ -271,7 +271,7 @@ async def test_a_demand_can_be_cancelled_wherever_it_is_met() -> None:
             with anyio.CancelScope() as scope:
                 await Stepped(client.call_tool("ask"), number, scope.cancel)
             assert "ok" == words(await client.call_tool("x"))
-            assert {} == client._session.calls
+            assert {} == client._engine.session.pending
             return scope.cancel_called
 
         assert await sweep(attempt) >= 2
@@ -292,7 +292,7 @@ async def test_calls_can_be_cancelled_past_any_shield() -> None:
                 await client.call_tool("hang")
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(client.call_tool("hang"), 0.05)
-        assert {} == client._session.calls
+        assert {} == client._engine.session.pending
         assert "ok" == words(await client.call_tool("x"))
 
 

@@ -69,8 +69,8 @@ async def test_a_handler_that_fails_costs_its_own_question_and_tells_no_secret(
         assert -32603 == found["error"]["code"]
         assert SECRET not in json.dumps(found)
         assert "ok" == words(await client.call_tool("x"))
-        assert {} == client._session.asked
-        assert 0 == client._session.running
+        assert {} == client._engine.connection.requests.open
+        assert 0 == client._engine.connection.requests.running
 
 
 @pytest.mark.parametrize("when", ["at once", "later"])
@@ -193,8 +193,8 @@ async def test_what_on_progress_raises_comes_out_of_its_call(kind: type[BaseExce
     async with judged(PROGRESSING) as client:
         with pytest.raises((kind, RuntimeError)):
             await client.call_tool(name, on_progress=fail)
-        assert {} == client._session.calls
-        assert {} == client._session._by_token
+        assert {} == client._engine.session.pending
+        assert {} == client._engine.session._by_token
         assert "ok" == words(await client.call_tool("x"))
 
 

@@ -254,7 +254,7 @@ async def test_a_server_that_asks_and_does_not_read_the_answers_does_not_fill_ou
     most = MEGABYTE // 4
     limits = ClientLimits(max_buffered_bytes=most)
     async with attacked(code, revision, limits=limits) as client:
-        pump = client._conversation.writer._pump  # type: ignore[attr-defined]  # knows how much waits to be written
+        pump = client._engine.connection.channel._pump  # type: ignore[attr-defined]  # knows how much waits to be written
         await children.until(lambda: client.stderr)
         if revision != NEW:  # where nothing is asked, and so nothing answered
             await children.until(lambda: pump._size >= most)

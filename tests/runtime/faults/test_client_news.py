@@ -114,8 +114,8 @@ async def test_streams_of_others_are_not_heard_and_ours_is() -> None:
     serve()
     """
     async with judged(code, NEW) as client, client.listen(tools=True, prompts=True) as changes:
-        assert changes.honoured.prompts_list_changed
-        assert not changes.honoured.tools_list_changed
+        assert changes.acknowledged.prompts_list_changed
+        assert not changes.acknowledged.tools_list_changed
         assert "prompts" == (await anext(changes)).kind
 
 

@@ -159,4 +159,4 @@ async def test_a_server_that_takes_its_question_back_gets_no_answer() -> None:
         assert "ok" == words(await client.call_tool("x"))
         await gave_up.wait()
         assert "ok" == words(await client.call_tool("x"))
-        assert {} == client._session.asked
+        assert {} == client._engine.connection.requests.open

@@ -112,7 +112,7 @@ async def test_a_call_that_makes_no_sense_is_refused_before_it_is_sent() -> None
         for seconds in (0, -1, float("nan")):
             with pytest.raises(McpgenError):
                 await client.call_tool("x", timeout_seconds=seconds)
-        assert {} == client._session.calls
+        assert {} == client._engine.session.pending
         assert "ok" == words(await client.call_tool("x"))
 
 

@@ -212,13 +212,13 @@ async def test_whoever_asks_more_than_can_be_sent_is_held_back() -> None:
             written = sum(each.is_over is False for each in calls)
 
             assert 6 - number == written
-            assert client._conversation.writer._held < 3000 + 2500
+            assert client._engine.connection.channel._held < 3000 + 2500
 
             await asked.result(text())
         for each in calls:
             await each.outcome()
 
-        assert 0 == client._conversation.writer._held
+        assert 0 == client._engine.connection.channel._held
 
 
 # --- what is no request
