@@ -186,9 +186,7 @@ def connect(  # noqa: PLR0913 (each option has a name)
         UnknownRevision: There is no such revision.
     """
     _refuse(unknown)
-    limits = ClientLimits() if limits is None else limits
-    if not isinstance(limits, ClientLimits):
-        raise UsageError(f"`limits` must be a ClientLimits, such as ClientLimits(call_seconds=10), not {limits!r}")
+    bounds = ClientLimits() if limits is None else _checked_limits(limits)
     offered = selected_revisions(revisions)
     label = NEWEST if native_revision is None else registry.revision(native_revision).label
     transport = _transport(target)
@@ -205,7 +203,7 @@ def connect(  # noqa: PLR0913 (each option has a name)
 
     async def start() -> BaseClient:
         task = ConnectionTask(
-            transport, features, offered=offered, limits=limits, eras=_ERAS, make_context=ClientContext
+            transport, features, offered=offered, limits=bounds, eras=_ERAS, make_context=ClientContext
         )
         connection = await task.start()
         try:
@@ -225,6 +223,12 @@ def _refuse(unknown: Mapping[str, object]) -> None:
         meant = difflib.get_close_matches(each, Options.__annotations__, 1)
         hint = f"did you mean `{meant[0]}`?" if meant else f"the options are {', '.join(Options.__annotations__)}"
         raise UsageError(f"connect() has no option `{each}`; {_ELSEWHERE.get(each, hint)}")
+
+
+def _checked_limits(limits: Any) -> ClientLimits:
+    if not isinstance(limits, ClientLimits):
+        raise UsageError(f"`limits` must be a ClientLimits, such as ClientLimits(call_seconds=10), not {limits!r}")
+    return limits
 
 
 def _transport(target: Any) -> Transport:

@@ -326,7 +326,7 @@ def test_an_interrupt_ends_the_server_and_is_status_130(tmp_path: Path) -> None:
         process.wait()
 
     assert 130 == process.returncode
-    assert f"Note: the server {command!r} does not end when told to, and is killed\n" == err.decode()
+    assert f"Note: the server {command!r} does not end after SIGTERM, and is killed\n" == err.decode()
     with pytest.raises(ProcessLookupError):
         os.kill(int(noted.read_text(encoding="utf-8")), 0)
 

@@ -133,10 +133,13 @@ async def test_what_cannot_be_started_is_named_with_the_reason_and_leaves_nothin
     for made, message in (
         (Process("no-such-program-anywhere x"), "'no-such-program-anywhere' cannot be started: no such program .*PATH"),
         (Process(["/nowhere/cat"]), "'/nowhere/cat' cannot be started: there is no such program"),
-        (Process([script]), "or not the interpreter"),
-        (Process([plain]), "no program that may be executed"),
+        (Process([script]), "or the interpreter in its first line is missing"),
+        (Process([plain]), "it is not executable"),
         (Process([empty]), "Exec format error"),
-        (Process("cat", directory="/nowhere"), "'cat' cannot be started in '/nowhere', which is not a directory"),
+        (
+            Process("cat", directory="/nowhere"),
+            "'cat' cannot be started: `directory` is '/nowhere', which is not a directory",
+        ),
         (Process("cat", directory=plain), "which is not a directory"),
         (Process(["cat", "\ud800"]), "'cat' cannot be started"),
         (Process(["cat", "x" * 10_000_000]), "Argument list too long"),

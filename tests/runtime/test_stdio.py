@@ -64,7 +64,7 @@ def line(kind: str, monkeypatch: pytest.MonkeyPatch) -> Generator[Line]:
             made = Line(source, sink, far_in, far_out)
         else:
             if kind == "foreign pipe":
-                monkeypatch.setattr(descriptors, "_opened_again", lambda *_: None)
+                monkeypatch.setattr(descriptors, "_reopen", lambda *_: None)
             (source, far_in), (far_out, sink) = os.pipe(), os.pipe()
             made = Line(source, sink, far_in, far_out)
         if kind != "socket":
@@ -449,7 +449,7 @@ async def test_a_defect_of_the_endpoint_costs_one_chunk_and_not_the_connection(
 async def test_what_cannot_be_watched_is_read_and_written_in_threads(
     pipes: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(descriptors, "_opened_again", lambda *_: None)
+    monkeypatch.setattr(descriptors, "_reopen", lambda *_: None)
     monkeypatch.setattr("mcpgen.runtime.transports.descriptors.sys", SimpleNamespace(platform="win32"))
     async with talking(pipes) as talk:
         for number in range(3):

@@ -135,7 +135,7 @@ class _Uvicorn(uvicorn.Server):
         self._line = line
 
     async def leave_when_asked(self, departure: GracefulShutdown) -> None:
-        await departure.asked()
+        await departure.wait_requested()
         self.should_exit = True
 
     @contextmanager

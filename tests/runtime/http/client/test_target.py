@@ -60,7 +60,7 @@ def test_what_is_no_url_is_refused(url: Any, reason: str) -> None:
 def test_connect_takes_urls_and_says_what_else_there_is() -> None:
     with pytest.raises(UsageError, match="'ftp://…' is no address of http or https"):
         connect("ftp://example.com")
-    with pytest.raises(UsageError, match=r"connect has no option 'headers'; it is one of Http: connect\(Http\(url"):
+    with pytest.raises(UsageError, match=r"has no option `headers`; it is an option of Http: connect\(Http\(url"):
         connect("http://example.com", headers={})  # type: ignore[call-overload]  # that is what is tried
 
 
