@@ -228,7 +228,7 @@ async def test_the_end_of_the_input_ends_the_run_and_its_last_line(kind: str, mo
             await talk.over.wait()
 
             assert [{"malformed": 14}, {"id": 1, "done": None}] == sorted(await lines(wire, 2), key=str, reverse=True)
-            assert not talk.pump.is_lost
+            assert not talk.pump.is_abandoned
 
 
 async def test_a_terminal_that_hangs_up_ends_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -407,7 +407,7 @@ async def test_if_nobody_reads_the_run_ends_and_what_is_written_is_dropped(pipes
         await talk.over.wait()
         talk.pump.write(b"{}")
 
-        assert (True, False) == (talk.pump.is_lost, talk.pump.is_full)
+        assert (True, False) == (talk.pump.is_abandoned, talk.pump.is_full)
         await talk.pump.drain()
         await talk.pump.flushed()
         with anyio.fail_after(1):
@@ -423,7 +423,7 @@ async def test_who_waits_for_a_peer_that_leaves_goes_on(pipes: Line) -> None:
         await talk.pump.drain()
         await talk.over.wait()
 
-        assert talk.pump.is_lost
+        assert talk.pump.is_abandoned
 
 
 async def test_a_defect_of_the_endpoint_costs_one_chunk_and_not_the_connection(
@@ -461,7 +461,7 @@ async def test_what_cannot_be_watched_is_read_and_written_in_threads(
         await send(pipes, ask(5))
         await talk.over.wait()
 
-        assert talk.pump.is_lost
+        assert talk.pump.is_abandoned
 
 
 async def test_reading_can_be_cancelled_and_writing_goes_on(pipes: Line) -> None:
