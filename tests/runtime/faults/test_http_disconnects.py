@@ -12,7 +12,7 @@ import pytest
 from mcpgen.runtime.limits import HttpLimits
 from tests.runtime.faults import attacked
 from tests.runtime.faults.http_guests import Guest
-from tests.runtime.faults.http_leavers import Leaver, quiet
+from tests.runtime.faults.http_leavers import Leaver, quiet, settled
 from tests.runtime.faults.http_lines import (
     BOTH,
     NEW,
@@ -131,7 +131,7 @@ async def test_a_client_may_leave_at_every_step_and_a_stateless_one_cancels_what
     for step in range(MOST_STEPS):
         async with site(is_told=after == "told") as own:
             leaver = own.begin("POST", "/mcp", lines, parts, step)
-            await quiet(leaver)
+            await settled(leaver)
             is_last = not leaver.has_left
             leaver.leave()
             await own.through(leaver)
@@ -173,7 +173,7 @@ async def test_the_client_of_a_session_may_leave_at_every_step_and_cancels_nothi
         async with site(is_told=after == "told") as own:
             await own.join()
             leaver = own.begin("POST", "/mcp", [*JSON, *own.session], [body[:10], body[10:]], step)
-            await quiet(leaver)
+            await settled(leaver)
             is_asked = step > 1 and tool in ("wait", "step")
             is_last = not leaver.has_left
             leaver.leave()
