@@ -10,7 +10,8 @@ elsewhere. Three rules hold on both, because whoever counts its running handlers
 * What was started lives until it ends: asyncio itself keeps weak references only.
 
 Python 3.12 can run a task's first steps at once instead of in the next turn of the loop. An answer that waits for
-nothing is then written in the turn in which its request came. So a function may be over when `start` returns.
+nothing is then written in the turn in which its request came. So a function may be over when `start` returns, except
+between `hold` and `release`: of messages that arrived together, all are read before a handler runs.
 """
 
 from __future__ import annotations
@@ -67,6 +68,14 @@ class Spawner(Protocol):
 
         What it returns is dropped; what it raises is logged.
         """
+        ...
+
+    def hold(self) -> None:
+        """Run nothing of what is started before `release`."""
+        ...
+
+    def release(self) -> None:
+        """Run what was started since `hold`."""
         ...
 
 
@@ -140,6 +149,7 @@ class _Tasks:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._running: set[_Task] = set()
+        self._held: list[tuple[_Task, _Work]] | None = None
         # A task factory is somebody's wish that tasks be made so; an eager one needs no help.
         self._start_eagerly = _start_eagerly if loop.get_task_factory() is None else None
 
@@ -149,13 +159,27 @@ class _Tasks:
         handle = _Task()
         work = self._run(handle, function(*arguments))
         self._running.add(handle)
+        if self._held is None:
+            self._enter(handle, work)
+        else:
+            self._held.append((handle, work))
+        return handle
+
+    def hold(self) -> None:
+        self._held = []
+
+    def release(self) -> None:
+        held, self._held = self._held, None
+        for handle, work in held or ():
+            self._enter(handle, work)
+
+    def _enter(self, handle: _Task, work: _Work) -> None:
         if self._start_eagerly is None:
             handle.task = self._loop.create_task(work)
-            return handle
+            return
         handle.task = self._start_eagerly(work, self._loop)
-        if handle.is_cancelled and handle in self._running:  # by itself, in its first steps
+        if handle.is_cancelled and handle in self._running:  # by itself in its first steps, or before them
             handle.task.cancel()
-        return handle
 
     async def _run(self, handle: _Task, coroutine: Coroutine[Any, Any, object]) -> None:
         handle.is_entered = True
@@ -209,6 +233,12 @@ class _Group:
         handle = _Scope()
         self._group.start_soon(_uninterrupted(), handle, function(*arguments))
         return handle
+
+    def hold(self) -> None:
+        """Do nothing: what is started runs in a later turn of the loop."""
+
+    def release(self) -> None:
+        """Do nothing, likewise."""
 
 
 async def _run_in_scope(handle: _Scope, coroutine: Coroutine[Any, Any, object]) -> None:

@@ -210,6 +210,30 @@ async def test_the_first_steps_may_be_over_when_start_returns(anyio_backend: str
     assert (["work", "started"] if is_eager else ["started", "work"]) == steps
 
 
+async def test_what_is_started_between_hold_and_release_runs_after_release() -> None:
+    steps: list[str] = []
+    over = anyio.Event()
+
+    async def work(name: str) -> None:
+        steps.append(name)
+        await anyio.lowlevel.checkpoint()
+        steps.append(f"{name} went on")
+
+    async def last() -> None:
+        over.set()
+
+    with anyio.fail_after(5):
+        async with open_spawner() as spawner:
+            spawner.hold()
+            spawner.start(work, "cancelled").cancel()
+            steps.append("held")
+            spawner.start(last)
+            spawner.release()
+            await over.wait()
+
+    assert ["held", "cancelled"] == steps
+
+
 async def test_what_asks_to_be_cancelled_in_its_first_steps_is() -> None:
     handles: list[Handle] = []
     ends: list[str] = []
