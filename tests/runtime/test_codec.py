@@ -280,14 +280,14 @@ def test_what_is_no_json_or_too_deep_is_an_invalid_payload(peer: str, spoilt: by
 @pytest.mark.parametrize("peer", LABELS)
 def test_no_depth_of_nesting_makes_a_traceback(home: str, peer: str) -> None:
     request = codec(home, peer).request("tools/call")
-    for depth in (10, *range(900, 1010, 3), 5_000):
+    for depth in (10, *range(900, 1010, 3), 100_000):
         for nested in ("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
             try:
                 request.params(Raw(STATELESS.replace('"hi"', nested).encode()))
             except InvalidPayload as error:
                 assert "deep" in error.reason  # noqa: PT017 (whether it is raised depends on the interpreter)
             else:
-                assert depth < 5_000
+                assert depth < 100_000
 
 
 # --- results
