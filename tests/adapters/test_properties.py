@@ -11,6 +11,8 @@ from tests.adapters.laws import Judge
 from tests.adapters.real import PAIRS, RealRoutes
 from tests.adapters.subjects import Subject
 
+pytestmark = pytest.mark.slow
+
 # The longest way first: it takes longest, and the last test to start decides when the whole suite ends.
 pairs = pytest.mark.parametrize(("source", "target"), PAIRS[::-1])
 

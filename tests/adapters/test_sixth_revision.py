@@ -17,6 +17,8 @@ from tests.adapters.sixth import CHANGES, NEW, Copy
 if TYPE_CHECKING:
     import subprocess
 
+pytestmark = pytest.mark.slow
+
 CHECKOUT = Path(__file__).parents[2]
 INSTANCES = "20"  # of each subject; more are for `nox -s fuzz`, whose revisions are real
 

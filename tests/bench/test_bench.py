@@ -37,6 +37,7 @@ def test_the_tool_result_has_eleven_blocks_of_all_kinds(revision: str) -> None:
     assert {"text", "image", "audio", "resource_link", "resource"} == {block["type"] for block in content}
 
 
+@pytest.mark.slow
 def test_a_race_times_every_contender() -> None:
     times = stopwatch.race({"nothing": lambda: None, "something": lambda: sum(range(100))}, rounds=3)
 
@@ -51,6 +52,7 @@ class Nobody:
         pass
 
 
+@pytest.mark.slow
 def test_what_is_adapted_is_valid_and_every_row_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contenders, "surface_model", lambda *_: Nobody())
     found = list(adapting.rows(rounds=1))

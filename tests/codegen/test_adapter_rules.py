@@ -140,6 +140,7 @@ def test_it_is_asked_for_in_the_directions_that_need_it(asked: str) -> None:
 
 
 @needs
+@pytest.mark.slow
 def test_the_hint_is_a_change_that_makes_the_plan_pass(asked: str, tmp_path: Path) -> None:
     old, new, _, _ = NEEDS[asked]
     (finding,) = findings(old, new)
@@ -191,6 +192,7 @@ def test_what_became_narrower_is_asked_for_where_it_stands(what: str) -> None:
 
 
 @narrowed
+@pytest.mark.slow
 def test_the_conversion_that_is_asked_for_is_applied(what: str, tmp_path: Path) -> None:
     old, new, value, fixed = NARROWED[what]
     (finding,) = findings(a(x=old), a(x=new))
@@ -454,6 +456,7 @@ def placed() -> list[Any]:
 
 
 @pytest.mark.parametrize(("place", "name"), placed())
+@pytest.mark.slow
 def test_an_action_is_accepted_where_it_makes_sense_and_reported_elsewhere(place: str, name: str) -> None:
     revisions, covers, at, way, sensible = PLACES[place]
     other = {"down" if way == "up" else "up": OTHERWISE.get((place, name))}

@@ -632,6 +632,7 @@ def test_references_into_a_schema_with_an_address_stay() -> None:
     assert only({**anchor, "items": {"$ref": "#/properties/result"}}) == converted(to_e.of_objects, anchor)[0]
 
 
+@pytest.mark.slow
 def test_a_deep_schema_is_no_recursion() -> None:
     schema: dict[str, Any] = {"$ref": "#"}
     for _ in range(100_000):

@@ -15,6 +15,8 @@ from click.testing import CliRunner, Result
 from mcpgen.codegen.commands import build, check
 from tests.codegen.packages import CHECKOUT, FILES, small_checkout
 
+pytestmark = pytest.mark.slow
+
 # One revision is enough to find drift in, and five times as fast as five.
 REVISION = "2024-11-05"
 FOLDER = "v2024_11_05"

@@ -14,6 +14,8 @@ from mcpgen.codegen.diff import edition
 from mcpgen.codegen.overlay import Overlay, SharedOverlay
 from mcpgen.codegen.pinned import SchemaRoom
 
+pytestmark = pytest.mark.slow
+
 NEWEST = SchemaRoom().revisions[-1]
 
 

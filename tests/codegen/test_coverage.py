@@ -92,6 +92,7 @@ def test_the_diff_of_neighbours_is_the_one_that_their_changes_are_written_for(ol
     assert plain == replace(diff(old, new), changes=tuple(replace(each, rule="") for each in diff(old, new).changes))
 
 
+@pytest.mark.slow
 def test_going_back_has_the_same_rules() -> None:
     assert "audio" == rules(diff(B, A))["arm-removed ContentBlock[AudioContent]"]
     assert "elicitation" == rules(diff(C, B))["request-removed server elicitation/create"]
@@ -103,6 +104,7 @@ def test_going_back_has_the_same_rules() -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), list(itertools.combinations(REVISIONS, 2)))
+@pytest.mark.slow
 def test_the_way_back_is_the_mirror_image(old: str, new: str) -> None:
     assert mirrored(diff(old, new)) == diff(new, old)
     assert mirrored(diff(new, old)) == diff(old, new)
@@ -169,6 +171,7 @@ def without(*names: str) -> list[Declared]:
     ]
 
 
+@pytest.mark.slow
 def test_what_nothing_covers_has_no_rule() -> None:
     reduced = without("audio", "result-type")
 
@@ -203,6 +206,7 @@ def test_what_is_asked_for_beyond_the_diff_marks_the_nearest_difference(name: st
 
 
 @pytest.mark.parametrize("renames", [True, False])
+@pytest.mark.slow
 def test_a_step_without_changes_shows_all_that_has_to_be_done(renames: bool) -> None:  # noqa: FBT001 a parameter of tests
     bare = [
         replace(each, step=replace(each.step, changes=(), renames=each.step.renames if renames else {}))

@@ -53,6 +53,7 @@ def found(*arguments: str) -> tuple[list[tuple[str, str]], list[str]]:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.slow
 def test_a_draft_differs_from_its_revision_in_what_was_drafted(revision: str, tmp_path: Path) -> None:
     file = draft(tmp_path, revision)
     uncompared = ["era", "errors", "deprecations", "overlay"]
@@ -83,6 +84,7 @@ def test_what_holds_of_every_document_holds_of_both(tmp_path: Path) -> None:
     assert "" == result.stderr  # the results that the shared overlay names are known
 
 
+@pytest.mark.slow
 def test_the_report_says_that_the_overlay_was_left_out(tmp_path: Path) -> None:
     said = "does not say it: era, errors, deprecations, overlay."
 
@@ -90,6 +92,7 @@ def test_the_report_says_that_the_overlay_was_left_out(tmp_path: Path) -> None:
     assert said in run("2025-11-25", draft(tmp_path, "2025-11-25"), "--format", "md").stdout
 
 
+@pytest.mark.slow
 def test_revisions_are_compared_with_their_overlays() -> None:
     old, new = (edition(pinned_source(SchemaRoom(), each), vendored=True) for each in ("2025-11-25", "2026-07-28"))
     changes, uncompared = found("2025-11-25", "2026-07-28")
@@ -150,11 +153,13 @@ def on_a_terminal(**environment: str) -> str:
     return shown
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_colours() -> None:
     assert "\x1b[1m" in on_a_terminal(TERM="xterm")
     assert "\x1b[1m" in on_a_terminal(TERM="xterm", NO_COLOR="")
 
 
 @pytest.mark.parametrize("environment", [{"TERM": "xterm", "NO_COLOR": "1"}, {"TERM": "dumb"}])
+@pytest.mark.slow
 def test_a_terminal_gets_no_colours_that_nobody_wants(environment: dict[str, str]) -> None:
     assert "\x1b" not in on_a_terminal(**environment)

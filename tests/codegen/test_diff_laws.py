@@ -6,6 +6,7 @@ import random
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -103,6 +104,7 @@ class Schemas:
         )
 
 
+@pytest.mark.slow
 @unhurried
 @given(seed=seeds)
 def test_nothing_differs_from_itself(seed: int) -> None:

@@ -244,6 +244,7 @@ def test_json_carries_everything() -> None:
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])
+@pytest.mark.slow
 def test_the_seed_of_hashes_does_not_matter(seed: str) -> None:
     command = [sys.executable, "-c", "from mcpgen.cli import main; main()", "diff", C, E, "--format", "json"]
     done = subprocess.run(

@@ -38,6 +38,7 @@ EXACT: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("schema", "definitions"), EXACT, ids=[json.dumps(schema) for schema, _ in EXACT])
+@pytest.mark.slow
 def test_what_has_a_type_takes_what_json_schema_does(
     schema: dict[str, Any], definitions: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -106,6 +107,7 @@ PRESETS: list[tuple[object, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("default", "schema"), PRESETS, ids=str)
+@pytest.mark.slow
 def test_a_default_that_the_key_may_have_is_filled_in(default: object, schema: dict[str, Any], tmp_path: Path) -> None:
     document = {"$defs": {"X": preset(default, **schema), "Choice": {"enum": ["a", "b"]}}}
 

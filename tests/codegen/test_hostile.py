@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from mcpgen.codegen.build import Package
 
+pytestmark = pytest.mark.slow
+
 # Would set this attribute if any of it ever ran.
 CANARY = "mcpgen_canary"
 PLANT = f"__import__('builtins').{CANARY}"

@@ -87,6 +87,7 @@ def fault(step: int, error: BaseException, *, late: bool) -> Generator[list[str]
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt(), MemoryError()])
 @pytest.mark.parametrize("occupied", [False, True])
+@pytest.mark.slow
 def test_a_failure_at_any_step_leaves_everything_as_it_was(
     built: Path, tmp_path: Path, error: BaseException, *, occupied: bool, late: bool
 ) -> None:
@@ -210,6 +211,7 @@ def struck(built: Path, base: Path, number: signal.Signals) -> list[int]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.slow
 def test_a_signal_waits_until_everything_is_written(built: Path, tmp_path: Path, number: signal.Signals) -> None:
     statuses = struck(built, tmp_path / "struck", number)
     write(outputs(built, "new"))
@@ -220,6 +222,7 @@ def test_a_signal_waits_until_everything_is_written(built: Path, tmp_path: Path,
         assert content_of(built) == content_of(tmp_path / "struck" / str(step)), step
 
 
+@pytest.mark.slow
 def test_what_a_killed_build_left_is_put_right_by_the_next(built: Path, tmp_path: Path) -> None:
     statuses = struck(built, tmp_path / "struck", signal.SIGKILL)
     old = content_of(built)

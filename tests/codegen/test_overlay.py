@@ -325,6 +325,7 @@ def test_every_shared_capability_is_there_in_some_revision(side: str) -> None:
     assert set(getattr(shared.capabilities, side)) == declared
 
 
+@pytest.mark.slow
 def test_every_shared_method_is_there_in_some_revision() -> None:
     room = SchemaRoom()
     shared = load_shared(room.root / "overlay.toml")

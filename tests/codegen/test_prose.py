@@ -39,6 +39,7 @@ def test_a_document_with_such_characters_becomes_the_same_everywhere(face: str, 
     assert (face, face) == ((made := models.Face()).a, made.c)
 
 
+@pytest.mark.slow
 def test_what_nobody_sees_becomes_a_blank() -> None:
     unseen = [each for each in map(chr, range(0x110000)) if each.isspace() or unicodedata.category(each) in UNSEEN]
 

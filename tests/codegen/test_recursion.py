@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 STRING = {"type": "string"}
 INTEGER = {"type": "integer"}
 NULL = {"type": "null"}

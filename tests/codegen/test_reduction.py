@@ -92,6 +92,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @PATIENT
 @given(st.dictionaries(st.sampled_from(["description", "$defs", "properties", "allOf", "examples"]), JSON))
 def test_reducing_twice_changes_nothing_more(document: dict[str, Any]) -> None:
@@ -100,6 +101,7 @@ def test_reducing_twice_changes_nothing_more(document: dict[str, Any]) -> None:
     assert reduce(once) == once
 
 
+@pytest.mark.slow
 @PATIENT
 @given(st.dictionaries(st.text(), JSON))
 def test_canonical_bytes_say_the_same_document(document: dict[str, Any]) -> None:

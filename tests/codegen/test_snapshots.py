@@ -79,6 +79,7 @@ def oracle(case: Path, name: str) -> jsonschema.Draft202012Validator:
 
 
 @cases
+@pytest.mark.slow
 def test_each_construct_renders_as_reviewed(case: Path, snapshot: SnapshotAssertion) -> None:
     files = built(case).files
     shown = ["models.py", "methods.py", "server.py", "client.py"] if case.stem.startswith("methods") else ["models.py"]
@@ -155,6 +156,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.skipif(find_spec("mypy") is None, reason="mypy is in the dependency group `types`")
+@pytest.mark.slow
 def test_all_packages_satisfy_mypy(sources: Path) -> None:
     done = run(sources, "mypy", "--strict", "--config-file=", "--cache-dir=.cache", ".")
 
@@ -162,6 +164,7 @@ def test_all_packages_satisfy_mypy(sources: Path) -> None:
 
 
 @pytest.mark.skipif(find_spec("pyright") is None, reason="pyright is in the dependency group `types`")
+@pytest.mark.slow
 def test_all_packages_satisfy_pyright(sources: Path) -> None:
     config = {"include": ["."], "exclude": [".cache"], "typeCheckingMode": "strict", "pythonVersion": "3.11"}
     (sources / "pyrightconfig.json").write_text(json.dumps(config), encoding="utf-8")

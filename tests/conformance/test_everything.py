@@ -236,6 +236,7 @@ async def test_a_prompt_demands_input(revision: str) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", LABELS)
+@pytest.mark.slow
 async def test_progress_and_log_reach_who_wants_them(revision: str) -> None:
     entries: list[Any] = []
     steps: list[float] = []

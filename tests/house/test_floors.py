@@ -65,6 +65,7 @@ def test_the_server_of_the_readme_greets_over_stdio(greeter: Path, loop: str) ->
 
 
 @on_both_loops
+@pytest.mark.slow
 def test_the_server_of_the_readme_greets_over_http(greeter: Path, loop: str) -> None:
     with served(greeter) as url:
         assert "Hello Ann!" == anyio.run(greeting, url, backend=loop)

@@ -107,12 +107,14 @@ def test_imports_point_one_way(room: str) -> None:
 
 
 @pytest.mark.parametrize("room", ALLOWED)
+@pytest.mark.slow
 def test_a_room_imports_no_package_but_those_declared(room: str) -> None:
     foreign = {name.partition(".")[0] for name in imports_of_room(room)} - sys.stdlib_module_names - {"mcpgen"}
 
     assert foreign <= DEPENDENCIES[room]
 
 
+@pytest.mark.slow
 def test_one_module_imports_the_front_end() -> None:
     users = {
         path.relative_to(PACKAGE).as_posix()
@@ -137,6 +139,7 @@ def test_a_revision_imports_its_own_modules_and_only_relatively(revision: str) -
 
 
 @pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.slow
 def test_nothing_imports_a_room_by_its_bare_folder_name(room: str, checkout: Path) -> None:
     sources = [*PACKAGE.rglob("*.py"), *(checkout / "tests").rglob("*.py"), checkout / "noxfile.py"]
     guilty = [

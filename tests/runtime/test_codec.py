@@ -163,6 +163,7 @@ def test_what_one_side_writes_the_other_reads_as_it_was(label: str) -> None:
 
 
 @pytest.mark.parametrize(("home", "peer"), PAIRS)
+@pytest.mark.slow
 def test_whatever_the_revision_of_a_client_forbids_is_refused_with_the_place(home: str, peer: str) -> None:
     pointed = 0
     for subject, take in common(home, peer, arriving=True):
@@ -176,6 +177,7 @@ def test_whatever_the_revision_of_a_client_forbids_is_refused_with_the_place(hom
 
 
 @pytest.mark.parametrize(("home", "peer"), PAIRS)
+@pytest.mark.slow
 def test_whatever_home_forbids_is_not_sent(home: str, peer: str) -> None:
     for subject, give in common(home, peer, arriving=False):
         for value in [*payloads(home).mutants(subject)][:MOST]:

@@ -349,6 +349,7 @@ def prints(shown: str, printed: str) -> bool:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.slow
 def test_a_page_does_what_it_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story(page, tmp_path)
     monkeypatch.chdir(tmp_path)  # what examples read and write is theirs
@@ -482,6 +483,7 @@ def examples(page: Path) -> str:
 
 
 @pytest.mark.skipif(find_spec("mypy") is None, reason="mypy is in the dependency group `types`")
+@pytest.mark.slow
 def test_the_examples_of_all_pages_satisfy_mypy(tmp_path: Path) -> None:
     for page in PAGES:
         name = page.stem.replace("-", "_")

@@ -306,6 +306,7 @@ async def test_a_server_that_exits_is_reported_with_its_status_and_last_words(co
     assert (status, "so long") == (again.status, again.stderr)
 
 
+@pytest.mark.slow
 async def test_a_server_that_only_closes_its_output_has_no_status(notes: Path) -> None:
     code = "say(os.getpid())\nos.close(1)\nsys.stdin.read()\nnote('end of input')"
     async with talking(process(server(code), notes)) as talk:
@@ -357,6 +358,7 @@ async def test_what_a_server_has_said_before_it_exited_is_heard_even_if_nobody_l
         assert 20_000 == len(listener.heard)
 
 
+@pytest.mark.slow
 async def test_what_a_server_has_said_is_heard_although_a_write_to_it_has_failed() -> None:
     code = "os.close(0)\nsay('last')\nforever()"
     async with process(server(code)).open(LIMITS) as channel:
@@ -404,6 +406,7 @@ async def test_a_server_that_ignores_the_end_of_its_input_is_told_to_terminate(n
     assert not is_there(pid)
 
 
+@pytest.mark.slow
 async def test_a_server_that_ignores_all_is_killed(notes: Path, caplog: pytest.LogCaptureFixture) -> None:
     code = "on_term(lambda: note('TERM'))\nsay(os.getpid())\nforever()"
     async with talking(process(server(code), notes)) as talk:
@@ -420,6 +423,7 @@ async def test_a_server_that_ignores_all_is_killed(notes: Path, caplog: pytest.L
     assert ["mcpgen.client"] == [each.name for each in caplog.records if each.levelno >= logging.WARNING]
 
 
+@pytest.mark.slow
 async def test_a_server_that_was_stopped_is_killed() -> None:
     pid, _ = await tell(process(server("say(os.getpid())\nos.kill(os.getpid(), signal.SIGSTOP)")))
 
@@ -450,6 +454,7 @@ async def test_children_that_a_server_has_left_behind_when_it_crashed_are_told_t
     assert [] == children.marked()
 
 
+@pytest.mark.slow
 async def test_children_are_told_together_with_a_server_that_ignores_the_end_of_its_input(notes: Path) -> None:
     limits = ClientLimits(stdin_seconds=0.1, term_seconds=10)
     slow = "on_term(lambda: (time.sleep(0.7), note('child TERM'), sys.exit(0)))\nsay(2)\nforever()"
@@ -462,6 +467,7 @@ async def test_children_are_told_together_with_a_server_that_ignores_the_end_of_
 
 
 @pytest.mark.parametrize("ends", ["sys.stdin.read()", "os._exit(0)", "on_term(int)\nforever()"])
+@pytest.mark.slow
 async def test_children_that_ignore_all_are_killed(ends: str) -> None:
     stubborn = "on_term(int)\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\nsay(os.getpid())\nforever()"
     code = f"start({stubborn!r})\nstart({stubborn!r})\nwhile not sys.stdin.readline(): pass\n{ends}"
@@ -475,6 +481,7 @@ async def test_children_that_ignore_all_are_killed(ends: str) -> None:
     assert [] == children.marked()
 
 
+@pytest.mark.slow
 async def test_a_daemon_that_has_left_the_group_stays() -> None:
     code = "say(start('forever()', start_new_session=True))\nsys.stdin.read()"
     pid, _ = await tell(process(server(code)))
@@ -497,6 +504,7 @@ async def test_a_server_can_print_while_it_is_waited_for(notes: Path) -> None:
     assert "printed\n" == read(notes)
 
 
+@pytest.mark.slow
 async def test_a_server_that_does_not_read_makes_nobody_hang() -> None:
     code = "on_term(sys.exit)\nsay(1)\nforever()"
     async with talking(process(server(code)), ClientLimits(max_buffered_bytes=1000, stdin_seconds=0.2)) as talk:
@@ -567,6 +575,7 @@ async def test_each_line_is_told_and_logged_and_the_last_is_kept(caplog: pytest.
     assert told == [each.getMessage() for each in caplog.records if each.name == "mcpgen.server"]
 
 
+@pytest.mark.slow
 async def test_the_last_that_was_printed_is_known_as_soon_as_the_end_is() -> None:
     code = "say(1)\ntime.sleep(0.1)\nos.write(2, b'x' * 60_000 + b'last')\nos._exit(0)"
     async with talking(process(server(code))) as talk:
@@ -655,6 +664,7 @@ async def test_the_last_of_what_was_printed_begins_with_a_whole_character(size: 
 # --- what is left
 
 
+@pytest.mark.slow
 async def test_two_hundred_conversations_leave_nothing() -> None:
     import asyncio
 
@@ -674,6 +684,7 @@ async def test_two_hundred_conversations_leave_nothing() -> None:
         assert tasks == len(asyncio.all_tasks())
 
 
+@pytest.mark.slow
 async def test_many_conversations_at_once_leave_nothing() -> None:
     before = children.own_descriptors()
     async with anyio.create_task_group() as group:

@@ -100,6 +100,7 @@ def test_who_asks_to_hurry_twice_is_not_kept_waiting(host: Host) -> None:
     assert took < 0.45  # of the half second that it would get otherwise
 
 
+@pytest.mark.slow
 def test_what_was_said_last_waits_for_a_host_that_reads_slowly(host: Host) -> None:
     size = 200_000  # more than both pipes and we ourselves hold
 
@@ -119,6 +120,7 @@ def test_what_was_said_last_waits_for_a_host_that_reads_slowly(host: Host) -> No
     assert size == anyio.run(run)
 
 
+@pytest.mark.slow
 def test_what_holds_the_output_open_does_not_keep_us(host: Host) -> None:
     program = "import subprocess; subprocess.Popen(['sleep', '5'], start_new_session=True)"
 
@@ -131,6 +133,7 @@ def test_what_holds_the_output_open_does_not_keep_us(host: Host) -> None:
     assert anyio.run(run) < 4
 
 
+@pytest.mark.slow
 def test_what_nobody_reads_is_skipped_when_it_gets_too_much() -> None:
     far, near = os.pipe()
     piece = b"x" * 1_000_000 + b"\n"

@@ -258,6 +258,7 @@ async def test_what_asks_to_be_cancelled_in_its_first_steps_is() -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.slow
 async def test_tasks_are_kept_alive(anyio_backend: str) -> None:
     del anyio_backend
     ends: list[str] = []

@@ -11,6 +11,7 @@ from tests.bench.ordered import ClientGone, Ordered
 RACING = (calling.contenders()[0], *calling.floors())
 
 
+@pytest.mark.slow
 def test_every_client_has_a_row_for_every_revision(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calling, "_BATCH_SECONDS", 0)
     monkeypatch.setattr(calling, "_LEAST_CALLS", 20)

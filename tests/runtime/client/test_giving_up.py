@@ -60,6 +60,7 @@ async def test_what_takes_longer_than_the_client_waits_is_cancelled(revision: st
     ],
     ids=["tool", "resource", "prompt", "list", "complete"],
 )
+@pytest.mark.slow
 async def test_how_long_is_waited_can_be_said_with_each_request(call: Any, revision: str) -> None:
     async with opened(revision) as own:
         errand, asked = await own.asked(call(own.client))
@@ -84,6 +85,7 @@ async def test_no_time_at_all_is_refused(seconds: float, revision: str) -> None:
 @spec("2026-07-28", "basic/patterns/cancellation#timeouts")
 @of_each_era
 @on_both_loops
+@pytest.mark.slow
 async def test_progress_extends_the_time(revision: str) -> None:
     async with opened(revision) as own:
         errand, asked = await own.asked(own.client.call_tool("x", timeout_seconds=0.2, on_progress=lambda *_: None))
@@ -122,6 +124,7 @@ async def test_progress_extends_the_time_to_a_maximum(revision: str) -> None:
 @spec("2025-11-25", "basic/lifecycle#timeouts")
 @with_handshakes
 @on_both_loops
+@pytest.mark.slow
 async def test_the_clock_stands_still_while_the_user_is_asked(revision: str) -> None:
     gate = anyio.Event()
 
@@ -145,6 +148,7 @@ async def test_the_clock_stands_still_while_the_user_is_asked(revision: str) -> 
 @spec("2026-07-28", "basic/patterns/cancellation#timeouts")
 @without_handshakes
 @on_both_loops
+@pytest.mark.slow
 async def test_the_time_that_a_user_takes_for_a_demand_is_nobodys_fault(revision: str) -> None:
     async def think(_: Any) -> list[models.Root]:
         await anyio.sleep(0.3)

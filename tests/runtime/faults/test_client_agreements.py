@@ -53,6 +53,7 @@ async def test_a_server_without_a_revision_in_common_is_left_with_a_short_error(
 
 
 @pytest.mark.parametrize("case", NO_DISCOVERY)
+@pytest.mark.slow
 async def test_a_discovery_that_is_not_valid_is_none(case: str) -> None:
     code = f"answer(asked(), discovered(**json.loads({json.dumps(NO_DISCOVERY[case])!r})))\n"
     with pytest.raises(InvalidPayload):
@@ -126,6 +127,7 @@ ERRORS: dict[str, str] = {
 @pytest.mark.parametrize("revision", [OLD, NEW, None])
 @pytest.mark.parametrize("code", [-32022, -32020, -32021, -32600, -32601, 0, 1])
 @pytest.mark.parametrize("data", ERRORS)
+@pytest.mark.slow
 async def test_a_server_that_refuses_everything_is_left_soon(data: str, code: int, revision: str | None) -> None:
     with Stopwatch() as watch, pytest.raises((NoCommonRevision, RequestRefused)) as caught:
         async with attacked(f"while True:\n    refuse(asked(), {code}{ERRORS[data]})", revision, limits=QUICK):

@@ -310,6 +310,7 @@ async def test_time_limits_of_the_caller_hold() -> None:
         assert "ok" == words(await client.call_tool("x", timeout_seconds=float("inf")))
 
 
+@pytest.mark.slow
 async def test_a_thousand_calls_time_out_each_on_its_own(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     failures = set()

@@ -20,6 +20,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 async def test_closing_twice_and_from_many_tasks_is_closing_once() -> None:
     async with attacked("greet()\nforever()") as client:
         with Stopwatch() as watch:
@@ -31,6 +32,7 @@ async def test_closing_twice_and_from_many_tasks_is_closing_once() -> None:
     assert watch.seconds < 3
 
 
+@pytest.mark.slow
 async def test_closing_in_another_task_ends_what_is_open_in_this() -> None:
     ended = 0
     async with attacked(SLOW) as client, anyio.create_task_group() as group:
@@ -131,6 +133,7 @@ async def test_two_clients_can_be_closed_in_any_order() -> None:
         await second.__aexit__(None, None, None)
 
 
+@pytest.mark.slow
 async def test_fifty_clients_at_once() -> None:
     found = []
 

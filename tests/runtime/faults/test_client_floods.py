@@ -80,6 +80,7 @@ NOTICES: dict[str, Any] = {
 @pytest.mark.usefixtures("few_lines")
 @pytest.mark.parametrize("revision", [OLD, NEW])
 @pytest.mark.parametrize("kind", NOTICES)
+@pytest.mark.slow
 async def test_a_flood_of_notifications_delays_an_answer_and_no_more(kind: str, revision: str) -> None:
     count = 300 if kind == "a name of 10 KB" else 5000
     code = f"""
@@ -149,6 +150,7 @@ async def test_progress_that_nobody_takes_up_leaves_the_newest() -> None:
 
 @pytest.mark.usefixtures("few_lines")
 @pytest.mark.parametrize("revision", [OLD, NEW])
+@pytest.mark.slow
 async def test_changes_that_nobody_takes_up_do_not_pile_up(revision: str) -> None:
     code = """
     revision = greet()
@@ -241,6 +243,7 @@ FLOODS = {
 @pytest.mark.usefixtures("few_lines")
 @pytest.mark.parametrize("revision", ["2025-03-26", OLD, NEW])
 @pytest.mark.parametrize("kind", FLOODS)
+@pytest.mark.slow
 async def test_a_server_that_asks_and_does_not_read_the_answers_does_not_fill_our_memory(
     kind: str, revision: str
 ) -> None:
@@ -290,6 +293,7 @@ async def test_a_batch_of_requests_is_bounded_too() -> None:
 
 @pytest.mark.usefixtures("few_lines")
 @pytest.mark.parametrize("revision", [OLD, NEW, None])
+@pytest.mark.slow
 async def test_a_server_that_talks_before_it_answers_does_not_fill_our_memory(revision: str | None) -> None:
     code = """
     flood = json.dumps({"jsonrpc": "2.0", "method": "notifications/message",
@@ -377,6 +381,7 @@ async def test_a_function_for_errors_that_fails_costs_nothing(kind: type[BaseExc
             assert "ok" == words(await client.call_tool("x"))
 
 
+@pytest.mark.slow
 async def test_a_server_that_floods_both_outputs_and_reads_nothing_is_closed_in_time() -> None:
     code = """
     greet()

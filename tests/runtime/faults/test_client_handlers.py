@@ -100,6 +100,7 @@ async def test_a_handler_that_hangs_is_cancelled_when_the_client_is_closed(revis
     assert watch.seconds < 2
 
 
+@pytest.mark.slow
 async def test_a_handler_that_takes_its_time_to_clean_up_does_not_keep_the_client() -> None:
     running = anyio.Event()
 
@@ -185,6 +186,7 @@ async def test_a_handler_that_blocks_a_thread_does_not_keep_the_client() -> None
     assert watch.seconds < 2
 
 
+@pytest.mark.slow
 async def test_a_handler_that_is_slow_does_not_cost_the_call_its_time() -> None:
     async def elicit(params: object, context: object) -> models.ElicitResult:
         await anyio.sleep(0.6)

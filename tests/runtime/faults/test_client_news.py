@@ -52,6 +52,7 @@ async def test_odd_progress_is_told_or_ignored_and_costs_nothing(revision: str) 
     assert [5, 1, -1, 0] == [each for each, total, _ in told if total is None][:4]
 
 
+@pytest.mark.slow
 async def test_progress_without_end_does_not_keep_a_call_open_for_ever() -> None:
     code = """
     greet()
@@ -130,6 +131,7 @@ async def test_streams_of_others_are_not_heard_and_ours_is() -> None:
         '{"resourceSubscriptions": [1]}',
     ],
 )
+@pytest.mark.slow
 async def test_a_stream_that_is_not_agreed_to_in_order_is_not_open(ack: str) -> None:
     code = f"""
     greet()

@@ -20,7 +20,11 @@ from tests.runtime.faults.attacked import PATIENCE_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-pytestmark = [pytest.mark.usefixtures("no_process_is_left"), pytest.mark.parametrize("backend", ["asyncio", "trio"])]
+pytestmark = [
+    pytest.mark.usefixtures("no_process_is_left"),
+    pytest.mark.parametrize("backend", ["asyncio", "trio"]),
+    pytest.mark.slow,
+]
 
 LEAVE_SECONDS: Final = 3.0  # for the end of a program and its server, on a machine that does other things
 

@@ -136,6 +136,7 @@ async def test_what_clients_answered_is_held_within_max_waiting_bytes(length: in
             assert sum(len(memoryview(each)) for each in answers) <= 10 * length
 
 
+@pytest.mark.slow
 async def test_handlers_that_wait_are_given_up_though_the_connection_that_first_waited_has_gone() -> None:
     guest = Guest(limits=Limits(waiting_seconds=0.5))
     given_up = anyio.Event()
@@ -333,6 +334,7 @@ def process(request: pytest.FixtureRequest) -> Generator[Process]:
 
 @on_posix
 @pytest.mark.parametrize("what", ["KeyboardInterrupt", "Own", "GeneratorExit", "CancelledError", "SystemExit"])
+@pytest.mark.slow
 def test_a_handler_that_raises_what_is_no_exception_ends_nothing_else(what: str, process: Process) -> None:
     process.call(1, "throw", what=what)
     said = process.receive()

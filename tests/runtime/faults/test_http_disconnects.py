@@ -266,6 +266,7 @@ async def test_whoever_leaves_while_it_posts_harms_no_conversation_of_old() -> N
 
 
 @on_both_loops
+@pytest.mark.slow
 async def test_a_thousand_clients_that_leave_at_once_leave_nothing() -> None:
     async with site(is_told=False) as own:
         await own.join()

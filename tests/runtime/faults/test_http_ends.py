@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from mcpgen.runtime import Server
     from tests.runtime.faults.http_lines import Line
 
+pytestmark = pytest.mark.slow
+
 on_posix = pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's")
 
 PROMPTLY = 2.0 + 1.0  # as promised, and a second for a busy machine

@@ -151,6 +151,7 @@ async def test_what_a_stranger_does_with_a_session_does_not_keep_it_from_expirin
 # --- half open, and too many
 
 
+@pytest.mark.slow
 async def test_thousands_of_half_open_sessions_take_room_from_each_other_only() -> None:
     async with attacked_site(Guest().server, limits=HttpLimits(max_sessions=500)) as web:
         peer = await joined(web, OLD)
@@ -231,6 +232,7 @@ async def test_open_requests_hold_no_more_than_they_may() -> None:
 
 
 @on_both_loops
+@pytest.mark.slow
 async def test_a_session_does_not_expire_while_a_stream_is_open_and_does_when_it_is_not() -> None:
     async with attacked_site(Guest().server, limits=HttpLimits(idle_seconds=0.05, handshake_seconds=0.05)) as web:
         peer = await joined(web, OLD)

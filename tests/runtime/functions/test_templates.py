@@ -183,6 +183,7 @@ def below(paths: ModuleType, path: str) -> bool:
     return bool(paths.normpath(paths.join(root, path)).startswith(root + paths.sep))
 
 
+@pytest.mark.slow
 @pytest.mark.spec("2026-07-28", "server/resources#security-considerations")
 @settings(max_examples=1000)
 @given(attack=nasty, template=st.sampled_from([SEGMENT, PATH, LIST, QUERY]))

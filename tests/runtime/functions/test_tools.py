@@ -206,6 +206,7 @@ async def test_an_error_quotes_little_of_what_it_is_about(catalogue: Catalogue, 
     assert len(caught.value.message) < 400
 
 
+@pytest.mark.slow
 async def test_arguments_that_are_nested_too_deeply_are_wrong_arguments(catalogue: Catalogue, caller: Caller) -> None:
     @catalogue.tool
     async def climb(tree: Node) -> None: ...

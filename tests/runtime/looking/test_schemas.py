@@ -76,6 +76,7 @@ def test_a_title_that_only_repeats_the_name_is_not_told() -> None:
     assert ["", "How many"] == [row.text for row in rows({"properties": properties})]
 
 
+@pytest.mark.slow
 def test_schemas_that_refer_to_themselves_many_times_take_no_time() -> None:
     loop = {"$ref": "#"}
     schema: dict[str, Any] = {"anyOf": [loop] * 500, "properties": {f"p{number}": loop for number in range(500)}}

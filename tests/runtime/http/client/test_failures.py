@@ -342,6 +342,7 @@ async def test_a_server_that_cannot_be_reached_is_named_at_once(url: str, said: 
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
+@pytest.mark.slow
 async def test_a_server_that_accepts_and_is_silent_is_waited_for_as_long_as_connecting_may_take() -> None:
     async with played() as server:
         connecting = start(server, limits=ClientLimits(connect_seconds=0.3, probe_seconds=0.05))
@@ -353,6 +354,7 @@ async def test_a_server_that_accepts_and_is_silent_is_waited_for_as_long_as_conn
 @spec("2025-11-25", "basic/transports#resumability-and-redelivery")
 @spec("2025-11-25", "basic/transports#session-management")
 @on_both_loops
+@pytest.mark.slow
 async def test_a_server_may_be_restarted_under_its_client() -> None:
     async with opened("2025-11-25", session="s", listens=True) as (client, server):
         server.is_judged = False
@@ -456,6 +458,7 @@ async def test_a_proxy_that_holds_the_first_event_back_does_not_hold_us() -> Non
 
 @spec("2026-07-28", "basic/patterns/cancellation#timeouts")
 @on_both_loops
+@pytest.mark.slow
 async def test_nothing_is_left_of_clients_that_are_gone(caplog: pytest.LogCaptureFixture) -> None:
     async with played() as server:
         server.is_judged = False

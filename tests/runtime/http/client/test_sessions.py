@@ -333,6 +333,7 @@ async def test_an_answer_to_what_a_lost_session_asked_never_reaches_another() ->
 
 @spec("2025-11-25", "basic/transports#listening-for-messages-from-the-server")
 @spec("2025-11-25", "basic/transports#session-management")
+@pytest.mark.slow
 async def test_the_servers_own_stream_finds_a_lost_session_as_well() -> None:
     async with opened("2025-11-25", session="s", listens=True) as (_client, server):
         server.is_judged = False
@@ -370,6 +371,7 @@ async def test_the_server_is_told_that_the_session_is_over_whatever_it_says(revi
 
 @spec("2025-11-25", "basic/transports#session-management")
 @on_both_loops
+@pytest.mark.slow
 async def test_a_server_that_does_not_answer_the_good_bye_is_not_waited_for() -> None:
     async with opened("2025-11-25", session="s") as (client, server):
         since = anyio.current_time()

@@ -201,6 +201,7 @@ async def test_who_mounts_it_opens_its_lifespan() -> None:
 @spec("2025-11-25", "basic/lifecycle#http")
 @everywhere
 @on_both_loops
+@pytest.mark.slow
 async def test_a_shutdown_ends_open_streams_in_two_seconds(revision: str) -> None:
     server, lifespan = lived()
     async with site(server) as web:
@@ -257,6 +258,7 @@ async def test_after_the_end_nothing_is_served(revision: str) -> None:
 
 @spec("2026-07-28", "basic/index#statelessness")
 @on_both_loops
+@pytest.mark.slow
 async def test_a_handler_that_does_not_let_itself_be_cancelled_is_waited_for_and_not_heard() -> None:
     own = behaviour()
     async with site(demo(own)) as web:
