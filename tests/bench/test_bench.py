@@ -10,6 +10,8 @@ from tests.bench import adapting, calling, contenders, page, payloads, startup, 
 from tests.bench.adapting import AdaptingRow
 from tests.bench.http import measuring
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=payloads.REVISIONS)
 def revision(request: pytest.FixtureRequest) -> str:
@@ -37,7 +39,6 @@ def test_the_tool_result_has_eleven_blocks_of_all_kinds(revision: str) -> None:
     assert {"text", "image", "audio", "resource_link", "resource"} == {block["type"] for block in content}
 
 
-@pytest.mark.slow
 def test_a_race_times_every_contender() -> None:
     times = stopwatch.race({"nothing": lambda: None, "something": lambda: sum(range(100))}, rounds=3)
 
@@ -52,7 +53,6 @@ class Nobody:
         pass
 
 
-@pytest.mark.slow
 def test_what_is_adapted_is_valid_and_every_row_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contenders, "surface_model", lambda *_: Nobody())
     found = list(adapting.rows(rounds=1))

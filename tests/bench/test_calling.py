@@ -16,6 +16,8 @@ from tests.bench.stopwatch import timing
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 OURS, _, FLOOR = calling.contenders()
 
 
@@ -36,7 +38,6 @@ def program(body: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("server", calling.servers(), ids=lambda each: each.name)
-@pytest.mark.slow
 def test_a_client_has_every_call_answered(contender: Contender, server: serving.Contender, revision: str) -> None:
     with Ordered(contender.command(revision, server.command)) as client:
         alone = client.alone(10)
@@ -64,7 +65,6 @@ def test_a_client_counts_its_tasks_and_is_seen_from_outside(contender: Contender
         assert 0 <= client.descriptors()
 
 
-@pytest.mark.slow
 def test_a_thousand_calls_of_one_client_wait_at_once(contender: Contender, revision: str) -> None:
     with Ordered(contender.command(revision, sustained.COMMAND)) as client:
         assert 1000 == client.hold(1000)
@@ -109,7 +109,6 @@ def test_a_client_that_does_not_answer_is_killed(monkeypatch: pytest.MonkeyPatch
         Ordered(program("sys.stdin.read()"))
 
 
-@pytest.mark.slow
 def test_a_race_of_clients_has_a_row_for_each_server_and_revision(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calling, "_BATCH_SECONDS", 0.001)
     monkeypatch.setattr(calling, "_LEAST_ONE_AT_A_TIME", 100)
@@ -183,7 +182,6 @@ def test_nothing_is_promised_where_a_server_of_weight_counts_too() -> None:
     assert "≥ 5 times" not in text
 
 
-@pytest.mark.slow
 def test_a_client_can_be_put_to_the_sustained_test(contender: Contender, capsys: pytest.CaptureFixture[str]) -> None:
     # Too few calls to tell what grows.
     sustained.run_client(contender, calls=400, batch=20)

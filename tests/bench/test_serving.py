@@ -18,6 +18,8 @@ from tests.bench.traffic import Traffic, WrongAnswer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+pytestmark = pytest.mark.slow
+
 PARROT = """
 import sys
 for number, line in enumerate(sys.stdin):
@@ -113,7 +115,6 @@ def test_every_floor_answers_every_call(contender: Contender, revision: str) -> 
     [each for each in dict.fromkeys(serving.starters() + serving.contenders()) if each.is_ours],
     ids=lambda each: each.name,
 )
-@pytest.mark.slow
 def test_our_server_answers_every_call(contender: Contender, revision: str) -> None:
     with Started(contender.command, Traffic(revision)) as server:
         server.one_at_a_time(server.traffic.calls(10))
@@ -148,7 +149,6 @@ def test_a_server_that_refuses_to_begin_is_disqualified() -> None:
         Started(program(refusal), Traffic("2025-11-25"))
 
 
-@pytest.mark.slow
 def test_a_race_of_servers_has_a_row_for_each_and_every_revision(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "_BATCH_SECONDS", 0.001)
     floors = serving.floors()
@@ -235,7 +235,6 @@ def test_a_server_that_keeps_descriptors_has_grown() -> None:
     )
 
 
-@pytest.mark.slow
 def test_our_server_can_be_watched_and_holds_a_thousand_calls(capsys: pytest.CaptureFixture[str]) -> None:
     # Too few calls to tell what grows: what is tried is that they are answered, and that it can be watched.
     sustained.run(calls=400, batch=20)

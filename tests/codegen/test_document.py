@@ -468,6 +468,7 @@ def held(schema: object) -> dict[str, object]:
     ("length", "expected"),
     [(MAX_NESTING, []), (MAX_NESTING + 1, ["A0"]), (20_000, [f"A{20_000 - MAX_NESTING - 1}"])],
 )
+@pytest.mark.slow
 def test_a_chain_of_definitions_that_hold_each_other_has_a_limit(length: int, expected: list[str]) -> None:
     last = length - 1
     definitions = {f"A{index}": held(f"A{index + 1}") for index in range(last)} | {f"A{last}": {}}
@@ -476,6 +477,7 @@ def test_a_chain_of_definitions_that_hold_each_other_has_a_limit(length: int, ex
 
 
 @pytest.mark.parametrize(("length", "expected"), [(MAX_NESTING, []), (MAX_NESTING + 1, ["A0"]), (20_000, ["A0"])])
+@pytest.mark.slow
 def test_a_circle_is_as_deep_as_all_its_definitions(length: int, expected: list[str]) -> None:
     definitions = {f"A{index}": held(f"A{(index + 1) % length}") for index in range(length)}
 

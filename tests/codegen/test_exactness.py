@@ -86,6 +86,7 @@ REFUSED: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
 
 
 @pytest.mark.parametrize(("schema", "expected"), REFUSED, ids=[json.dumps(schema)[:80] for schema, _ in REFUSED])
+@pytest.mark.slow
 def test_what_has_no_exact_type_is_refused_in_its_place(
     schema: dict[str, Any], expected: list[tuple[str, str]]
 ) -> None:

@@ -108,6 +108,7 @@ def test_a_label_becomes_a_folder(label: str, folder: str) -> None:
     assert folder == names.package(label)
 
 
+@pytest.mark.slow
 @given(st.text(min_size=1, max_size=30))
 def test_a_folder_is_one_identifier(label: str) -> None:
     assert names.package(label).isidentifier()

@@ -25,6 +25,7 @@ def test_what_a_release_of_python_does_not_know_is_shown(face: str) -> None:
 
 
 @pytest.mark.parametrize("face", FACES)
+@pytest.mark.slow
 def test_a_document_with_such_characters_becomes_the_same_everywhere(face: str, tmp_path: Path) -> None:
     keys: dict[str, Any] = {"a": {"const": face}, "b": {"enum": [face, "x"]}, "c": {"type": "string", "default": face}}
     keys |= {face: {"type": "string"}, "d": {"type": "string", "pattern": face}}

@@ -107,6 +107,7 @@ def test_each_refusal_names_a_place_and_what_to_do(case: Path) -> None:
 
 
 @cases
+@pytest.mark.slow
 def test_each_package_imports_and_builds_every_decoder(case: Path, packages: Path) -> None:
     build_decoders(door(case, packages).models)
 

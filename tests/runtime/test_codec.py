@@ -112,6 +112,7 @@ def handed_in(made: Payloads, subject: Subject) -> Iterator[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize(("home", "peer"), PAIRS)
+@pytest.mark.slow
 def test_whatever_a_client_may_send_arrives_as_home_has_it(home: str, peer: str) -> None:
     seen = 0
     for subject, take in common(home, peer, arriving=True):
@@ -129,6 +130,7 @@ def test_whatever_a_client_may_send_arrives_as_home_has_it(home: str, peer: str)
 
 
 @pytest.mark.parametrize(("home", "peer"), PAIRS)
+@pytest.mark.slow
 def test_whatever_a_server_may_send_arrives_as_the_client_knows_it(home: str, peer: str) -> None:
     seen = 0
     for subject, give in common(home, peer, arriving=False):

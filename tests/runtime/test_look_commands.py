@@ -23,6 +23,8 @@ from tests.runtime.looking.terminals import COMMAND, PATIENCE_SECONDS, environme
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 OURS = """
 import os
 from mcpgen.runtime import Context, Server
@@ -112,7 +114,6 @@ def test_a_command_is_one_word_or_many(words: tuple[str, ...]) -> None:
     assert COMMAND == json.loads(out)["command"]
 
 
-@pytest.mark.slow
 def test_a_file_is_served_as_serve_does(ours: str) -> None:
     assert "ours" == json.loads(run("inspect", ours, "--json")[1])["serverInfo"]["name"]
     assert "other" == json.loads(run("inspect", f"{ours}:other", "--json")[1])["serverInfo"]["name"]
@@ -129,7 +130,6 @@ def test_a_file_is_found_from_here_wherever_its_server_runs(ours: str, tmp_path:
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
-@pytest.mark.slow
 def test_every_revision_can_be_asked_for(ours: str, revision: str) -> None:
     status, out, _ = run("inspect", ours, "--revision", revision, "--json")
 
@@ -216,7 +216,6 @@ def test_a_server_that_does_not_speak_the_revision_is_told_with_what_it_does(rev
         ("read", COMMAND),
     ],
 )
-@pytest.mark.slow
 def test_wrong_usage_is_status_2(words: tuple[str, ...]) -> None:
     status, out, err = run(*words)
 
@@ -246,7 +245,6 @@ def test_a_server_that_cannot_be_reached_is_status_1(command: str, said: str) ->
     assert "Traceback" not in err
 
 
-@pytest.mark.slow
 def test_a_program_that_is_taken_for_a_file_to_serve_is_explained() -> None:
     status, _, err = run("inspect", everything.__file__)
 
@@ -254,7 +252,6 @@ def test_a_program_that_is_taken_for_a_file_to_serve_is_explained() -> None:
     assert f'give its command: "python {everything.__file__}"' in err
 
 
-@pytest.mark.slow
 def test_a_server_that_takes_too_long_is_told_with_its_last_words() -> None:
     status, out, err = run("call", COMMAND, "hang", "--timeout", "0.5")
 
@@ -272,7 +269,6 @@ def test_a_server_that_lacks_a_variable_is_told_how_to_give_it_one(tmp_path: Pat
     assert "give it what else it needs with --env KEY=VALUE." in err
 
 
-@pytest.mark.slow
 def test_progress_does_not_lengthen_the_time_that_one_has_given(tmp_path: Path) -> None:
     code = """
     if method == 'initialize': hello({'tools': {}})
@@ -299,7 +295,6 @@ def test_a_server_that_crashes_is_told_with_its_last_words() -> None:
     assert "\x1b" not in err
 
 
-@pytest.mark.slow
 def test_an_interrupt_ends_the_server_and_is_status_130(tmp_path: Path) -> None:
     code = """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -341,7 +336,6 @@ def test_an_interrupt_ends_the_server_and_is_status_130(tmp_path: Path) -> None:
 # --- call
 
 
-@pytest.mark.slow
 def test_arguments_become_what_the_tool_takes() -> None:
     words = ("boat=5", "when=x", "people=3", "paid=true", "price=null", 'tags=["sun"]', 'skipper:={"name": "A"}')
     status, out, _ = run("call", COMMAND, "book", *words)
@@ -360,7 +354,6 @@ def test_arguments_become_what_the_tool_takes() -> None:
 
 
 @pytest.mark.parametrize("source", ['{"value": [1]}', "-", "@FILE"])
-@pytest.mark.slow
 def test_arguments_come_as_json(source: str, tmp_path: Path) -> None:
     file = tmp_path / "args.json"
     file.write_text('{"value": [1]}', encoding="utf-8")
@@ -385,13 +378,11 @@ def test_arguments_that_do_not_fit_are_explained_with_what_the_tool_takes() -> N
     )
 
 
-@pytest.mark.slow
 def test_a_tool_of_another_name_is_suggested_or_all_are_listed() -> None:
     assert "Error: the server has no tool 'ekho'; did you mean echo?\n" == run("call", COMMAND, "ekho")[2]
     assert "It has ask, book, confirm, crash," in run("call", COMMAND, "zzzzzz")[2]
 
 
-@pytest.mark.slow
 def test_a_failed_tool_is_status_1_with_its_content_as_an_error() -> None:
     assert (1, "", "there is no such boat\n") == run("call", COMMAND, "fail")
     status, out, err = run("call", COMMAND, "fail", "--json")
@@ -407,7 +398,6 @@ def test_a_refused_request_is_status_1() -> None:
     assert '{"why":"\\u001b[31mred' in err
 
 
-@pytest.mark.slow
 def test_content_that_is_no_text_is_noted_and_saved(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     status, out, _ = run("call", COMMAND, "picture", "--output", str(folder))
@@ -424,13 +414,11 @@ def test_content_that_is_no_text_is_noted_and_saved(tmp_path: Path) -> None:
     assert 1 == run("call", COMMAND, "picture", "--output", "/dev/null/x")[0]
 
 
-@pytest.mark.slow
 def test_text_in_a_pipe_holds_no_controls_but_json_has_them_exactly() -> None:
     assert "\\x1b[31mred\\x1b[0m\\x07 \\u202eesrever\\x9b1A\n" == run("call", COMMAND, "evil")[1]
     assert everything.EVIL == json.loads(run("call", COMMAND, "evil", "--json")[1])["content"][0]["text"]
 
 
-@pytest.mark.slow
 def test_a_script_is_never_asked_and_so_does_not_hang(ours: str) -> None:
     status, out, _ = run("call", COMMAND, "ask")
     assert (0, -32601) == (status, json.loads(out)["code"])
@@ -442,7 +430,6 @@ def test_a_script_is_never_asked_and_so_does_not_hang(ours: str) -> None:
     assert "Traceback" not in err
 
 
-@pytest.mark.slow
 def test_roots_environment_and_folder_are_told(ours: str, tmp_path: Path) -> None:
     status, out, _ = run("call", ours, "roots", "--root", str(tmp_path), "--root", "/")
     assert (0, {"result": [tmp_path.resolve().as_uri(), "file:///"]}) == (status, json.loads(out))
@@ -453,7 +440,6 @@ def test_roots_environment_and_folder_are_told(ours: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-@pytest.mark.slow
 def test_the_log_goes_to_standard_error_from_the_level_on(ours: str, revision: str) -> None:
     assert "[error] at error\n" == run("call", ours, "log", "--revision", "2025-11-25")[2]
     for level, expected in (("debug", 3), ("info", 2), ("alert", 0)):
@@ -462,7 +448,6 @@ def test_the_log_goes_to_standard_error_from_the_level_on(ours: str, revision: s
         assert (0, "logged\n", expected) == (status, out, err.count("] at "))
 
 
-@pytest.mark.slow
 def test_a_server_without_a_log_is_told_and_works(tmp_path: Path) -> None:
     code = """
     if method == 'initialize': hello({'tools': {}})
@@ -483,7 +468,6 @@ def test_a_server_without_tools_is_not_asked(tmp_path: Path) -> None:
 # --- read and prompt
 
 
-@pytest.mark.slow
 def test_text_is_written_exactly_and_blobs_raw(tmp_path: Path) -> None:
     program = [sys.executable, "-c", "from mcpgen.cli import main; main()", "read", COMMAND]
 
@@ -500,7 +484,6 @@ def test_text_is_written_exactly_and_blobs_raw(tmp_path: Path) -> None:
     )["contents"][0]
 
 
-@pytest.mark.slow
 def test_a_prompt_is_shown_message_by_message() -> None:
     status, out, _ = run("prompt", COMMAND, "plan", "day=monday")
 

@@ -23,7 +23,7 @@ from tests.runtime import echoes
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's")
+pytestmark = [pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's"), pytest.mark.slow]
 on_linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux what a process holds")
 
 PROGRAM: Final = str(Path(echoes.__file__))
@@ -121,7 +121,6 @@ def served(request: pytest.FixtureRequest, start: Callable[..., Served]) -> Serv
     return start(PROGRAM, request.param)
 
 
-@pytest.mark.slow
 def test_a_server_answers_and_ends_with_its_input(served: Served) -> None:
     served.ask("echo", "ä")
 
@@ -132,7 +131,6 @@ def test_a_server_answers_and_ends_with_its_input(served: Served) -> None:
     assert took < PROMPTLY
 
 
-@pytest.mark.slow
 def test_what_is_printed_goes_to_standard_error_and_never_into_the_protocol(served: Served) -> None:
     for number in range(3):
         served.ask("print", f"said {number}", number=number)
@@ -153,7 +151,6 @@ def test_what_python_prints_can_be_read_at_once(served: Served) -> None:
 
 
 @on_linux
-@pytest.mark.slow
 def test_a_child_inherits_neither_stream(served: Served) -> None:
     served.ask("child")
 
@@ -174,7 +171,6 @@ def test_a_forked_child_does_not_keep_the_streams_open(served: Served) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.slow
 def test_a_signal_ends_an_idle_server(served: Served, number: signal.Signals) -> None:
     served.ask("echo")
     served.answer()
@@ -197,7 +193,6 @@ def ending(request: pytest.FixtureRequest) -> Callable[[Served], None]:
     return ENDINGS[request.param]
 
 
-@pytest.mark.slow
 def test_a_running_handler_is_cancelled_at_the_end(served: Served, ending: Callable[[Served], None]) -> None:
     served.ask("wait")
     served.says("waiting")
@@ -209,7 +204,6 @@ def test_a_running_handler_is_cancelled_at_the_end(served: Served, ending: Calla
 
 
 @pytest.mark.parametrize("do", ["swallow", "hang"])
-@pytest.mark.slow
 def test_a_handler_that_does_not_end_does_not_keep_the_process(
     served: Served, ending: Callable[[Served], None], do: str
 ) -> None:
@@ -223,7 +217,6 @@ def test_a_handler_that_does_not_end_does_not_keep_the_process(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.slow
 def test_a_handler_that_blocks_the_event_loop_does_not_keep_the_process(served: Served, number: signal.Signals) -> None:
     served.ask("block")
     served.says("waiting")
@@ -248,7 +241,6 @@ def test_a_signal_is_noticed_although_the_main_thread_is_not_woken_by_it(
     assert took < PROMPTLY
 
 
-@pytest.mark.slow
 def test_a_signal_is_noticed_although_the_main_thread_never_runs_again(served: Served) -> None:
     served.ask("deafen")
     served.answer()
@@ -262,7 +254,6 @@ def test_a_signal_is_noticed_although_the_main_thread_never_runs_again(served: S
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@pytest.mark.slow
 def test_signals_of_others_still_reach_them(start: Callable[..., Served], backend: str) -> None:
     text = f"""
 import asyncio, signal
@@ -289,7 +280,6 @@ serving.run(Listening(), backend={backend!r})
     assert 0 == served.end()[0]
 
 
-@pytest.mark.slow
 def test_a_signal_cuts_the_grace_after_the_input_short(served: Served) -> None:
     served.ask("wait")
     served.says("waiting")
@@ -301,7 +291,6 @@ def test_a_signal_cuts_the_grace_after_the_input_short(served: Served) -> None:
     assert took < PROMPTLY
 
 
-@pytest.mark.slow
 def test_answers_that_come_after_the_end_of_the_input_are_written(served: Served) -> None:
     served.ask("length", "abc")
     served.ask("fill", 3_000_000, number=2)
@@ -312,7 +301,6 @@ def test_answers_that_come_after_the_end_of_the_input_are_written(served: Served
     assert 0 == served.end()[0]
 
 
-@pytest.mark.slow
 def test_an_input_that_ends_within_a_message_is_handed_over(served: Served) -> None:
     os.write(served.stdin, b'{"id":1,"do":"echo"}\n{"id":2,"do":')
     served.close_input()
@@ -322,7 +310,6 @@ def test_an_input_that_ends_within_a_message_is_handed_over(served: Served) -> N
 
 
 @pytest.mark.parametrize("do", ["crash", "leave"])
-@pytest.mark.slow
 def test_a_handler_that_fails_ends_nothing_else(served: Served, do: str) -> None:
     served.ask(do)
     served.ask("echo", number=2)
@@ -368,7 +355,6 @@ def test_a_line_of_100_megabytes_takes_bounded_memory(served: Served) -> None:
 
 
 @on_linux
-@pytest.mark.slow
 def test_a_peer_that_does_not_read_takes_bounded_memory(served: Served) -> None:
     served.ask("echo")
     served.answer()
@@ -410,7 +396,6 @@ def test_a_server_without_input_ends(start: Callable[..., Served], backend: str)
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-@pytest.mark.slow
 def test_a_server_with_closed_streams_ends(start: Callable[..., Served], backend: str, closed: str) -> None:
     shell = f'exec "{sys.executable}" "{PROGRAM}" {backend} {closed}'
     program = "import os, sys; os.execv('/bin/sh', ['sh', '-c', sys.argv[1]])"
@@ -496,7 +481,6 @@ def test_a_server_can_run_outside_of_the_main_thread(start: Callable[..., Served
     assert (0, b"over\n") == served.end()[:2]
 
 
-@pytest.mark.slow
 def test_the_process_waits_for_threads_that_are_not_of_the_server(start: Callable[..., Served]) -> None:
     text = """
 go = threading.Event()
@@ -532,7 +516,6 @@ serving.run(Failing())
     assert err.endswith("KeyError: 'plain'\n")
 
 
-@pytest.mark.slow
 def test_a_lifespan_that_does_not_end_does_not_keep_the_process(start: Callable[..., Served]) -> None:
     text = """
 from contextlib import asynccontextmanager
@@ -554,7 +537,6 @@ serving.run(Endless())
     assert took < PROMPTLY
 
 
-@pytest.mark.slow
 def test_the_last_words_do_not_keep_the_process(start: Callable[..., Served]) -> None:
     text = """
 os.set_blocking(2, False)
@@ -576,7 +558,6 @@ serving.run(EchoServer())
     assert time.monotonic() - begin < PROMPTLY
 
 
-@pytest.mark.slow
 def test_serving_can_be_cancelled(start: Callable[..., Served]) -> None:
     text = """
 import anyio
@@ -628,7 +609,6 @@ def serve(start: Callable[..., Served], tmp_path: Path) -> Callable[..., Served]
         ("server = EchoServer()\nif __name__ == '__main__':\n    serving.run(server)", "demo.py"),
     ],
 )
-@pytest.mark.slow
 def test_a_server_is_found_and_nothing_but_protocol_is_written(
     serve: Callable[..., Served], text: str, target: str
 ) -> None:
@@ -687,7 +667,6 @@ other = EchoServer()
         ),
     ],
 )
-@pytest.mark.slow
 def test_what_cannot_be_served_is_explained(
     serve: Callable[..., Served], text: str, target: str, complaint: str
 ) -> None:
@@ -709,7 +688,6 @@ def test_what_cannot_be_served_is_explained(
         ("def", "SyntaxError: invalid syntax"),
     ],
 )
-@pytest.mark.slow
 def test_a_file_that_raises_shows_its_own_traceback(
     serve: Callable[..., Served], text: str, error: str, target: str
 ) -> None:
@@ -724,7 +702,6 @@ def test_a_file_that_raises_shows_its_own_traceback(
     assert "importlib" not in err
 
 
-@pytest.mark.slow
 def test_a_file_that_serves_itself_while_it_is_loaded_is_told_how_not_to(serve: Callable[..., Served]) -> None:
     status, out, err, _ = serve("from mcpgen.runtime.transports import serving\nserving.run(EchoServer())").end()
 
@@ -757,7 +734,6 @@ server = EchoServer()
     assert "found" == served.answer()["done"]
 
 
-@pytest.mark.slow
 def test_the_command_ends_within_a_second_of_a_signal(serve: Callable[..., Served]) -> None:
     served = serve("server = EchoServer()")
     served.ask("hang")

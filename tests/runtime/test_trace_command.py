@@ -18,7 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's")
+pytestmark = [pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's"), pytest.mark.slow]
 
 PATIENCE: Final = 20.0  # for what should take no time; a busy machine may be slow
 TRACE: Final = (
@@ -135,7 +135,6 @@ def server(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.slow
 def test_a_server_is_spoken_to_through_it(start: Callable[..., Traced], server: str) -> None:
     traced = start("--", sys.executable, server)
     traced.write(INITIALIZE)
@@ -226,7 +225,6 @@ def test_what_a_server_prints_comes_out_on_our_errors(start: Callable[..., Trace
     assert b"two \xff" in err
 
 
-@pytest.mark.slow
 def test_each_line_of_json_is_an_object(start: Callable[..., Traced], server: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text('{"before":1}\n', encoding="utf-8")
@@ -240,7 +238,6 @@ def test_each_line_of_json_is_an_object(start: Callable[..., Traced], server: st
     assert "mcpgen trace" not in err
 
 
-@pytest.mark.slow
 def test_what_is_told_is_in_the_file_at_once(start: Callable[..., Traced], server: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
     traced = start("--output", str(log), "--", sys.executable, server)
@@ -262,7 +259,6 @@ def test_whoever_does_not_read_what_is_told_holds_up_nothing(start: Callable[...
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.slow
 def test_a_signal_ends_the_server_and_then_us(start: Callable[..., Traced], number: signal.Signals) -> None:
     traced = start("--", sys.executable, "-c", LAST_WORDS)
     traced.says("ready")
@@ -272,7 +268,6 @@ def test_a_signal_ends_the_server_and_then_us(start: Callable[..., Traced], numb
     assert "bye" in traced.says("status 5")
 
 
-@pytest.mark.slow
 def test_a_server_that_does_not_want_to_end_is_killed(start: Callable[..., Traced]) -> None:
     traced = start("--", sys.executable, "-c", STUBBORN)
     traced.says("ready")

@@ -8,10 +8,11 @@ from tests.bench.http import calling, page, serving
 from tests.bench.http.measuring import Measurements
 from tests.bench.ordered import ClientGone, Ordered
 
+pytestmark = pytest.mark.slow
+
 RACING = (calling.contenders()[0], *calling.floors())
 
 
-@pytest.mark.slow
 def test_every_client_has_a_row_for_every_revision(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calling, "_BATCH_SECONDS", 0)
     monkeypatch.setattr(calling, "_LEAST_CALLS", 20)

@@ -11,10 +11,11 @@ from tests.bench.http.serving import Contender
 from tests.bench.stopwatch import timing
 from tests.bench.traffic import WrongAnswer
 
+pytestmark = pytest.mark.slow
+
 OURS = Contender(serving.OURS, serving.ours("http_watched.py"))
 
 
-@pytest.mark.slow
 def test_sessions_are_opened_and_can_be_used() -> None:
     (row,) = crowds.sessions([(OURS, 50)])
 
@@ -22,7 +23,6 @@ def test_sessions_are_opened_and_can_be_used() -> None:
     assert 0 < row.opening
 
 
-@pytest.mark.slow
 def test_all_who_listen_are_told_of_every_change() -> None:
     rows = list(crowds.streams([OURS], count=5, changes=3))
 
@@ -30,7 +30,6 @@ def test_all_who_listen_are_told_of_every_change() -> None:
     assert all(5 == row.count and 0 < row.all.median for row in rows)
 
 
-@pytest.mark.slow
 def test_a_change_that_nobody_is_told_of_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crowds._Listeners, "hear", lambda *_: 1.0)
 
@@ -38,7 +37,6 @@ def test_a_change_that_nobody_is_told_of_is_noticed(monkeypatch: pytest.MonkeyPa
         list(crowds.streams([OURS], count=1, changes=2))
 
 
-@pytest.mark.slow
 def test_our_server_survives_deserters(capsys: pytest.CaptureFixture[str]) -> None:
     # Too few calls to tell what grows: what is tried is that they are answered, and that it can be watched.
     sustained.run(calls=100, batch=20)

@@ -16,6 +16,8 @@ from tests.bench.load import ServerGone
 from tests.bench.stopwatch import timing
 from tests.bench.traffic import WrongAnswer
 
+pytestmark = pytest.mark.slow
+
 WHERE = wire.Address("127.0.0.1", 8000, "/mcp")
 
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
@@ -105,7 +107,6 @@ def test_only_a_stateless_client_repeats_the_body_in_headers(revision: str) -> N
 
 
 @pytest.mark.parametrize("contender", serving.floors(), ids=lambda each: each.name)
-@pytest.mark.slow
 def test_every_floor_answers_every_call(contender: Contender, revision: str) -> None:
     with Listening(contender.command) as server, clients(server, revision, 16) as callers:
         driven = callers.call(200)
@@ -115,7 +116,6 @@ def test_every_floor_answers_every_call(contender: Contender, revision: str) -> 
 
 
 @pytest.mark.parametrize("command", [serving.ours(), serving.command("http_ours.py")], ids=["serve", "asgi"])
-@pytest.mark.slow
 def test_our_server_answers_every_call(command: tuple[str, ...], revision: str) -> None:
     with Listening(command) as server, clients(server, revision, 16) as callers:
         driven = callers.call(200)
@@ -126,7 +126,6 @@ def test_our_server_answers_every_call(command: tuple[str, ...], revision: str) 
         callers.end_sessions()
 
 
-@pytest.mark.slow
 def test_sessions_outlive_their_connections(revision: str) -> None:
     with Listening(serving.ours()) as server, clients(server, revision, 2) as callers:
         callers.reconnect()
@@ -134,7 +133,6 @@ def test_sessions_outlive_their_connections(revision: str) -> None:
         assert 4 == len(callers.call(4).waits)
 
 
-@pytest.mark.slow
 def test_fewer_calls_than_clients_are_fine(revision: str) -> None:
     with Listening(serving.ours()) as server, clients(server, revision, 4) as callers:
         assert 2 == len(callers.call(2).waits)
@@ -186,7 +184,6 @@ def test_a_server_that_does_not_start_is_not_waited_for() -> None:
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.slow
 def test_a_race_of_servers_has_a_row_for_each_and_every_revision() -> None:
     racing = (*serving.floors(), Contender("once", serving.floors()[0].command, (serving.HANDSHAKE,)))
     rows = list(serving.rows(racing, rounds=1))

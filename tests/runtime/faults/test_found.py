@@ -346,6 +346,7 @@ def test_a_handler_that_raises_what_is_no_exception_ends_nothing_else(what: str,
 
 
 @on_posix
+@pytest.mark.slow
 def test_a_host_that_does_not_read_the_standard_error_does_not_stop_a_server(process: Process) -> None:
     for _ in range(3000):
         process.write(b'{"jsonrpc":"2.0","id":1}\n')

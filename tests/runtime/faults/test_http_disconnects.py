@@ -289,6 +289,7 @@ async def test_a_thousand_clients_that_leave_at_once_leave_nothing() -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's")
 @pytest.mark.parametrize("behind", [called("echo"), called("echo")[:30], head("GET", "/x") * 3])
+@pytest.mark.slow
 def test_whoever_has_sent_more_behind_its_request_is_noticed_to_leave_all_the_same(behind: bytes) -> None:
     """Of several requests on one connection, uvicorn tells the last that the client is gone."""
     with opened(http={"keep_alive_seconds": 3600}) as house:

@@ -123,6 +123,7 @@ async def test_nothing_of_a_deleted_session_can_be_used_again(revision: str) -> 
         assert 0 == len(web.app._desk.sessions)
 
 
+@pytest.mark.slow
 async def test_a_session_that_is_deleted_by_many_at_once_is_deleted_once() -> None:
     async with attacked_site(Guest().server) as web:
         peer = await joined(web, OLD)
@@ -280,6 +281,7 @@ async def test_an_expired_session_takes_with_it_what_its_lost_requests_run() -> 
 
 @with_sessions
 @on_both_loops
+@pytest.mark.slow
 async def test_hundreds_of_posts_on_one_session_are_answered_each_by_its_own(revision: str) -> None:
     async with attacked_site(Guest().server) as web:
         peer = await joined(web, revision)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks Linux which processes there are"),
+    pytest.mark.slow,
 ]
 
 PIDS = "say(os.getpid())\nsys.stdin.read()"
@@ -88,7 +89,6 @@ def older(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ca
 
 
 @pytest.mark.usefixtures("older")
-@pytest.mark.slow
 async def test_older_systems_notice_an_end_soon_and_report_it() -> None:
     async with talking(process(server("os.write(2, b'so long')\nsay(1)\nstart('forever()')\nos._exit(3)"))) as talk:
         begin = time.monotonic()
@@ -101,7 +101,6 @@ async def test_older_systems_notice_an_end_soon_and_report_it() -> None:
 
 
 @pytest.mark.usefixtures("older")
-@pytest.mark.slow
 async def test_older_systems_end_a_server_that_ends_with_its_input_at_once() -> None:
     pid, took = await tell(process(server(PIDS)), ClientLimits())
 
@@ -110,7 +109,6 @@ async def test_older_systems_end_a_server_that_ends_with_its_input_at_once() -> 
 
 
 @pytest.mark.usefixtures("older")
-@pytest.mark.slow
 async def test_older_systems_kill_a_whole_stubborn_group() -> None:
     async with talking(process(server(FAMILY))) as talk:
         pids = await talk.listener.messages(2)
@@ -120,7 +118,6 @@ async def test_older_systems_kill_a_whole_stubborn_group() -> None:
 
 @pytest.mark.parametrize("ends", ["sys.stdin.read()", "forever()"])
 @pytest.mark.parametrize("make", OLDER, ids=lambda each: each.__name__)
-@pytest.mark.slow
 async def test_the_group_gets_signals_only_while_nobody_has_waited_for_its_leader(
     ends: str, make: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,7 +180,6 @@ async def test_older_systems_send_nothing_to_a_number_that_somebody_else_gave_ba
     assert child.status is None
 
 
-@pytest.mark.slow
 async def test_children_of_a_server_that_the_system_itself_waited_for_are_still_ended() -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
@@ -245,7 +241,6 @@ async def test_a_scope_that_is_cancelled_already_leaves_nothing() -> None:
     assert before == children.own_descriptors()
 
 
-@pytest.mark.slow
 async def test_a_cancellation_while_it_runs_ends_a_stubborn_group() -> None:
     before = children.own_descriptors()
     pids: list[int] = []
@@ -278,7 +273,6 @@ async def test_a_cancellation_while_it_is_closed_does_not_cut_the_end_short(tmp_
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"], indirect=True)
-@pytest.mark.slow
 async def test_a_task_that_is_cancelled_again_and_again_still_leaves_nothing() -> None:
     before = children.own_descriptors()
     said: list[Any] = []

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's"),
     pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux what a process holds"),
+    pytest.mark.slow,
 ]
 
 MEGABYTE = 1024 * 1024
@@ -67,7 +68,6 @@ def test_a_line_of_100_megabytes_that_never_ends_takes_bounded_memory(process: P
     assert before > 0
 
 
-@pytest.mark.slow
 def test_the_longest_lines_that_are_read_are_not_kept(process: Process) -> None:
     text = "x" * (4 * MEGABYTE - 1000)
     for each in range(1, 3):
@@ -81,7 +81,6 @@ def test_the_longest_lines_that_are_read_are_not_kept(process: Process) -> None:
     assert process.held("VmRSS") - before < 16 * MEGABYTE
 
 
-@pytest.mark.slow
 def test_a_peer_that_does_not_read_answers_takes_bounded_memory(process: Process) -> None:
     before = process.held()
     request = process.request(7, "echo", text="x" * 3000)
@@ -101,7 +100,6 @@ def test_a_peer_that_does_not_read_answers_takes_bounded_memory(process: Process
 
 
 @pytest.mark.parametrize("tool", ["progress", "log"])
-@pytest.mark.slow
 def test_a_peer_that_does_not_read_what_a_handler_tells_takes_bounded_memory(tool: str, process: Process) -> None:
     before = process.held()
     meta = {**process.meta, "progressToken": "t" * 1000, "io.modelcontextprotocol/logLevel": "debug"}
@@ -159,7 +157,6 @@ ENDINGS: dict[str, Callable[[Process], None]] = {
 
 @pytest.mark.parametrize("tool", ["wait", "stubborn", "hanging_thread"])
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.slow
 def test_a_server_with_a_hundred_open_requests_ends_within_a_second(ending: str, tool: str, process: Process) -> None:
     for each in range(1, 101):
         process.call(each, tool)
@@ -175,7 +172,6 @@ def test_a_server_with_a_hundred_open_requests_ends_within_a_second(ending: str,
 
 
 @pytest.mark.parametrize("ending", ["SIGINT", "SIGTERM"])
-@pytest.mark.slow
 def test_a_server_that_waits_for_its_peer_to_read_ends_within_a_second(ending: str, process: Process) -> None:
     request = process.request(7, "echo", text="x" * 3000)
     is_over = False
@@ -235,7 +231,6 @@ def test_no_more_requests_run_than_may_and_all_are_answered(process: Process) ->
 
 @pytest.mark.spec("2025-11-25", "basic/lifecycle#shutdown")
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@pytest.mark.slow
 def test_the_end_of_the_input_ends_a_server_whose_output_nobody_reads(backend: str) -> None:
     code = (
         f"import sys\nsys.path.insert(0, {str(Path(guests.__file__).parent)!r})\n"

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     Begin = Callable[..., Terminal]
 
+pytestmark = pytest.mark.slow
+
 OURS = """
 from mcpgen.runtime import Context, Server
 
@@ -74,7 +76,6 @@ def test_the_question_says_who_asks_and_every_field_what_it_takes(at_terminal: B
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
-@pytest.mark.slow
 def test_a_server_of_every_revision_can_ask_and_its_final_result_is_the_one_that_is_shown(
     at_terminal: Begin, tmp_path: Path, revision: str
 ) -> None:
@@ -105,7 +106,6 @@ def test_one_can_go_back_and_leave_things_out(at_terminal: Begin) -> None:
     [(":decline\n", "decline"), (":cancel\n", "cancel"), ("\x04", "cancel"), (" :DECLINE \n", "decline")],
 )
 @pytest.mark.parametrize("before", [0, 2])
-@pytest.mark.slow
 def test_one_can_leave_at_any_field(at_terminal: Begin, before: int, typed: str, action: str) -> None:
     terminal = at_terminal("call", COMMAND, "ask")
     for text in ("Bob\n", "20\n")[:before]:
@@ -121,7 +121,6 @@ def test_one_can_leave_at_any_field(at_terminal: Begin, before: int, typed: str,
     ("typed", "action"),
     [("y\n", "accept"), ("d\n", "decline"), ("no\n", "decline"), ("c\n", "cancel"), ("\x04", "cancel")],
 )
-@pytest.mark.slow
 def test_a_confirmation_needs_an_answer_of_its_own(at_terminal: Begin, typed: str, action: str) -> None:
     terminal = at_terminal("call", COMMAND, "confirm")
     terminal.sees(REVIEW)
@@ -177,7 +176,6 @@ def test_progress_is_shown_on_one_line_that_goes(at_terminal: Begin) -> None:
     assert seen.endswith("\r\x1b[K")
 
 
-@pytest.mark.slow
 def test_what_the_server_prints_never_reaches_the_terminal_as_it_is(at_terminal: Begin) -> None:
     for words in (("inspect",), ("call", "evil"), ("read", "mem://evil"), ("prompt", "plan", "day=x"), ("call", "log")):
         command, *rest = words
@@ -187,7 +185,6 @@ def test_what_the_server_prints_never_reaches_the_terminal_as_it_is(at_terminal:
         assert not set("\x1b\x9b\x07\u202e") & set(seen)
 
 
-@pytest.mark.slow
 def test_json_is_laid_out_and_a_blob_is_not_shown(at_terminal: Begin) -> None:
     _, _, seen = at_terminal("call", COMMAND, "fail", "--json", is_output_too=True).end()
     _, _, blob = at_terminal("read", COMMAND, "mem://picture", is_output_too=True).end()
@@ -204,7 +201,6 @@ def test_the_page_of_a_server_fits_its_terminal(at_terminal: Begin, width: int) 
     assert [] == [line for line in seen.split("\n") if len(line) > width]
 
 
-@pytest.mark.slow
 def test_there_are_colours_on_a_terminal_only(at_terminal: Begin) -> None:
     _, _, coloured = at_terminal("inspect", COMMAND, is_output_too=True).end()
     _, piped, _ = at_terminal("inspect", COMMAND).end()
