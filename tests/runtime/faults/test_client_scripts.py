@@ -54,8 +54,9 @@ ignore_all()
 """
 
 
-def _heed_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell that starts tests in the background has them ignored
+def _heed_signals() -> None:
+    for each in (signal.SIGINT, signal.SIGHUP):  # which a shell, or nohup, has ignored for what runs in the background
+        signal.signal(each, signal.SIG_DFL)
 
 
 class Script:
@@ -69,7 +70,7 @@ class Script:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(root), "PYTHONUNBUFFERED": "1"},
-            preexec_fn=_heed_interrupts,  # noqa: PLW1509 (nothing else runs in this process)
+            preexec_fn=_heed_signals,  # noqa: PLW1509 (nothing else runs in this process)
         )
 
     def ready(self) -> None:
