@@ -14,6 +14,7 @@ import anyio
 from msgspec import UNSET, Meta, Struct
 from msgspec.structs import replace
 
+from mcpgen import Context, Server, ToolError
 from mcpgen.generated.v2026_07_28 import (
     AudioContent,
     ContentBlock,
@@ -35,7 +36,6 @@ from mcpgen.generated.v2026_07_28 import (
     TextContent,
     TextResourceContents,
 )
-from mcpgen.runtime import Context, Server, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

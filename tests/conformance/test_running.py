@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-SERVER = 'from mcpgen.runtime import Server\nserver = Server("mock")\n'
+SERVER = 'from mcpgen import Server\nserver = Server("mock")\n'
 
 
 @pytest.fixture

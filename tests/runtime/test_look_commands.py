@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 OURS = """
 import os
-from mcpgen.runtime import Context, Server
+from mcpgen import Context, Server
 
 server = Server("ours", version="1")
 other = Server("other", version="2")

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from mcpgen.generated.registry import REVISIONS
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime.conversations import BROKEN, FINE
 from tests.runtime.protocol.peers import client
 from tests.runtime.protocol.servers import server
@@ -77,7 +77,7 @@ async def test_a_test_whose_server_breaks_a_rule_fails_at_its_end(monkeypatch: p
 
 @pytest.mark.anyio
 async def test_a_server_that_sends_what_is_not_declared_fails_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpgen.runtime.engine.telling.offers", lambda *_: True)
+    monkeypatch.setattr("mcpgen.runtime.server.notifications.offers", lambda *_: True)
     made = server("2026-07-28", capabilities={"tools": {}})
     with pytest.raises(AssertionError, match=r"has not declared tools\.listChanged"):
         async with client(made, "2025-11-25"):

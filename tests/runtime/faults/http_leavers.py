@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio.lowlevel import checkpoint
 
-from mcpgen.runtime.http.events import KEEP_ALIVE
+from mcpgen.runtime.http.sse import KEEP_ALIVE
 from tests.runtime.faults.turns import until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mcpgen.runtime.http.serving.application import Application
+    from mcpgen.runtime.http.server.application import Application
 
 QUIET_TURNS = 40  # of the event loop: whoever waits for nothing but us is through by then
 

@@ -14,8 +14,8 @@ from tests.runtime.http.serving.site import site
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from mcpgen.runtime.http.serving.application import Application
-    from mcpgen.runtime.server import Server
+    from mcpgen.runtime.api.server import Server
+    from mcpgen.runtime.http.server.application import Application
     from tests.runtime.http.serving.site import Site
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime import Limits, Server
+from mcpgen import Limits, Server
 from tests.runtime.faults.guests import FAILURES, SECRET, VALUES, Guest
 from tests.runtime.faults.turns import answers, until
 from tests.runtime.protocol.peers import client

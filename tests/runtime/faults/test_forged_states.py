@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime import Limits
-from mcpgen.runtime.newest import NEWEST
+from mcpgen import Limits
+from mcpgen.runtime.protocol.newest import NEWEST
 from tests.runtime.faults.guests import Guest
 from tests.runtime.protocol.peers import Client, client
 

@@ -13,11 +13,11 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
+from mcpgen import Context, Limits, Server
 from mcpgen.generated.v2025_11_25 import models
 from mcpgen.generated.v2025_11_25.server import ServerHandlers
-from mcpgen.runtime import Context, Limits, Server
-from mcpgen.runtime.engine.listening import Filter
-from mcpgen.runtime.newest import NEWEST
+from mcpgen.runtime.protocol.newest import NEWEST
+from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
 from tests.runtime.faults import guests
 from tests.runtime.faults.guests import FORM, Guest
 from tests.runtime.faults.processes import Process
@@ -262,7 +262,9 @@ async def test_a_stream_that_ends_is_not_compared_with_all_that_others_watch() -
         await peer.wire.say(listen(peer, "a", "u:a"), listen(peer, "b", "u:b"))
         streams = peer.wire.connection.session.listening.streams
         for name, stream in streams.items():
-            stream.filter = Filter(resource_subscriptions=[Counted(f"u:{name}-{each}") for each in range(500)])
+            stream.filter = SubscriptionFilter(
+                resource_subscriptions=[Counted(f"u:{name}-{each}") for each in range(500)]
+            )
         Counted.compared = 0
         peer.wire.send(cancelled("a"))
         compared = Counted.compared
@@ -315,8 +317,8 @@ SERVE = f"""
 import sys
 sys.path.insert(0, {str(Path(guests.__file__).parent)!r})
 from guests import Guest
-from mcpgen.runtime.transports import serving
-serving.run(Guest().server, backend=sys.argv[1])
+from mcpgen.runtime.transports import stdio_server
+stdio_server.run(Guest().server, backend=sys.argv[1])
 """
 
 on_posix = pytest.mark.skipif(os.name != "posix", reason="descriptors are POSIX's")

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from mcpgen import Context, Limits, RequestError, RequestRefused, ResourceNotFound, Server, UsageError
 from mcpgen.generated import registry
 from mcpgen.generated.v2025_11_25 import models as old
 from mcpgen.generated.v2025_11_25.server import ServerHandlers as OldHandlers
-from mcpgen.runtime import Context, Limits, RequestError, RequestRefused, ResourceNotFound, Server, UsageError
-from mcpgen.runtime.functions import Catalogue, registrations
-from mcpgen.runtime.functions.registrations import Registrations
-from mcpgen.runtime.newest import NEWEST, ServerHandlers, models
+from mcpgen.runtime.protocol.newest import NEWEST, ServerHandlers, models
+from mcpgen.runtime.server.functions import FunctionHandlers, registrations
+from mcpgen.runtime.server.functions.registrations import Registrations
 from tests.runtime.protocol.peers import client
 
 if TYPE_CHECKING:
@@ -449,7 +449,7 @@ async def test_a_result_of_another_revision_than_home_is_a_failure_and_logged(
 
 async def test_a_catalogue_can_offer_what_is_registered_elsewhere(revision: str) -> None:
     elsewhere = Registrations()
-    catalogue = Catalogue(offered=elsewhere.offered)
+    catalogue = FunctionHandlers(offered=elsewhere.offered)
 
     @elsewhere.tool
     async def it() -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 OURS = """
-from mcpgen.runtime import Context, Server
+from mcpgen import Context, Server
 
 server = Server("ours", version="1")
 

@@ -30,8 +30,10 @@ def initialize(revision: str, capabilities: str = "{}", identity: int = 1) -> by
 @spec("2025-11-25", "basic/lifecycle#initialization")
 @with_handshakes
 @from_every_home
-async def test_the_server_answers_initialize_with_its_version_capabilities_and_name(home: str, revision: str) -> None:
-    async with connected(server(home)) as wire:
+async def test_the_server_answers_initialize_with_its_version_capabilities_and_name(
+    native_revision: str, revision: str
+) -> None:
+    async with connected(server(native_revision)) as wire:
         said = await wire.say(initialize(revision))
 
     # 2024-11-05 has no capability for completions, so its clients are not told of any.

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime.protocol.peers import client
 from tests.runtime.protocol.servers import FORM, server
 from tests.runtime.protocol.spec import (

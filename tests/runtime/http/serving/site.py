@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from mcpgen.runtime.transports.spawning import open_group
+from mcpgen.runtime.transports.spawner import open_group
 from tests.runtime.http.serving.exchange import PATIENCE_SECONDS, Lifespan, Web
 from tests.runtime.http.serving.overseer import Overseer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from mcpgen.runtime.server import Server
+    from mcpgen.runtime.api.server import Server
 
 
 class Site(Web):

@@ -9,9 +9,9 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from mcpgen.runtime.context import Context  # noqa: TC001 (the server looks at it)
-from mcpgen.runtime.server import Server
-from mcpgen.runtime.transports.spawning import open_group
+from mcpgen.runtime.api.server import Server
+from mcpgen.runtime.server.context import Context  # noqa: TC001 (the server looks at it)
+from mcpgen.runtime.transports.spawner import open_group
 from tests.runtime.http.serving.behaviours import behaviour, demo
 from tests.runtime.http.serving.callers import BOTH, JSON, STATELESS, Caller, initialize, joined
 from tests.runtime.http.serving.exchange import PATIENCE_SECONDS, Lifespan
