@@ -29,9 +29,8 @@ import anyio
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine
 
-    from anyio.abc import TaskGroup
 
-__all__ = ["Handle", "Spawner", "is_asyncio", "open_group", "open_spawner", "start_alone", "turn"]
+__all__ = ["Group", "Handle", "Spawner", "is_asyncio", "open_group", "open_spawner", "start_alone", "turn"]
 
 _Arguments = TypeVarTuple("_Arguments")
 
@@ -96,11 +95,26 @@ async def open_spawner() -> AsyncGenerator[Spawner]:
         yield _Group(group)
 
 
+class Group(Protocol):
+    """A task group, or on trio a nursery."""
+
+    @property
+    def cancel_scope(self) -> Handle:
+        """Cancels all tasks of the group."""
+        ...
+
+    def start_soon(
+        self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
+    ) -> object:
+        """Start *function* in a task of the group."""
+        ...
+
+
 @asynccontextmanager
-async def open_group() -> AsyncGenerator[TaskGroup]:
+async def open_group() -> AsyncGenerator[Group]:
     """Open a task group that is cancelled at the end of the block, and out of which the block's errors come plain."""
     failure: Exception | None = None
-    async with anyio.create_task_group() as group:
+    async with anyio.create_task_group() if is_asyncio() else _open_nursery() as group:
         try:
             yield group
         except Exception as error:  # noqa: BLE001 (raised below, where the group cannot wrap it in a group of errors)
@@ -109,6 +123,14 @@ async def open_group() -> AsyncGenerator[TaskGroup]:
             group.cancel_scope.cancel()
     if failure is not None:
         raise failure
+
+
+@asynccontextmanager
+async def _open_nursery() -> AsyncGenerator[Group]:
+    import trio  # noqa: PLC0415 (only where it runs already)
+
+    async with trio.open_nursery() as nursery:
+        yield _Nursery(nursery.start_soon, nursery.cancel_scope)
 
 
 async def turn() -> None:
@@ -224,14 +246,14 @@ class _Scope:
 class _Group:
     """The spawner of any other event loop."""
 
-    def __init__(self, group: TaskGroup) -> None:
+    def __init__(self, group: Group) -> None:
         self._group = group
 
     def start(
         self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
     ) -> Handle:
         handle = _Scope()
-        self._group.start_soon(_uninterrupted(), handle, function(*arguments))
+        self._group.start_soon(_run_in_scope, handle, function(*arguments))
         return handle
 
     def hold(self) -> None:
@@ -254,16 +276,33 @@ async def _run_in_scope(handle: _Scope, coroutine: Coroutine[Any, Any, object]) 
             _LOG.exception("a handler failed")
 
 
-@cache
-def _uninterrupted() -> Callable[[_Scope, Coroutine[Any, Any, object]], Coroutine[Any, Any, None]]:
-    """Return `_run_in_scope`, but for trio to raise no interrupt from the keyboard in it.
+class _Nursery:
+    """A task group of trio, in whose tasks `KeyboardInterrupt` is not raised.
 
-    It raises one wherever the program is when it comes, which may be in a handler, where it would be logged and lost.
-    So protected, it is raised in the main task, as asyncio does.
+    trio raises it wherever the program is when the signal comes: in a handler, where it would be logged and lost, or in
+    a task of a client, whose parent is a system task, where trio takes it for an error of its own. In a protected
+    function it is raised in the main task, as asyncio does. A child of a protected task is not protected by itself.
     """
+
+    def __init__(self, start_soon: Callable[..., object], cancel_scope: Handle) -> None:
+        self.cancel_scope: Handle = cancel_scope
+        self._start_soon = start_soon
+
+    def start_soon(
+        self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
+    ) -> object:
+        return self._start_soon(_protected(), function, arguments)
+
+
+async def _call(function: Callable[..., Coroutine[Any, Any, object]], arguments: tuple[object, ...]) -> None:
+    await function(*arguments)
+
+
+@cache
+def _protected() -> Callable[..., Coroutine[Any, Any, None]]:
     import trio  # noqa: PLC0415 (only where it runs already)
 
-    return trio.lowlevel.enable_ki_protection(_run_in_scope)
+    return trio.lowlevel.enable_ki_protection(_call)
 
 
 def start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Callable[[], object]) -> Handle:

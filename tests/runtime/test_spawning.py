@@ -12,8 +12,9 @@ from contextvars import ContextVar
 import anyio
 import anyio.lowlevel
 import pytest
+import trio
 
-from mcpgen.runtime.transports.spawner import Handle, is_asyncio, open_spawner
+from mcpgen.runtime.transports.spawner import Handle, is_asyncio, open_group, open_spawner
 
 pytestmark = pytest.mark.anyio
 
@@ -379,6 +380,25 @@ async def test_a_task_factory_is_respected(anyio_backend: str) -> None:
                 assert ["task"] == made
     finally:
         loop.set_task_factory(None)
+
+
+@pytest.mark.parametrize("anyio_backend", ["trio"])
+async def test_no_task_of_a_group_is_interrupted_from_the_keyboard(anyio_backend: str) -> None:
+    """A client's tasks descend from a system task, in which trio takes `KeyboardInterrupt` for an error of its own."""
+    del anyio_backend
+    is_protected: list[bool] = []
+    over = anyio.Event()
+
+    async def work() -> None:
+        is_protected.append(trio.lowlevel.currently_ki_protected())
+        over.set()
+
+    with anyio.fail_after(5):
+        async with open_group() as group:
+            group.start_soon(work)
+            await over.wait()
+
+    assert [True] == is_protected
 
 
 async def test_the_library_is_recognised(anyio_backend: str) -> None:
