@@ -58,6 +58,7 @@ __all__ = [
     "UsageError",
     "printable",
     "quoted",
+    "sole_exception",
 ]
 
 _E = TypeVar("_E", bound=Exception)
@@ -407,3 +408,12 @@ def _escaped(character: str) -> str:
     if character.isprintable() or unicodedata.category(character) == _BLANK:
         return character
     return character.encode("unicode_escape").decode("ascii")
+
+
+E = TypeVar("E", bound=BaseException)
+
+
+def sole_exception(error: E) -> E:
+    """Return the one error in a group; what happened matters, not that a task group ran it."""
+    inner: Sequence[E] = getattr(error, "exceptions", ()) if issubclass(type(error), BaseExceptionGroup) else ()
+    return sole_exception(inner[0]) if len(inner) == 1 else error

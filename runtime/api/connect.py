@@ -19,11 +19,11 @@ from mcpgen.runtime.client.era_cache import EraCache
 from mcpgen.runtime.client.handler_functions import HandlerFunctions, handlers_from_functions
 from mcpgen.runtime.client.output_validation import OutputValidator
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.client.address import is_url
 from mcpgen.runtime.http.client.transport import Http
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.protocol.negotiation import selected_revisions
 from mcpgen.runtime.protocol.newest import NEWEST, models
+from mcpgen.runtime.transports.command_line import is_url
 from mcpgen.runtime.transports.interfaces import Endpoints, Transport
 from mcpgen.runtime.transports.memory import Memory
 from mcpgen.runtime.transports.process import Process
@@ -171,7 +171,8 @@ def connect(target: Target, *, native_revision: str | None = None, **options: Un
         target: How it is reached: a URL of http or https; a command, as one string or a list; a `Server` of this
             process; or a transport: `Http`, which takes headers and credentials, or `Process`.
         native_revision: The revision in whose types the client is written; by default the newest. Only a client of the
-            newest has a method for everything. With another it is a `BaseClient`, the sender of that revision's ``ClientMethods``.
+            newest has a method for everything. A client of another revision is a `BaseClient`, the sender of that
+            revision's ``ClientMethods``.
         **options: `Options` says what else there is.
 
     Raises:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import secrets
 import time
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import msgspec
 from msgspec import UNSET
 
@@ -17,8 +17,7 @@ from mcpgen.runtime.limits import Limits
 from mcpgen.runtime.protocol.native_revision import native_revision_of
 from mcpgen.runtime.protocol.negotiation import selected_revisions
 from mcpgen.runtime.protocol.newest import models
-from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED
-from mcpgen.runtime.server.connection import Connection
+from mcpgen.runtime.server.engine import Engine
 from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 from mcpgen.runtime.server.functions.registrations import Registrations
 from mcpgen.runtime.server.request_state import RequestStateSealer
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.application import Application, Options
     from mcpgen.runtime.server.tasks.task_requests import TaskRequests
     from mcpgen.runtime.server.tasks.task_store import TaskStore
-    from mcpgen.runtime.transports import Writer
+    from mcpgen.runtime.transports.interfaces import Endpoint, Writer
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["Server"]
@@ -65,7 +64,6 @@ class Server(Registrations):
 
     Attributes:
         native_revision: The revision that its handlers are written in.
-        state: What its lifespan yielded, while it runs.
 
     Raises:
         UsageError: The arguments make no sense together; the message says why.
@@ -92,19 +90,11 @@ class Server(Registrations):
     ) -> None:
         self.name: str = name
         self.limits: Limits = Limits() if limits is None else limits
-        self.state: Any = None
-        self.is_expiring: bool = False
         if not name:
             raise UsageError("a server needs a name")
         super().__init__(page_size=page_size)
         self._has_handlers = handlers is not None
-        self._lifespan = lifespan
         self._middleware: list[Middleware] = []
-        self._connections: dict[Connection, None] = {}
-        self._running = 0
-        self._principals = 0
-        self._stack = AsyncExitStack()
-        self._opened = anyio.Event()
         info = models.Implementation(
             name=name,
             version=version,
@@ -114,8 +104,8 @@ class Server(Registrations):
             icons=UNSET if icons is None else list(icons),
         )
         _check(info, lifespan, limits, tasks)
-        self.service: HandlerTable = HandlerTable(
-            FunctionHandlers(offered=self.offered) if handlers is None else handlers,
+        service = HandlerTable(
+            FunctionHandlers(offered=self._offered) if handlers is None else handlers,
             served=selected_revisions(revisions),
             info=info,
             instructions=instructions,
@@ -127,9 +117,15 @@ class Server(Registrations):
             token=lambda: secrets.token_urlsafe(16),
             tasking=None if tasks is None else _tasking(tasks, handlers),
         )
-        self.native_revision: str = self.service.native_revision
+        self._engine = Engine(name, service, None if lifespan is None else partial(lifespan, self))
+        self.native_revision: str = service.native_revision
 
-    def will_change(self) -> None:
+    @property
+    def state(self) -> Any:
+        """The value that the lifespan yielded, while it is open; None otherwise."""
+        return self._engine.state
+
+    def _will_change(self) -> None:
         """Refuse functions where there are handlers.
 
         Raises:
@@ -138,9 +134,9 @@ class Server(Registrations):
         if self._has_handlers:
             raise UsageError(f"the server {self.name!r} has handlers; functions cannot be added to it")
 
-    def has_changed(self) -> None:
+    def _has_changed(self) -> None:
         """Look anew at what is offered, since a function was registered or removed."""
-        self.service.forget()
+        self._engine.service.forget()
 
     def middleware(self, function: Middleware) -> Middleware:
         """Have *function* called around each handler; the first one is outermost.
@@ -152,79 +148,34 @@ class Server(Registrations):
         if not callable(function):
             raise UsageError(f"middleware is a function, not {function!r}")
         self._middleware.append(function)
-        self.service.forget()
+        self._engine.service.forget()
         return function
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Server]:
         """Keep the lifespan open within the block; connections of one process share it."""
-        self._running += 1
-        try:
-            if self._running > 1:
-                await self._opened.wait()  # whoever came first may still be at it
-            else:
-                await self._open()
+        async with self._engine.running():
             yield self
-        finally:
-            self._running -= 1
-            if not self._running:
-                self.state = None
-                await self._stack.aclose()
 
-    async def _open(self) -> None:
-        opened = self._opened = anyio.Event()
-        try:
-            if self._lifespan is not None:
-                self.state = await self._stack.enter_async_context(self._lifespan(self))
-        finally:
-            opened.set()
-
-    def connect(self, writer: Writer, spawner: Spawner) -> Connection:
+    def connect(self, writer: Writer, spawner: Spawner) -> Endpoint:
         """Return a new connection, for a transport to drive."""
-        made = Connection(self, writer, spawner)
-        self.adopt(made)
-        return made
-
-    def adopt(self, connection: Connection) -> None:
-        """Tell *connection* of changes from now on, until it is closed."""
-        self._connections[connection] = None
-
-    def principal(self) -> str:
-        """Return what tells the client of a new connection from those of others."""
-        self._principals += 1
-        return f"connection {self._principals}"
-
-    def hand_on(self, connection: Connection) -> None:
-        """Let another connection than *connection*, which ends, see to what expires."""
-        for each in self._connections:
-            if each is not connection:
-                each.expire_later()
-                return
-
-    def disconnect(self, connection: Connection) -> None:
-        """Forget a connection."""
-        self._connections.pop(connection, None)
+        return self._engine.connect(writer, spawner)
 
     async def resource_updated(self, uri: str) -> None:
-        """Tell every client that watches the resource *uri* that it has changed."""
-        await self._tell(RESOURCE_UPDATED, uri)
+        """Notify every client that is subscribed to the resource *uri* that it has changed."""
+        await self._engine.resource_updated(uri)
 
     async def tools_changed(self) -> None:
-        """Tell every client that wants to know that there are other tools now."""
-        await self._tell("notifications/tools/list_changed")
+        """Notify every client that wants to know that the list of tools has changed."""
+        await self._engine.tools_changed()
 
     async def prompts_changed(self) -> None:
-        """Tell every client that wants to know that there are other prompts now."""
-        await self._tell("notifications/prompts/list_changed")
+        """Notify every client that wants to know that the list of prompts has changed."""
+        await self._engine.prompts_changed()
 
     async def resources_changed(self) -> None:
-        """Tell every client that wants to know that there are other resources now."""
-        await self._tell("notifications/resources/list_changed")
-
-    async def _tell(self, method: str, uri: str | None = None) -> None:
-        for each in list(self._connections):
-            each.change(method, uri)
-        await anyio.lowlevel.checkpoint()  # whoever tells of changes in a loop lets them be written
+        """Notify every client that wants to know that the list of resources has changed."""
+        await self._engine.resources_changed()
 
     def asgi(self, **options: Unpack[Options]) -> Application:
         """Return this server as an ASGI application: one HTTP endpoint for clients of every revision.
@@ -246,7 +197,7 @@ class Server(Registrations):
         for each in options:
             if each not in Options.__annotations__:
                 raise UsageError(f"asgi has no option {each!r}; there are {', '.join(Options.__annotations__)}")
-        return Application(self, **options)
+        return Application(self._engine, **options)
 
     def run(self) -> None:
         """Serve standard input and output until the input ends, or the process is told to stop."""

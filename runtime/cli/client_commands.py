@@ -21,15 +21,15 @@ from mcpgen.runtime.cli.server_visit import ServerVisit
 from mcpgen.runtime.cli.target import target_of
 from mcpgen.runtime.cli.terminal_text import escaped_line, joined
 from mcpgen.runtime.errors import UnsupportedByPeer
+from mcpgen.runtime.protocol.log_levels import LEVELS
 from mcpgen.runtime.protocol.newest import models
-from mcpgen.runtime.server.notifications import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mcpgen.runtime.api.client import Client
     from mcpgen.runtime.api.connect import Options
-    from mcpgen.runtime.server.notifications import Level
+    from mcpgen.runtime.protocol.log_levels import Level
 
 __all__ = ["call", "inspect", "prompt", "read"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from mcpgen.runtime.cli.terminal_text import as_json, display_width, escaped_line
-from mcpgen.runtime.server.notifications import LEVELS
+from mcpgen.runtime.protocol.log_levels import LEVELS
 
 if TYPE_CHECKING:
     from mcpgen.runtime.cli.screen import Screen
+    from mcpgen.runtime.protocol.log_levels import Level
     from mcpgen.runtime.protocol.newest import models
-    from mcpgen.runtime.server.notifications import Level
 
 __all__ = ["ProgressDisplay"]
 

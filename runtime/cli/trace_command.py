@@ -21,8 +21,8 @@ from mcpgen.runtime.cli.target import at_url
 from mcpgen.runtime.cli.trace import Tracer
 from mcpgen.runtime.cli.trace.annotation_text import Style, as_json, as_text
 from mcpgen.runtime.errors import UsageError, printable
-from mcpgen.runtime.http.client.address import is_url
 from mcpgen.runtime.limits import ClientLimits
+from mcpgen.runtime.transports.command_line import is_url
 from mcpgen.runtime.transports.spawner import open_group
 from mcpgen.runtime.transports.standard_streams import StandardStreams
 

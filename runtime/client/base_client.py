@@ -26,9 +26,9 @@ from mcpgen.runtime.errors import (
 )
 from mcpgen.runtime.protocol.capabilities import has, needed, offers
 from mcpgen.runtime.protocol.codec import OutgoingRequestCodec, codec
+from mcpgen.runtime.protocol.log_levels import LEVELS
 from mcpgen.runtime.protocol.newest import NEWEST
 from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
-from mcpgen.runtime.server.notifications import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from mcpgen.runtime.client.connection_task import ConnectionTask, Conversation
     from mcpgen.runtime.client.output_validation import OutputValidator
     from mcpgen.runtime.protocol.capabilities import ServerPeer
+    from mcpgen.runtime.protocol.log_levels import Level
     from mcpgen.runtime.protocol.newest import models
-    from mcpgen.runtime.server.notifications import Level
 
 __all__ = ["BaseClient", "ClientContext"]
 

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError, quoted
+from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError, quoted, sole_exception
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import lacking
+from mcpgen.runtime.protocol.envelope import error_json
 from mcpgen.runtime.protocol.messages import Code
-from mcpgen.runtime.server.error_mapping import error_json, sole_exception
 
 if TYPE_CHECKING:
     from mcpgen.runtime.client.client_features import RequestHandler
     from mcpgen.runtime.client.client_session import ClientSession
     from mcpgen.runtime.protocol.messages import Request, RequestId
-    from mcpgen.runtime.server.exchange import Handle
+    from mcpgen.runtime.transports.spawner import Handle
 
 __all__ = ["BatchResponse", "IncomingRequest", "complete", "fail", "permitted", "stop", "take"]
 

@@ -25,7 +25,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.generated.registry import REVISIONS
-from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.limits import MAX_BATCH_LENGTH
 from mcpgen.runtime.protocol.framing import END_BYTES
 from mcpgen.runtime.protocol.malformed import id_in, integer, kind_and_id, malformed_message, text_in
@@ -57,6 +57,7 @@ __all__ = [
     "encode_notification",
     "encode_request",
     "encode_response",
+    "error_json",
     "refusal",
     "unknown_id",
 ]
@@ -293,3 +294,8 @@ def refusal(malformed: Malformed, revision: str | None) -> bytes | None:
         return None
     request_id = unknown_id(revision) if malformed.id is None else malformed.id
     return encode_error(request_id, Error(malformed.fault.code, malformed.fault.reason))
+
+
+def error_json(error: RequestError) -> bytes:
+    """Return *error* as JSON, for codes that are the same in every revision."""
+    return msgspec.json.encode(Error(error.code, error.message, error.data))

@@ -18,9 +18,9 @@ from mcpgen.runtime.server.server_session import ServerSession
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mcpgen.runtime.api.server import Server
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.protocol.framing import Frame, OversizedLine
+    from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import Exchange, Origin
     from mcpgen.runtime.server.service import Call
     from mcpgen.runtime.transports import Writer
@@ -38,9 +38,9 @@ class Connection:
         session: What the peer has said and may say.
     """
 
-    def __init__(self, server: Server, writer: Writer, spawner: Spawner) -> None:
-        self.session: ServerSession = ServerSession(server.service, self, server.principal())
-        self._server = server
+    def __init__(self, engine: Engine, writer: Writer, spawner: Spawner) -> None:
+        self.session: ServerSession = ServerSession(engine.service, self, engine.principal())
+        self._engine = engine
         self._writer = writer
         self._spawner = spawner
         self._running = 0
@@ -79,7 +79,7 @@ class Connection:
     def close(self) -> None:
         """Cancel all handlers, and forget the session."""
         self.session.close()
-        self._server.disconnect(self)
+        self._engine.disconnect(self)
 
     def send(self, message: bytes, about: Exchange | Origin | None) -> None:
         """Write *message*; on one channel it does not matter which request it is about."""
@@ -120,7 +120,7 @@ class Connection:
         """Tell of a change, now or as soon as the peer reads again; then once, however often it happened."""
         if not self._writer.is_full:
             notifications.change(self.session, method, uri)
-        elif len(self._changes) < self._server.limits.max_subscriptions:
+        elif len(self._changes) < self._engine.limits.max_subscriptions:
             self._changes[method, uri] = None
             if len(self._changes) == 1:
                 self._spawner.start(self._catch_up)
@@ -134,7 +134,7 @@ class Connection:
 
     def tell(self, call: Call, params: object, peer: Peer) -> None:
         """Run the handler of something that *peer* is not waiting for."""
-        if self._telling >= self._server.limits.max_in_flight:
+        if self._telling >= self._engine.limits.max_in_flight:
             _LOG.warning("a notification is dropped: too many are being handled")
             return
         self._telling += 1
@@ -147,21 +147,21 @@ class Connection:
 
     def expire_later(self) -> None:
         """Give up exchanges that nobody comes back to."""
-        if not self._server.is_expiring:
-            self._server.is_expiring = True
+        if not self._engine.is_expiring:
+            self._engine.is_expiring = True
             self._spawner.start(self._expire)
 
     async def serve(self, exchange: Exchange) -> None:
         """Run the handler of *exchange*, which was entered, and answer."""
         session, call = self.session, exchange.entry.call
         try:
-            context = Context(self._server, session, exchange, exchange.peer)
+            context = Context(self._engine, session, exchange, exchange.peer)
             result = await call(exchange.params, context)
             if exchange.peer.era == "handshake":
                 rounds = 0
                 while getattr(result, "result_type", "complete") == "input_required":
                     rounds += 1
-                    if rounds > self._server.limits.max_rounds:
+                    if rounds > self._engine.limits.max_rounds:
                         _refuse_rounds()
                     call = self._lengthen(exchange)
                     exchange.params = await gather(context, exchange, session, result)
@@ -192,7 +192,7 @@ class Connection:
 
     async def _told(self, call: Call, params: object, peer: Peer) -> None:
         try:
-            await call(params, Context(self._server, self.session, None, peer))
+            await call(params, Context(self._engine, self.session, None, peer))
         except Exception:  # noqa: BLE001 (the boundary: nobody waits for an answer)
             _LOG.exception("the handler of a notification failed")
         finally:
@@ -210,15 +210,15 @@ class Connection:
         input_required.flush_requests(exchange)
 
     async def _expire(self) -> None:
-        seconds = input_required.expire_parked(self._server.service)
+        seconds = input_required.expire_parked(self._engine.service)
         try:
             while seconds is not None:
                 await anyio.sleep(seconds)
-                seconds = input_required.expire_parked(self._server.service)
+                seconds = input_required.expire_parked(self._engine.service)
         finally:
-            self._server.is_expiring = False
+            self._engine.is_expiring = False
             if seconds is not None:  # this connection ends, and what waits on the server does not
-                self._server.hand_on(self)
+                self._engine.hand_on(self)
 
 
 def _size(exchange: Exchange) -> int:

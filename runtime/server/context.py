@@ -19,11 +19,11 @@ from mcpgen.runtime.server.elicitation_forms import Elicited, form_schema, form_
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mcpgen.runtime.api.server import Server
     from mcpgen.runtime.protocol.capabilities import Peer
+    from mcpgen.runtime.protocol.log_levels import Level
     from mcpgen.runtime.protocol.messages import RequestId
+    from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import Exchange
-    from mcpgen.runtime.server.notifications import Level
     from mcpgen.runtime.server.server_requests import ServerRequest
     from mcpgen.runtime.server.server_session import ServerSession
 
@@ -40,15 +40,12 @@ class Context:
 
     Methods that begin with a verb for the client wait for its answer. They have to be awaited where the handler runs;
     from a function that runs in a worker thread, by ``anyio.from_thread.run(context.log, "info", "...")``.
-
-    Attributes:
-        server: The server.
     """
 
-    __slots__ = ("_exchange", "_peer", "_session", "server")
+    __slots__ = ("_engine", "_exchange", "_peer", "_session")
 
-    def __init__(self, server: Server, session: ServerSession, exchange: Exchange | None, peer: Peer) -> None:
-        self.server: Server = server
+    def __init__(self, engine: Engine, session: ServerSession, exchange: Exchange | None, peer: Peer) -> None:
+        self._engine = engine
         self._session = session
         self._exchange = exchange
         self._peer = peer
@@ -98,7 +95,7 @@ class Context:
     @property
     def state(self) -> Any:
         """What the server's lifespan yielded."""
-        return self.server.state
+        return self._engine.state
 
     @property
     def is_cancelled(self) -> bool:
@@ -222,19 +219,19 @@ class Context:
 
     async def resource_updated(self, uri: str) -> None:
         """Tell every client that watches the resource *uri* that it has changed."""
-        await self.server.resource_updated(uri)
+        await self._engine.resource_updated(uri)
 
     async def tools_changed(self) -> None:
         """Tell every client that wants to know that there are other tools now."""
-        await self.server.tools_changed()
+        await self._engine.tools_changed()
 
     async def prompts_changed(self) -> None:
         """Tell every client that wants to know that there are other prompts now."""
-        await self.server.prompts_changed()
+        await self._engine.prompts_changed()
 
     async def resources_changed(self) -> None:
         """Tell every client that wants to know that there are other resources now."""
-        await self.server.resources_changed()
+        await self._engine.resources_changed()
 
     async def request(self, method: Any, params: Any = UNSET, /) -> Any:
         """Send a request of the home revision: what ``ServerMethods(context)`` calls.
@@ -245,7 +242,7 @@ class Context:
             InvalidPayload: It answered with something else than its revision allows.
             TransportClosed: It has gone.
         """
-        return await self._ask(method.name, params, self.server.native_revision)
+        return await self._ask(method.name, params, self._engine.native_revision)
 
     async def notify(self, method: Any, params: Any = UNSET, /) -> None:
         """Send a notification of the home revision.
@@ -253,7 +250,7 @@ class Context:
         Raises:
             UnsupportedByPeer: The client's revision has no such notification, or this server has not declared it.
         """
-        notifications.notify(self._session, self._exchange, method.name, params, terms=self.server.native_revision)
+        notifications.notify(self._session, self._exchange, method.name, params, terms=self._engine.native_revision)
         await self._drain()
 
     async def _drain(self) -> None:
@@ -280,7 +277,7 @@ class Context:
             question.on_settled = settled.set
             try:
                 # A stateless client has as long as its exchange waits; the store of those counts that.
-                seconds = self.server.limits.answer_seconds if self.peer.era == "handshake" else math.inf
+                seconds = self._engine.limits.answer_seconds if self.peer.era == "handshake" else math.inf
                 with anyio.move_on_after(seconds):
                     await settled.wait()
             finally:
@@ -304,7 +301,7 @@ async def gather(context: Context, exchange: Exchange, session: ServerSession, d
         for key, each in wanted.items():
             asked = getattr(each, "params", UNSET)
             questions[key] = server_requests.send_request(
-                session, exchange, each.method, asked, terms=context.server.native_revision
+                session, exchange, each.method, asked, terms=session.service.native_revision
             )
         answers = {key: await context.answer(question) for key, question in questions.items()}
     finally:

@@ -9,7 +9,7 @@ Spec:
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -22,16 +22,16 @@ from mcpgen.runtime.errors import (
     RequestRefused,
     TransportClosed,
     UnsupportedByPeer,
+    sole_exception,
 )
-from mcpgen.runtime.protocol.messages import Code, Error
+from mcpgen.runtime.protocol.envelope import error_json
+from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.protocol.newest import methods
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from mcpgen.runtime.server.exchange import Exchange
 
-__all__ = ["sole_exception", "as_request_error", "error_body", "error_json"]
+__all__ = ["as_request_error", "error_body"]
 
 # 2026-07-28, basic/index, "Error Codes": the range that is reserved for the specification, and the codes that were.
 _RESERVED = range(-32099, -32019)
@@ -43,20 +43,6 @@ _LOG = logging.getLogger("mcpgen.handlers")
 
 # 2026-07-28, basic/index, "Error Codes". An engine error, so in the terms of the newest revision.
 MISSING_CLIENT_CAPABILITY = methods.ErrorCode.MISSING_REQUIRED_CLIENT_CAPABILITY
-
-
-E = TypeVar("E", bound=BaseException)
-
-
-def sole_exception(error: E) -> E:
-    """Return the one error in a group; what happened matters, not that a task group ran it."""
-    inner: Sequence[E] = getattr(error, "exceptions", ()) if issubclass(type(error), BaseExceptionGroup) else ()
-    return sole_exception(inner[0]) if len(inner) == 1 else error
-
-
-def error_json(error: RequestError) -> bytes:
-    """Return *error* as JSON, for codes that are the same in every revision."""
-    return msgspec.json.encode(Error(error.code, error.message, error.data))
 
 
 def as_request_error(failure: BaseException, what: str) -> RequestError:

@@ -11,7 +11,7 @@ Spec:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -26,16 +26,9 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.server_requests import ServerRequest
     from mcpgen.runtime.server.server_session import ServerSession
     from mcpgen.runtime.server.tasks.running_task import RunningTask
+    from mcpgen.runtime.transports.spawner import Handle
 
-__all__ = ["Body", "Entry", "Exchange", "Handle", "Origin"]
-
-
-class Handle(Protocol):
-    """Something that runs and can be stopped."""
-
-    def cancel(self) -> None:
-        """Stop it; a second call does nothing."""
-        ...
+__all__ = ["Body", "Entry", "Exchange", "Origin"]
 
 
 class Body(Struct, frozen=True):

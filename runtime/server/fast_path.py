@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from mcpgen.runtime.protocol.log_levels import LEVELS
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.server.exchange import Entry
-from mcpgen.runtime.server.notifications import LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, UnsetType
 
@@ -24,6 +24,7 @@ from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UnknownMethod
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.codec import codec
+from mcpgen.runtime.protocol.log_levels import LEVELS, Level
 from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, RESOURCE_UPDATED
 from mcpgen.runtime.server.builtin_methods import SUBSCRIPTION_ID, cancelled_id
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import Notification
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["LEVELS", "Level", "change", "take_notification", "log", "notify", "progress"]
+__all__ = ["change", "take_notification", "log", "notify", "progress"]
 
 _LOG = logging.getLogger("mcpgen.session")
 
@@ -78,11 +79,6 @@ def _cancelled(session: ServerSession, notification: Notification) -> None:
         found.on_drop()
     session.dropped(found)
 
-
-Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-
-# The least severe first: 2025-11-25, server/utilities/logging, "Log Levels", after RFC 5424, section 6.2.1.
-LEVELS: tuple[Level, ...] = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 # 2025-11-25, server/utilities/logging: until a client sets a level, the server decides. `debug` is for whoever asks.
 UNASKED_LEVEL: Level = "info"

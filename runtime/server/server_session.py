@@ -261,7 +261,7 @@ class ServerSession:
         try:
             origin = self._origin(request, meta, batch)
         except Exception as error:  # noqa: BLE001 (the boundary: whatever it is, the client gets an answer)
-            body = Body(error_mapping.error_json(error_mapping.as_request_error(error, request.method)), is_error=True)
+            body = Body(envelope.error_json(error_mapping.as_request_error(error, request.method)), is_error=True)
             # A stateless request has no batches, so it is not answered in one either.
             refuse(self.sink, request.id, body, batch if isinstance(meta.revision, UnsetType) else None)
             return
@@ -272,7 +272,7 @@ class ServerSession:
         except Exception as failure:  # noqa: BLE001 (the boundary: what an author's object says about itself may fail)
             self.reply(
                 origin,
-                Body(error_mapping.error_json(error_mapping.as_request_error(failure, request.method)), is_error=True),
+                Body(envelope.error_json(error_mapping.as_request_error(failure, request.method)), is_error=True),
             )
 
     def _origin(self, request: Request, meta: RequestMeta, batch: BatchResponse | None) -> Origin:
@@ -374,7 +374,7 @@ class ServerSession:
         others, taken.others = taken.others, []
         failure = RequestError(Code.INTERNAL_ERROR, "the request was given up")
         for each in others:
-            self.reply(each, Body(error_mapping.error_json(failure), is_error=True))
+            self.reply(each, Body(envelope.error_json(failure), is_error=True))
 
     def dropped(self, origin: Origin) -> None:
         """Take it that *origin* gets no answer of its own; a batch need not wait for it."""

@@ -41,7 +41,7 @@ import anyio
 import anyio.to_thread
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.client.address import missing_scheme
+from mcpgen.runtime.transports.command_line import missing_scheme
 from mcpgen.runtime.transports.descriptors import duplicate
 
 if TYPE_CHECKING:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["join_command", "split_command"]
+__all__ = ["is_url", "join_command", "missing_scheme", "split_command"]
+
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SCHEMELESS: Final = re.compile(r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d{1,5}(?:/\S*)?")
 
 
 def split_command(command: str | Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
@@ -49,3 +53,13 @@ def _split(command: str) -> tuple[str, ...]:
         words = shlex.split(command, posix=False)
         return tuple(each[1:-1] if each[:1] in {"'", '"'} and each[:1] == each[-1:] else each for each in words)
     return tuple(shlex.split(command))
+
+
+def is_url(text: str) -> bool:
+    """Return whether *text* is meant as a URL, of whatever scheme."""
+    return _URL.match(text) is not None
+
+
+def missing_scheme(text: str) -> str | None:
+    """Return the URL that *text* is without its scheme, such as ``localhost:8000/mcp``; None if it is none."""
+    return f"http://{text}" if _SCHEMELESS.fullmatch(text) else None

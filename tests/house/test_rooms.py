@@ -223,6 +223,7 @@ SHELLS = {
     "http/server/uvicorn_limits.py",
     "http/server/uvicorn_server.py",
     "server/connection.py",
+    "server/engine.py",
     "server/context.py",
     "server/functions/invocation.py",
     "transports/auto_reset_event.py",

@@ -9,11 +9,10 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 from msgspec import Struct
 
 from mcpgen.runtime.errors import UsageError, printable
+from mcpgen.runtime.transports.command_line import missing_scheme
 
-__all__ = ["Address", "address_of", "is_url", "join_url", "missing_scheme"]
+__all__ = ["Address", "address_of", "join_url"]
 
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_SCHEMELESS: Final = re.compile(r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d{1,5}(?:/\S*)?")
 _PORTS: Final = {"http": 80, "https": 443}
 
 # urlsplit leaves some of these out without a word, and nobody means them.
@@ -34,16 +33,6 @@ class Address(Struct, frozen=True):
     url: str
     shown: str
     origin: tuple[str, str, int]
-
-
-def is_url(text: str) -> bool:
-    """Return whether *text* is meant as a URL, of whatever scheme."""
-    return _URL.match(text) is not None
-
-
-def missing_scheme(text: str) -> str | None:
-    """Return the URL that *text* is without its scheme, such as ``localhost:8000/mcp``; None if it is none."""
-    return f"http://{text}" if _SCHEMELESS.fullmatch(text) else None
 
 
 def address_of(url: object) -> Address:

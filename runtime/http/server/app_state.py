@@ -15,11 +15,11 @@ from mcpgen.runtime.transports.spawner import is_asyncio
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mcpgen.runtime.api.server import Server
     from mcpgen.runtime.http.server.event_store import EventStore
     from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
     from mcpgen.runtime.limits import HttpLimits
     from mcpgen.runtime.server.connection import Connection
+    from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["AppState"]
@@ -29,7 +29,7 @@ class AppState:
     """What all requests of one application share.
 
     Args:
-        server: The server.
+        engine: The server.
         limits: Bounds of the application.
         store: Keeps what streams of sessions send; by default in memory.
 
@@ -40,9 +40,9 @@ class AppState:
         is_leaving: Whether nothing new is begun any more.
     """
 
-    def __init__(self, server: Server, limits: HttpLimits, store: EventStore | None) -> None:
-        clock = server.service.clock
-        self.server: Server = server
+    def __init__(self, engine: Engine, limits: HttpLimits, store: EventStore | None) -> None:
+        clock = engine.service.clock
+        self.engine: Engine = engine
         self.limits: HttpLimits = limits
         self.store: EventStore = MemoryEventStore(clock=clock) if store is None else store
         self.sessions: Sessions = Sessions(limits, clock)
@@ -51,7 +51,7 @@ class AppState:
         self.is_leaving: bool = False
         self._bytes = 0
         self._is_asyncio = False
-        self._hall = HandlerHost(server, self.sessions.expire)
+        self._hall = HandlerHost(engine, self.sessions.expire)
 
     async def open(self) -> Spawner:
         """Return what starts handlers.
@@ -83,12 +83,12 @@ class AppState:
     def abandon(self) -> None:
         """Have the server forget whom it served in an event loop that has ended: nothing can be said there any more."""
         for each in (*self.passing, *self.sessions):
-            self.server.disconnect(each)
+            self.engine.disconnect(each)
 
     def unserved(self, headers: Mapping[str, str]) -> str | None:
         """Return the revision that *headers* name, if it is none that is served."""
         said = headers.get(http.REVISION, "").strip()
-        return said if http.REVISION in headers and said not in self.server.service.served else None
+        return said if http.REVISION in headers and said not in self.engine.service.served else None
 
     def refusal(self, size: int) -> str | None:
         """Return why a request with a body of *size* bytes cannot be served now; None if it can."""
@@ -133,7 +133,7 @@ class AppState:
         connections = [*self.passing, *self.sessions]
         for each in connections:
             each.end_of_input()
-        with anyio.move_on_after(self.server.limits.grace_seconds):
+        with anyio.move_on_after(self.engine.limits.grace_seconds):
             for each in connections:
                 await each.finished()
         for session in self.sessions:

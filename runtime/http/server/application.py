@@ -26,9 +26,9 @@ from mcpgen.runtime.server.functions.invocation import is_async
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
-    from mcpgen.runtime.api.server import Server
     from mcpgen.runtime.http.server.event_store import EventStore
     from mcpgen.runtime.http.server.responses import Receive, Scope, Send
+    from mcpgen.runtime.server.engine import Engine
 
 __all__ = ["Application", "Options"]
 
@@ -56,7 +56,7 @@ class Application:
     """A server as an ASGI application, by `Server.asgi`.
 
     Args:
-        server: The server.
+        engine: The server.
         path: Of the endpoint.
         sse_path: Where clients of 2024-11-05 open their stream; only if that revision is served.
         message_path: Where they post.
@@ -77,7 +77,7 @@ class Application:
 
     def __init__(  # noqa: PLR0913 (settings, each by its name)
         self,
-        server: Server,
+        engine: Engine,
         *,
         path: str = "/mcp",
         sse_path: str = "/sse",
@@ -92,14 +92,14 @@ class Application:
         self._paths = _checked_paths(path=path, sse_path=sse_path, message_path=message_path)
         self._guard = OriginCheck(allowed_origins=allowed_origins, allowed_hosts=allowed_hosts, bound_to=bound_to)
         _check(limits, user, events)
-        self._server = server
+        self._engine = engine
         self.limits: HttpLimits = HttpLimits() if limits is None else limits
         self._events = events
         self._user = user
         self._begin()
 
     def _begin(self) -> None:
-        self._desk = AppState(self._server, self.limits, self._events)
+        self._desk = AppState(self._engine, self.limits, self._events)
         self._legacy = LegacySse(self._desk, self._paths["message_path"])
 
     def _begin_anew(self) -> None:
@@ -190,7 +190,7 @@ class Application:
     def _route(self, path: str) -> Callable[..., Awaitable[None]] | None:
         if path == self._paths["path"] or path.rstrip("/") == self._paths["path"].rstrip("/"):
             return self._endpoint
-        if _HTTP_AND_SSE in self._server.service.handshakes:
+        if _HTTP_AND_SSE in self._engine.service.handshakes:
             if path == self._paths["sse_path"]:
                 return self._sse
             if path == self._paths["message_path"]:
@@ -205,9 +205,9 @@ class Application:
             body = await self._body(headers, receive, send, accepted=("application/json", "text/event-stream"))
             if body is not None:
                 await Post(self._desk, headers, user, receive, send).serve(body)
-        elif method not in ("GET", "DELETE") or not self._server.service.handshakes:
+        elif method not in ("GET", "DELETE") or not self._engine.service.handshakes:
             # 2026-07-28, basic/transports/streamable-http, "Earlier Streamable HTTP Revisions".
-            allowed = b"GET, POST, DELETE" if self._server.service.handshakes else b"POST"
+            allowed = b"GET, POST, DELETE" if self._engine.service.handshakes else b"POST"
             await responses.refuse(send, 405, f"{method} is not served here", headers=((b"allow", allowed),))
         elif method == "DELETE":
             await session_endpoint.delete(self._desk, headers, user, send)
@@ -246,7 +246,7 @@ class Application:
             if not accepts(accept, each):
                 await responses.refuse(send, 406, f"the client has to accept {' and '.join(accepted)}")
                 return None
-        most = self._server.limits.max_frame_bytes
+        most = self._engine.limits.max_frame_bytes
         try:
             seconds = self.limits.body_seconds
             return await read_body(receive, headers, most_bytes=most, seconds=seconds, hold=self._desk.hold)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from mcpgen.runtime.api.server import Server
+    from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.transports.spawner import Handle, Spawner
 
 __all__ = ["HandlerHost"]
@@ -32,7 +32,7 @@ class HandlerHost:
     """Where the handlers of one server run.
 
     Args:
-        server: The server, whose lifespan is kept open.
+        engine: The server, whose lifespan is kept open.
         tidy: Called now and then; it returns in how many seconds it wants to be called again.
 
     Attributes:
@@ -40,10 +40,10 @@ class HandlerHost:
         is_over: Whether it has been closed, or has ended by itself.
     """
 
-    def __init__(self, server: Server, tidy: Callable[[], float]) -> None:
+    def __init__(self, engine: Engine, tidy: Callable[[], float]) -> None:
         self.spawner: Spawner | None = None
         self.is_over: bool = False
-        self._server = server
+        self._engine = engine
         self._tidy = tidy
         self._handle: Handle | None = None
         self._ready = anyio.Event()
@@ -90,7 +90,7 @@ class HandlerHost:
 
     async def _run(self) -> None:
         try:
-            async with self._server.running(), open_spawner() as spawner:
+            async with self._engine.running(), open_spawner() as spawner:
                 self.spawner = spawner
                 self._ready.set()
                 while not self._closing.is_set():

@@ -22,10 +22,10 @@ from mcpgen.runtime.server.exchange import Exchange
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mcpgen.runtime.api.server import Server
     from mcpgen.runtime.http.server.event_store import EventStore
     from mcpgen.runtime.limits import HttpLimits
     from mcpgen.runtime.protocol.messages import Malformed, Message
+    from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import Origin
     from mcpgen.runtime.transports.spawner import Spawner
 
@@ -44,7 +44,7 @@ class HttpSession(Connection):
     """One session.
 
     Args:
-        server: The server.
+        engine: The server.
         spawner: Starts its handlers.
         store: Keeps what its streams send.
         limits: Bounds.
@@ -61,7 +61,7 @@ class HttpSession(Connection):
 
     def __init__(  # noqa: PLR0913 (the parts that a session is put together from)
         self,
-        server: Server,
+        engine: Engine,
         spawner: Spawner,
         store: EventStore,
         limits: HttpLimits,
@@ -73,7 +73,7 @@ class HttpSession(Connection):
         self.id: str = session_id
         self.user: str = user
         self.own: Stream = Stream(f"{streams_id}.0", store, most_waiting=limits.max_kept_messages)
-        super().__init__(server, self.own, spawner)
+        super().__init__(engine, self.own, spawner)
         self.session.user = user
         self.streams: dict[str, Stream] = {}
         self.open: int = 0
@@ -132,7 +132,7 @@ class HttpSession(Connection):
 
     def _new_stream(self) -> tuple[Stream, ResponseBuffer]:
         self._stream_count += 1
-        outlet = ResponseBuffer(self._server.limits.max_buffered_bytes)
+        outlet = ResponseBuffer(self._engine.limits.max_buffered_bytes)
         return Stream(f"{self._streams_id}.{self._stream_count}", self._store, outlet), outlet
 
     async def resume(self, name: str, number: int, outlet: ResponseBuffer) -> bool:

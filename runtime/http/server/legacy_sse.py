@@ -48,8 +48,8 @@ class LegacySse:
             await responses.refuse(send, 503, busy)
             return
         spawner = await desk.open()
-        outlet = ResponseBuffer(desk.server.limits.max_buffered_bytes)
-        connection = desk.server.connect(outlet, spawner)
+        outlet = ResponseBuffer(desk.engine.limits.max_buffered_bytes)
+        connection = desk.engine.connect(outlet, spawner)
         connection.session.user = user
         talk = new_id()
         address = f"{quote(scope.get('root_path', ''))}{quote(self._path)}?session={talk}"
@@ -76,7 +76,7 @@ class LegacySse:
         if busy is not None:
             await responses.refuse(send, 503, busy)
             return
-        message = envelope.decode(body, max_batch_length=self._desk.server.limits.max_batch_length)
+        message = envelope.decode(body, max_batch_length=self._desk.engine.limits.max_batch_length)
         if outlet.is_full and not isinstance(message, Notification | Response | ErrorResponse):
             # Not all that is answered waits for room, and here nothing else keeps a client from asking.
             await responses.refuse(send, 503, "too much waits to be read (max_buffered_bytes)")

@@ -85,7 +85,7 @@ class Post:
         self._user = user
         self._receive = receive
         self._send = send
-        self._service = desk.server.service
+        self._service = desk.engine.service
         self._size = 0
 
     async def serve(self, body: bytes) -> None:
@@ -182,8 +182,8 @@ class Post:
         """Answer a stateless request by a connection of its own, which ends with the answer or when its client goes."""
         desk = self._desk
         spawner = await desk.open()
-        outlet = ResponseBuffer(desk.server.limits.max_buffered_bytes)
-        post = StatelessPost(desk.server, outlet, spawner, self._user)
+        outlet = ResponseBuffer(desk.engine.limits.max_buffered_bytes)
+        post = StatelessPost(desk.engine, outlet, spawner, self._user)
         desk.passing[post] = None
         desk.enter(outlet, self._size)
         try:
@@ -194,7 +194,7 @@ class Post:
             if begun is None:
                 post.session.take(request)
                 if post.session.listening.streams:
-                    desk.server.adopt(post)
+                    desk.engine.adopt(post)
                 await send_all()
             else:
                 await go_on(desk, post, _exchange(post, request, meta, begun), begun, reply=send_all, end=post.close)
@@ -249,7 +249,7 @@ class Post:
         desk = self._desk
         spawner = await desk.open()
         session = HttpSession(
-            desk.server,
+            desk.engine,
             spawner,
             desk.store,
             desk.limits,
@@ -269,7 +269,7 @@ class Post:
             await responses.refuse(self._send, 503, "there are too many sessions (max_sessions)", headers=headers)
             return
         desk.sessions.add(session)
-        desk.server.adopt(session)
+        desk.engine.adopt(session)
         await responses.answer(self._send, body, headers=((b"mcp-session-id", session.id.encode()),))
 
     async def _in_session(self, session: HttpSession, message: Message | Batch | Malformed) -> None:

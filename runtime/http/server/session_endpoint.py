@@ -40,7 +40,7 @@ async def get(desk: AppState, headers: Mapping[str, str], user: str, receive: Re
     if busy is not None:
         await responses.refuse(send, 503, busy)
         return
-    outlet = ResponseBuffer(desk.server.limits.max_buffered_bytes)
+    outlet = ResponseBuffer(desk.engine.limits.max_buffered_bytes)
     desk.sessions.hold(session)
     desk.enter(outlet)
     try:
@@ -80,7 +80,7 @@ async def _session(desk: AppState, headers: Mapping[str, str], user: str, send: 
     """Return the session that is named; without one, the request is refused."""
     said = desk.unserved(headers)
     if said is not None:
-        await responses.refuse_revision(send, said, desk.server.service.served)
+        await responses.refuse_revision(send, said, desk.engine.service.served)
         return None
     session_id = headers.get(http.SESSION)
     if session_id is None:

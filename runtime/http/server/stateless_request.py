@@ -22,11 +22,11 @@ from mcpgen.runtime.server.connection import Connection
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mcpgen.runtime.api.server import Server
     from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.protocol.messages import Request
     from mcpgen.runtime.protocol.negotiation import RequestMeta
+    from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import Exchange, Origin
     from mcpgen.runtime.server.service import Call, HandlerTable
     from mcpgen.runtime.transports.spawner import Spawner
@@ -69,8 +69,8 @@ _decode_arguments: Final = msgspec.json.Decoder(dict[str, object]).decode
 class StatelessPost(Connection):
     """The connection of one request."""
 
-    def __init__(self, server: Server, outlet: ResponseBuffer, spawner: Spawner, user: str) -> None:
-        super().__init__(server, outlet, spawner)
+    def __init__(self, engine: Engine, outlet: ResponseBuffer, spawner: Spawner, user: str) -> None:
+        super().__init__(engine, outlet, spawner)
         self.session.user = user
         self._outlet = outlet
 

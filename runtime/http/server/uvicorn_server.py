@@ -11,7 +11,7 @@ import socket
 import sys
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import anyio
 import uvicorn
@@ -24,8 +24,8 @@ from mcpgen.runtime.transports.spawner import open_group
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
+    from typing import Unpack
 
-    from mcpgen.runtime.api.server import Server
     from mcpgen.runtime.http.server.application import Application, Options
 
 __all__ = ["bind", "serve_http"]
@@ -76,7 +76,17 @@ def _bound(family: int, kind: int, protocol: int, address: tuple[Any, ...]) -> s
     return made
 
 
-def serve_http(server: Server, sockets: Sequence[socket.socket], options: Options) -> None:
+class AsgiServer(Protocol):
+    """A server that can be served over HTTP."""
+
+    name: str
+
+    def asgi(self, **options: Unpack[Options]) -> Application:
+        """Return the server as an ASGI application."""
+        ...
+
+
+def serve_http(server: AsgiServer, sockets: Sequence[socket.socket], options: Options) -> None:
     """Serve *server* on *sockets*, which are bound and will be closed, until a signal (SIGINT, SIGTERM) comes.
 
     It says on standard error where it serves, once it does. If a handler does not end in time, it ends the process
@@ -88,7 +98,8 @@ def serve_http(server: Server, sockets: Sequence[socket.socket], options: Option
         options: Those of the application but for ``bound_to``, which is known here.
     """
     address, port = sockets[0].getsockname()[:2]
-    app = server.asgi(**{"bound_to": address, **options})
+    asked: Options = {"bound_to": address, **options}
+    app = server.asgi(**asked)
     shown = f"[{address}]" if ":" in address else address
     line = f"mcpgen: serving {server.name} at http://{shown}:{port}{options.get('path', '/mcp')}"
     with tune_gc(), GracefulShutdown(_LEAVE_SECONDS) as departure:

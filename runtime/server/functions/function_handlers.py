@@ -32,7 +32,7 @@ class FunctionHandlers(Registrations, ServerHandlers["Context"]):
     def __init__(self, *, page_size: int = PAGE_SIZE, offered: RegisteredFunctions | None = None) -> None:
         super().__init__(page_size=page_size)
         if offered is not None:
-            self.offered = offered
+            self._offered = offered
 
     def capabilities(self) -> models.ServerCapabilities:
         """Return what the server declares now: a capability for each kind of thing that is registered.
@@ -42,29 +42,29 @@ class FunctionHandlers(Registrations, ServerHandlers["Context"]):
         resources = models.ServerCapabilitiesResources(list_changed=True, subscribe=True)
         return models.ServerCapabilities(
             logging={},
-            tools=models.ServerCapabilitiesTools(list_changed=True) if self.offered.tools.had_any else UNSET,
-            resources=resources if self.offered.resources.had_any or self.offered.templates.had_any else UNSET,
-            prompts=models.ServerCapabilitiesPrompts(list_changed=True) if self.offered.prompts.had_any else UNSET,
-            completions={} if self.offered.completes else UNSET,
+            tools=models.ServerCapabilitiesTools(list_changed=True) if self._offered.tools.had_any else UNSET,
+            resources=resources if self._offered.resources.had_any or self._offered.templates.had_any else UNSET,
+            prompts=models.ServerCapabilitiesPrompts(list_changed=True) if self._offered.prompts.had_any else UNSET,
+            completions={} if self._offered.completes else UNSET,
         )
 
     def short_way(self, name: str) -> Tool | None:
         """Return the tool *name*, for `mcpgen.runtime.server.fast_path`."""
-        return self.offered.tools.entries.get(name)
+        return self._offered.tools.entries.get(name)
 
     def input_schema(self, name: str) -> dict[str, Any] | None:
         """Return the schema of a tool's arguments, some of which HTTP repeats in headers."""
-        tool = self.offered.tools.entries.get(name)
+        tool = self._offered.tools.entries.get(name)
         return None if tool is None else tool.definition.input_schema
 
     def may_replay(self, method: str, params: object) -> bool:
         """Whether the function that a request is for was registered with ``replay=True``."""
         match method, params:
             case "tools/call", models.CallToolRequestParams(name=name):
-                tool = self.offered.tools.entries.get(name)
+                tool = self._offered.tools.entries.get(name)
                 return tool is not None and tool.replay
             case "prompts/get", models.GetPromptRequestParams(name=name):
-                prompt = self.offered.prompts.entries.get(name)
+                prompt = self._offered.prompts.entries.get(name)
                 return prompt is not None and prompt.replay
             case "resources/read", models.ReadResourceRequestParams(uri=uri):
                 found = self._reading(uri)
@@ -74,7 +74,7 @@ class FunctionHandlers(Registrations, ServerHandlers["Context"]):
 
     async def list_tools(self, params: models.PaginatedRequestParams, context: Context, /) -> models.ListToolsResult:  # noqa: ARG002 (all lists are the same for everybody)
         """List the tools."""
-        shown, following = self.offered.tools.page(params.cursor)
+        shown, following = self._offered.tools.page(params.cursor)
         return models.ListToolsResult(tools=[each.definition for each in shown], next_cursor=following)
 
     async def call_tool(
@@ -85,7 +85,7 @@ class FunctionHandlers(Registrations, ServerHandlers["Context"]):
         Raises:
             RequestError: There is no such tool. Spec: 2026-07-28, server/tools#error-handling.
         """
-        tool = self.offered.tools.entries.get(params.name)
+        tool = self._offered.tools.entries.get(params.name)
         if tool is None:
             raise RequestError(Code.INVALID_PARAMS, f"Unknown tool: {quoted(params.name)}")
         return await tool.call(params.arguments, context)
@@ -97,7 +97,7 @@ class FunctionHandlers(Registrations, ServerHandlers["Context"]):
         /,
     ) -> models.ListResourcesResult:
         """List the resources that have a URI of their own."""
-        shown, following = self.offered.resources.page(params.cursor)
+        shown, following = self._offered.resources.page(params.cursor)
         return models.ListResourcesResult(resources=[each.definition for each in shown], next_cursor=following)
 
     async def list_resource_templates(
@@ -107,7 +107,7 @@ class FunctionHandlers(Registrations, ServerHandlers["Context"]):
         /,
     ) -> models.ListResourceTemplatesResult:
         """List the resource templates."""
-        shown, following = self.offered.templates.page(params.cursor)
+        shown, following = self._offered.templates.page(params.cursor)
         definitions = [each.definition for each in shown]
         return models.ListResourceTemplatesResult(resource_templates=definitions, next_cursor=following)
 
@@ -127,9 +127,9 @@ class FunctionHandlers(Registrations, ServerHandlers["Context"]):
 
     def _reading(self, uri: str) -> tuple[ReadableFunction, dict[str, Any]] | None:
         """Return what reads the resource at *uri*, with the values in it; None if there is none."""
-        if fixed := self.offered.resources.entries.get(uri):
+        if fixed := self._offered.resources.entries.get(uri):
             return fixed.reading, {}
-        for each in self.offered.templates.entries.values():
+        for each in self._offered.templates.entries.values():
             arguments = each.arguments(uri)
             if arguments is not None:
                 return each.reading, arguments
@@ -142,7 +142,7 @@ class FunctionHandlers(Registrations, ServerHandlers["Context"]):
         /,
     ) -> models.ListPromptsResult:
         """List the prompts."""
-        shown, following = self.offered.prompts.page(params.cursor)
+        shown, following = self._offered.prompts.page(params.cursor)
         return models.ListPromptsResult(prompts=[each.definition for each in shown], next_cursor=following)
 
     async def get_prompt(
@@ -154,7 +154,7 @@ class FunctionHandlers(Registrations, ServerHandlers["Context"]):
             RequestError: There is no such prompt, or its arguments are wrong. Spec: 2026-07-28,
                 server/prompts#error-handling.
         """
-        prompt = self.offered.prompts.entries.get(params.name)
+        prompt = self._offered.prompts.entries.get(params.name)
         if prompt is None:
             raise RequestError(Code.INVALID_PARAMS, f"Unknown prompt: {quoted(params.name)}")
         return await prompt.get(params.arguments, context)
@@ -168,7 +168,7 @@ class FunctionHandlers(Registrations, ServerHandlers["Context"]):
         """
         reference, argument = params.ref, params.argument.name
         named = reference.name if isinstance(reference, models.PromptReference) else reference.uri
-        if completion := self.offered.completions.get((reference.type, named, argument)):
+        if completion := self._offered.completions.get((reference.type, named, argument)):
             return await completion.complete(params, context)
         known = self._arguments_of(reference.type, named)
         if known is None:

@@ -59,17 +59,15 @@ class Registrations:
     Args:
         page_size: How many entries one answer to a list request holds.
 
-    Attributes:
-        offered: What there is.
     """
 
     def __init__(self, *, page_size: int = PAGE_SIZE) -> None:
-        self.offered: RegisteredFunctions = RegisteredFunctions(page_size)
+        self._offered: RegisteredFunctions = RegisteredFunctions(page_size)
 
-    def will_change(self) -> None:
+    def _will_change(self) -> None:
         """Learn that something is about to be registered or removed; raise what forbids it."""
 
-    def has_changed(self) -> None:
+    def _has_changed(self) -> None:
         """Learn that something was registered or removed."""
 
     @overload
@@ -121,7 +119,7 @@ class Registrations:
         """
 
         def register(function: F) -> F:
-            self.will_change()
+            self._will_change()
             tool = make_tool(
                 function,
                 name=name,
@@ -134,10 +132,10 @@ class Registrations:
                 structured=structured,
             )
             _checked(tool.definition, tool.label)
-            taken = self.offered.tools.entries.get(tool.definition.name)
+            taken = self._offered.tools.entries.get(tool.definition.name)
             _refuse_second("tool", tool.definition.name, tool, taken)
-            self.offered.tools.add(tool.definition.name, tool)
-            self.has_changed()
+            self._offered.tools.add(tool.definition.name, tool)
+            self._has_changed()
             return function
 
         return register if function is None else register(function)
@@ -179,7 +177,7 @@ class Registrations:
             raise UsageError('a resource needs a URI: write @server.resource("config://app")')
 
         def register(function: F) -> F:
-            self.will_change()
+            self._will_change()
             made = make_resource(
                 function,
                 uri,
@@ -194,13 +192,13 @@ class Registrations:
                 replay=replay,
             )
             _checked(made.definition, made.reading.label)
-            taken = self.offered.resources.entries.get(uri) or self.offered.templates.entries.get(uri)
+            taken = self._offered.resources.entries.get(uri) or self._offered.templates.entries.get(uri)
             _refuse_second("resource", uri, made.reading, None if taken is None else taken.reading)
             if isinstance(made, FixedResource):
-                self.offered.resources.add(uri, made)
+                self._offered.resources.add(uri, made)
             else:
-                self.offered.templates.add(uri, made)
-            self.has_changed()
+                self._offered.templates.add(uri, made)
+            self._has_changed()
             return function
 
         return register
@@ -241,15 +239,15 @@ class Registrations:
         """
 
         def register(function: F) -> F:
-            self.will_change()
+            self._will_change()
             prompt = make_prompt(
                 function, name=name, title=title, description=description, icons=icons, meta=meta, replay=replay
             )
             _checked(prompt.definition, prompt.label)
-            taken = self.offered.prompts.entries.get(prompt.definition.name)
+            taken = self._offered.prompts.entries.get(prompt.definition.name)
             _refuse_second("prompt", prompt.definition.name, prompt, taken)
-            self.offered.prompts.add(prompt.definition.name, prompt)
-            self.has_changed()
+            self._offered.prompts.add(prompt.definition.name, prompt)
+            self._has_changed()
             return function
 
         return register if function is None else register(function)
@@ -267,7 +265,7 @@ class Registrations:
         Raises:
             UsageError: There is no such argument, or something completes it already.
         """
-        kind = TEMPLATE if reference in self.offered.templates.entries else PROMPT
+        kind = TEMPLATE if reference in self._offered.templates.entries else PROMPT
         known = self._arguments_of(kind, reference)
         if known is None:
             raise UsageError(f"there is no prompt or resource template {reference!r} to complete; register it first")
@@ -275,51 +273,51 @@ class Registrations:
             raise UsageError(f"{reference!r} has no argument {argument!r}; it has {', '.join(known) or 'none'}")
 
         def register(function: F) -> F:
-            self.will_change()
+            self._will_change()
             completion = make_completion(function)
-            taken = self.offered.completions.get((kind, reference, argument))
+            taken = self._offered.completions.get((kind, reference, argument))
             _refuse_second("completion of", f"{reference} {argument}", completion, taken)
-            self.offered.completions[kind, reference, argument] = completion
-            self.offered.completes = True
-            self.has_changed()
+            self._offered.completions[kind, reference, argument] = completion
+            self._offered.completes = True
+            self._has_changed()
             return function
 
         return register
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool. Raises UsageError if there is none."""
-        self.will_change()
-        self.offered.tools.remove(name)
-        self.has_changed()
+        self._will_change()
+        self._offered.tools.remove(name)
+        self._has_changed()
 
     def remove_resource(self, uri: str) -> None:
         """Remove a resource or, with its completions, a resource template. Raises UsageError if there is none."""
-        self.will_change()
-        if uri in self.offered.templates.entries:
-            self.offered.templates.remove(uri)
+        self._will_change()
+        if uri in self._offered.templates.entries:
+            self._offered.templates.remove(uri)
             self._forget_completions(TEMPLATE, uri)
         else:
-            self.offered.resources.remove(uri)
-        self.has_changed()
+            self._offered.resources.remove(uri)
+        self._has_changed()
 
     def remove_prompt(self, name: str) -> None:
         """Remove a prompt and its completions. Raises UsageError if there is none."""
-        self.will_change()
-        self.offered.prompts.remove(name)
+        self._will_change()
+        self._offered.prompts.remove(name)
         self._forget_completions(PROMPT, name)
-        self.has_changed()
+        self._has_changed()
 
     def _arguments_of(self, kind: str, reference: str) -> tuple[str, ...] | None:
         """Return the names of the arguments of a prompt or resource template; None if there is none of that name."""
         if kind == PROMPT:
-            prompt = self.offered.prompts.entries.get(reference)
+            prompt = self._offered.prompts.entries.get(reference)
             return None if prompt is None else prompt.arguments
-        template = self.offered.templates.entries.get(reference)
+        template = self._offered.templates.entries.get(reference)
         return None if template is None else tuple(each.name for each in template.template.variables)
 
     def _forget_completions(self, kind: str, reference: str) -> None:
-        for key in [each for each in self.offered.completions if each[:2] == (kind, reference)]:
-            del self.offered.completions[key]
+        for key in [each for each in self._offered.completions if each[:2] == (kind, reference)]:
+            del self._offered.completions[key]
 
 
 def _checked(definition: msgspec.Struct, label: str) -> None:

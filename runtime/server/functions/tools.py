@@ -20,10 +20,10 @@ from mcpgen.runtime.errors import (
     UnsupportedByPeer,
     UsageError,
     quoted,
+    sole_exception,
 )
 from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.protocol.newest import models
-from mcpgen.runtime.server.error_mapping import sole_exception
 from mcpgen.runtime.server.functions import invocation
 from mcpgen.runtime.server.functions.headers import check_headers
 from mcpgen.runtime.server.functions.results import NonconformingResult, ResultKind, error_result, result_kind

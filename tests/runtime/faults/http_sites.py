@@ -61,5 +61,5 @@ async def attacked_site(server: Server, *, fails: bool = False, **options: Any) 
 
     assert {} == held(web.app)
     assert 0 == len(desk.sessions)
-    assert [] == list(server._connections)
+    assert [] == list(server._engine.connections)
     assert all(now <= then for now, then in zip(after, before, strict=True)), (before, after)

@@ -110,24 +110,24 @@ async def test_a_thousand_connections_leave_nothing_behind(revision: str) -> Non
 
     assert (tasks, files) == (len(asyncio.all_tasks()), descriptors())
     assert before == kept()
-    assert 0 == len(guest.server.service.waiting)
+    assert 0 == len(guest.server._engine.service.waiting)
 
 
 async def test_a_demand_that_nobody_answers_is_forgotten_with_all_that_it_held() -> None:
     now = 1000.0
     guest = Guest(limits=Limits(waiting_seconds=5))
-    guest.server.service.clock = guest.server.service.waiting._clock = lambda: now
+    guest.server._engine.service.clock = guest.server._engine.service.waiting._clock = lambda: now
     async with unjudged(guest.server, NEWEST, '{"elicitation":{}}') as peer:
         await peer.call("echo")
         for _ in range(200):
             await peer.call("ask")
-        assert 200 == len(guest.server.service.waiting)
+        assert 200 == len(guest.server._engine.service.waiting)
         now += 6
-        input_required.expire_parked(guest.server.service)
+        input_required.expire_parked(guest.server._engine.service)
         await peer.wire.rest()
 
         assert not {"ServerRequest", "Exchange", "Origin", "InputRound"} & set(kept())
-        assert 0 == guest.server.service.waiting._size_bytes
+        assert 0 == guest.server._engine.service.waiting._size_bytes
 
 
 async def test_a_flood_of_progress_and_log_entries_arrives_whole_and_in_order(revision: str) -> None:

@@ -101,7 +101,7 @@ async def test_retries_that_were_cancelled_are_not_kept() -> None:
         peer.wire.send(peer.request(2, "tools/call", params))
         for _ in range(1000):
             peer.wire.send(peer.request(3, "tools/call", params), cancelled(3))
-        (kept,) = guest.server.service.waiting._rounds.values()
+        (kept,) = guest.server._engine.service.waiting._rounds.values()
 
         assert [] == kept.others
 
@@ -123,8 +123,8 @@ async def test_the_same_retry_is_not_kept_without_bound() -> None:
 async def test_what_clients_answered_is_held_within_max_waiting_bytes(length: int, *, may_replay: bool) -> None:
     """It is held for handlers that may be run anew with it."""
     guest = Guest(limits=Limits(max_waiting_bytes=10 * length))
-    guest.server.service.handlers.may_replay = lambda *_: may_replay
-    waiting = guest.server.service.waiting
+    guest.server._engine.service.handlers.may_replay = lambda *_: may_replay
+    waiting = guest.server._engine.service.waiting
     async with unjudged(guest.server, NEWEST, CAN_ASK) as peer:
         (said,) = await peer.call("ask_often", '{"times":20}')
         while "requestState" in said.get("result", {}):
@@ -156,7 +156,7 @@ async def test_handlers_that_wait_are_given_up_though_the_connection_that_first_
         with anyio.fail_after(PATIENCE_SECONDS):
             await given_up.wait()
 
-        assert 0 == len(guest.server.service.waiting)
+        assert 0 == len(guest.server._engine.service.waiting)
 
 
 # --- what runs at once

@@ -317,6 +317,6 @@ def test_a_completion_goes_with_what_it_completes(review: FunctionHandlers) -> N
     review.remove_prompt("review")
     review.remove_resource("x://{a}")
 
-    assert {} == review.offered.completions
+    assert {} == review._offered.completions
     with pytest.raises(UsageError, match="there is no prompt 'review' to remove"):
         review.remove_prompt("review")

@@ -74,7 +74,7 @@ def schema(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the input schema that is listed for *function*, a valid schema itself."""
     catalogue = FunctionHandlers()
     catalogue.tool(name="it")(function)
-    found: dict[str, Any] = catalogue.offered.tools.entries["it"].definition.input_schema
+    found: dict[str, Any] = catalogue._offered.tools.entries["it"].definition.input_schema
     jsonschema.Draft202012Validator.check_schema(found)
     return found
 

@@ -166,13 +166,14 @@ def test_in_another_event_loop_it_begins_anew(backend: str, tool: str) -> None:
 
     async def called() -> Any:
         async with open_group() as group:
-            web = Site(app, group, Overseer(server.service.served, server.service.capabilities), "")
+            web = Site(app, group, Overseer(server._engine.service.served, server._engine.service.capabilities), "")
             (said,) = await Caller(web, STATELESS).call(tool).messages()
             return said["result"]["content"][0]["text"]
 
     async def left() -> Any:
         async with open_group() as group:
-            peer = await joined(Site(app, group, Overseer(server.service.served, server.service.capabilities), ""), OLD)
+            service = server._engine.service
+            peer = await joined(Site(app, group, Overseer(service.served, service.capabilities), ""), OLD)
             (said,) = await peer.call(tool).messages()
             return said["result"]["content"][0]["text"]
 
@@ -183,7 +184,7 @@ def test_in_another_event_loop_it_begins_anew(backend: str, tool: str) -> None:
 
     assert ["1"] * 4 == [anyio.run(each, backend=backend) for each in (called, called, left, begun)]
     assert (4, 4) == (lifespan.begun, lifespan.ended)
-    assert not server._connections
+    assert not server._engine.connections
 
 
 @spec("2025-11-25", "basic/lifecycle#lifecycle-phases")
