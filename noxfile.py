@@ -4,7 +4,7 @@
 * ``nox -s full`` runs the rest that decides whether a commit is good: slow tests, packages, peers from PyPI and npm.
 * ``nox -s endurance`` is started by hand: fuzzing, soaks and benchmarks, which write result pages.
 
-The other sessions are the parts of these three. All but lint check a built wheel, never the checkout: what users install.
+The other sessions are the parts of these three. All but lint check a built wheel, which is what users install.
 Every session installs what it needs from the package index with pip alone.
 """
 

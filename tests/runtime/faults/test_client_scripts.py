@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.patience import BUSY_SECONDS
 from tests.runtime import children
 from tests.runtime.faults import villain
 from tests.runtime.faults.attacked import PATIENCE_SECONDS
@@ -26,7 +27,7 @@ pytestmark = [
     pytest.mark.slow,
 ]
 
-LEAVE_SECONDS: Final = 3.0  # for the end of a program and its server, on a machine that does other things
+LEAVE_SECONDS: Final = BUSY_SECONDS  # for the end of a program and its server
 
 PREAMBLE: Final = """
 import asyncio, gc, os, signal, sys, threading, time
@@ -243,7 +244,7 @@ def test_a_program_that_is_ended_from_outside_takes_its_good_servers_with_it(
 
     assert gone()
     assert (-number, "") == (status, stderr)
-    assert took < 1 + children.BUSY_SECONDS
+    assert took < 1 + BUSY_SECONDS
 
 
 ENDS = {

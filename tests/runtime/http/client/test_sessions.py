@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from mcpgen import ClientLimits, RequestLost, RequestRefused, TransportClosed
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.client.scripted import initialized, on_both_loops
 from tests.runtime.http.client.played import Exchange, Played, closed, opened
 from tests.runtime.protocol.spec import spec
@@ -324,7 +325,7 @@ async def test_an_answer_to_what_a_lost_session_asked_never_reaches_another() ->
         await (await server.hear(method="tools/call")).result({"content": []})
         await calling.outcome()
         await stream.cut()
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await cancelled.wait()
         await anyio.wait_all_tasks_blocked()
 

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from mcpgen import ClientLimits, RequestLost, TransportClosed
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.client.scripted import on_both_loops
 from tests.runtime.http.client.played import NEWEST, closed, opened
 from tests.runtime.protocol.spec import spec
@@ -238,7 +239,7 @@ async def test_the_servers_own_stream_is_listened_to_and_asked_for_again_when_it
         third = await server.hear("GET")
         await third.begin()
         await third.event(log(3))
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_SECONDS):
             for each in events:
                 await each.wait()
 

@@ -12,6 +12,7 @@ from anyio.lowlevel import checkpoint
 from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.server.context import Context  # noqa: TC001 (the server looks at it)
 from mcpgen.runtime.transports.spawner import open_group
+from tests.patience import BUSY_SECONDS
 from tests.runtime.http.serving.behaviours import behaviour, demo
 from tests.runtime.http.serving.callers import BOTH, JSON, STATELESS, Caller, initialize, joined
 from tests.runtime.http.serving.exchange import PATIENCE_SECONDS, Lifespan
@@ -215,7 +216,7 @@ async def test_a_shutdown_ends_open_streams_in_two_seconds(revision: str) -> Non
         for each in streams:
             await each.begun()
         await streams[-1].message()
-        with anyio.fail_after(2):
+        with anyio.fail_after(2 + BUSY_SECONDS):
             await web.shutdown()
             for each in streams:
                 await each.returned()
