@@ -126,8 +126,10 @@ ERRORS: dict[str, str] = {
 
 
 @pytest.mark.parametrize("revision", [OLD, NEW, None])
-@pytest.mark.parametrize("code", [-32022, -32020, -32021, -32600, -32601, 0, 1])
-@pytest.mark.parametrize("data", ERRORS)
+@pytest.mark.parametrize(
+    ("code", "data"),
+    [*((-32022, each) for each in ERRORS), *((each, "nothing") for each in (-32020, -32021, -32600, -32601, 0, 1))],
+)
 @pytest.mark.slow
 async def test_a_server_that_refuses_everything_is_left_soon(data: str, code: int, revision: str | None) -> None:
     with Stopwatch() as watch, pytest.raises((NoCommonRevision, RequestRefused)) as caught:
