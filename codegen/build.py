@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mcpgen.codegen import ir, names
-from mcpgen.codegen.claims import unfounded
+from mcpgen.codegen.canonical import reduce
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.docs import Docs, load_docs
+from mcpgen.codegen.docstrings import prose
 from mcpgen.codegen.document import check_document
 from mcpgen.codegen.emit import Emitter
 from mcpgen.codegen.methods import Methods
 from mcpgen.codegen.overlay import Overlay, SharedOverlay, apply_overlay, load_overlay, load_shared
+from mcpgen.codegen.overlay_checks import unfounded
 from mcpgen.codegen.parse import parse
-from mcpgen.codegen.prose import prose
-from mcpgen.codegen.reduction import reduce
 from mcpgen.codegen.render import render
 from mcpgen.codegen.stubs import Stubs
 from mcpgen.codegen.unions import widen_json_value

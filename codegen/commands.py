@@ -13,11 +13,11 @@ from mcpgen.codegen import names
 from mcpgen.codegen.adapters.build import FOLDER, generate_adapters, planned
 from mcpgen.codegen.build import Package, foreign_source, generate, generate_registry, pinned_source
 from mcpgen.codegen.checkout import find_checkout
+from mcpgen.codegen.console import echo_diagnostics, echo_json, refusals_reported
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.document import read_document
 from mcpgen.codegen.output import Content, drift, recover, strays, write
 from mcpgen.codegen.pinned import SchemaRoom
-from mcpgen.codegen.report import echo_diagnostics, echo_json, refusals_reported
 
 __all__ = ["build", "check"]
 

@@ -1,4 +1,4 @@
-"""The command ``diff``."""
+"""The commands ``diff`` and ``losses``: what differs between revisions, and what adapters lose."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import msgspec
 from msgspec.structs import replace
 
 from mcpgen.codegen.build import foreign_source, pinned_source
+from mcpgen.codegen.canonical import reduce
+from mcpgen.codegen.console import echo_diagnostics, echo_json, refusals_reported
 from mcpgen.codegen.diff import Edition, compare, edition
-from mcpgen.codegen.diff_report import markdown, text
+from mcpgen.codegen.diff.report import markdown, text
 from mcpgen.codegen.document import read_document
 from mcpgen.codegen.overlay import Overlay
 from mcpgen.codegen.pinned import SchemaRoom
-from mcpgen.codegen.reduction import reduce
-from mcpgen.codegen.report import echo_diagnostics, echo_json, refusals_reported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mcpgen.codegen.diff_values import Diff
+    from mcpgen.codegen.diff.model import Diff
 
-__all__ = ["diff"]
+__all__ = ["diff", "losses"]
 
 _FORMATS = {"text": text, "md": markdown}
 
@@ -61,6 +61,32 @@ def diff(old: str, new: str, *, output: str) -> None:
     click.echo(report.encode(encoding, "backslashreplace").decode(encoding), nl=False)
 
 
+@click.command()
+@click.option("--from", "source", metavar="A", help="Only from this revision.")
+@click.option("--to", "target", metavar="B", help="Only to this revision.")
+@click.option("--json", "as_json", is_flag=True, help="Report as JSON.")
+def losses(source: str | None, target: str | None, *, as_json: bool) -> None:
+    """Tell what is dropped, degraded, defaulted or refused between revisions, and why, as Markdown."""
+    # Commands that need no adapters start faster without their compiler.
+    from mcpgen.codegen.adapters.build import planned  # noqa: PLC0415
+    from mcpgen.codegen.adapters.losses import loss_rows, losses_markdown  # noqa: PLC0415
+
+    with refusals_reported(as_json=as_json):
+        room = SchemaRoom()
+        for each in (source, target):
+            if each is not None:
+                room.pin(each)
+        rows = [
+            row
+            for row in loss_rows(planned(room), room.revisions)
+            if (source is None or source in row.sources) and (target is None or target in row.targets)
+        ]
+    if as_json:
+        echo_json({"losses": msgspec.to_builtins(rows)})
+    else:
+        click.echo(losses_markdown(rows, room.revisions), nl=False)
+
+
 def _compared(room: SchemaRoom, old: str, new: str) -> tuple[Diff, list[Edition]]:
     """Return the diff of what *old* and *new* name, with its rules if both are vendored, and the editions of both.
 
@@ -70,7 +96,7 @@ def _compared(room: SchemaRoom, old: str, new: str) -> tuple[Diff, list[Edition]
     match _named(room, old), _named(room, new):
         case str() as one, str() as other:
             # The compiler of adapters, which knows the rules, is not needed for anything else.
-            from mcpgen.codegen.adapters.coverage import compare_vendored  # noqa: PLC0415
+            from mcpgen.codegen.adapters.rule_coverage import compare_vendored  # noqa: PLC0415
 
             vendored = _vendored(room, [one, other])
             found = compare_vendored(one, other, vendored)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
 
-from mcpgen.codegen.constructs import check_document
 from mcpgen.codegen.diagnostics import Diagnostic, Refused, pointer_to
+from mcpgen.codegen.schema_checks import check_document
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mcpgen.codegen.places import Json
+    from mcpgen.codegen.json_pointers import Json
 
 __all__ = ["check_document", "check_mcp", "parse_document", "read_document"]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeGuard
 
-    from mcpgen.codegen.places import Json
+    from mcpgen.codegen.json_pointers import Json
 
 __all__ = ["ANNOTATIONS", "CHECKS", "HINTS", "INT64", "ROOT_ONLY", "Fault", "bounds_faults", "shown"]
 

@@ -19,8 +19,8 @@ from msgspec import UNSET, UnsetType
 
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.document import MAX_DEPTH
+from mcpgen.codegen.json_pointers import Json, Location, objects, places
 from mcpgen.codegen.pinned import SchemaRoom
-from mcpgen.codegen.places import Json, Place, objects, places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -239,7 +239,7 @@ class _Application:
             return self._definitions.get(ref.rsplit("/", 1)[-1])
         return node
 
-    def _places(self, pointers: list[str]) -> Iterator[Place]:
+    def _places(self, pointers: list[str]) -> Iterator[Location]:
         for pointer in pointers:
             found = places(self.document, pointer)
             if not found:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from mcpgen.codegen import ir, names
-from mcpgen.codegen.arms import fixed_type, json_type, json_types_differ, keeps, ref_name, simplified, suffixes
+from mcpgen.codegen.constants import json_type, keeps, preset_findings
 from mcpgen.codegen.diagnostics import Diagnostic, Refused, pointer_to
 from mcpgen.codegen.frontend import SchemaNode, SchemaObject, admits_anything, exact, schema_objects
-from mcpgen.codegen.presets import preset_findings
+from mcpgen.codegen.union_arms import fixed_type, json_types_differ, ref_name, simplified, suffixes
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet

@@ -23,7 +23,7 @@ from mcpgen.codegen.names import MAX_LABEL_LENGTH
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from mcpgen.codegen.places import Json
+    from mcpgen.codegen.json_pointers import Json
 
 __all__ = ["PINNED", "Pin", "Pins", "SchemaRoom", "is_dated", "is_label", "load_pins"]
 

@@ -11,15 +11,15 @@ import click
 from msgspec import to_builtins
 
 from mcpgen.codegen.checkout import find_checkout
+from mcpgen.codegen.console import echo_diagnostics, echo_json, refusals_reported
 from mcpgen.codegen.diagnostics import Refused
 from mcpgen.codegen.pinned import Pin, SchemaRoom
-from mcpgen.codegen.report import echo_diagnostics, echo_json, refusals_reported
 from mcpgen.codegen.vendoring import candidate, differences, vendor
 
 if TYPE_CHECKING:
     import datetime as dt
 
-    from mcpgen.codegen.places import Json
+    from mcpgen.codegen.json_pointers import Json
 
 __all__ = ["schema"]
 

@@ -8,7 +8,7 @@ import msgspec
 
 from mcpgen.codegen import ir
 from mcpgen.codegen.diagnostics import Diagnostic
-from mcpgen.codegen.prose import prose, wrapped
+from mcpgen.codegen.docstrings import prose, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

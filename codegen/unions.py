@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from mcpgen.codegen import ir
-from mcpgen.codegen.arms import json_types_differ
 from mcpgen.codegen.diagnostics import Diagnostic
+from mcpgen.codegen.union_arms import json_types_differ
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

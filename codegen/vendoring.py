@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mcpgen.codegen import names
+from mcpgen.codegen.canonical import canonical_bytes, reduce
 from mcpgen.codegen.diagnostics import Diagnostic, Refused, pointer_to
 from mcpgen.codegen.document import check_document, check_mcp, parse_document, read_bytes
+from mcpgen.codegen.json_pointers import Json
 from mcpgen.codegen.keywords import shown
 from mcpgen.codegen.output import signals_held
 from mcpgen.codegen.pinned import PINNED, Pin, Pins, SchemaRoom, is_dated, is_label
-from mcpgen.codegen.places import Json
-from mcpgen.codegen.reduction import canonical_bytes, reduce
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -150,7 +150,7 @@ _HEADER = (
     "#",
     "# `path`, `commit` and `date`: where upstream keeps the official document, and the commit that last changed it.",
     "# `official_sha256` is the hash of the official file; `sha256` is that of schema/<revision>/schema.json, the same",
-    "# document without its prose in canonical form (codegen/reduction.py). `mcpgen schema add` writes this file.",
+    "# document without its prose in canonical form (codegen/canonical.py). `mcpgen schema add` writes this file.",
     "",
 )
 

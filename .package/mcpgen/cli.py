@@ -45,7 +45,7 @@ COMMANDS: Mapping[str, Entry] = {
     "read": Entry("mcpgen.runtime.look_commands:read", None, "Read a resource of a server."),
     "prompt": Entry("mcpgen.runtime.look_commands:prompt", None, "Show a prompt of a server, filled in."),
     "trace": Entry("mcpgen.runtime.trace_commands:trace", None, "Run a server, and tell what is said to it and by it."),
-    "losses": Entry("mcpgen.codegen.adapters.commands:losses", "codegen", "Tell what is lost between revisions."),
+    "losses": Entry("mcpgen.codegen.diff_commands:losses", "codegen", "Tell what is lost between revisions."),
     "schema": Entry("mcpgen.codegen.schema_commands:schema", "codegen", "List, add and verify schema documents."),
 }
 

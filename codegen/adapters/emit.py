@@ -10,7 +10,7 @@ import msgspec
 from mcpgen.codegen import names
 from mcpgen.codegen.adapters.lines import Lines
 from mcpgen.codegen.adapters.ops import Keep
-from mcpgen.codegen.prose import prose, wrapped
+from mcpgen.codegen.docstrings import prose, wrapped
 
 if TYPE_CHECKING:
     from mcpgen.codegen.adapters.messages import GoneMessage, MessagePlan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from mcpgen.codegen import names
-from mcpgen.codegen.adapters.arms import may_overlap
+from mcpgen.codegen.adapters.discriminators import may_overlap
 from mcpgen.codegen.adapters.ops import (
     Absent,
     Admit,

@@ -13,9 +13,9 @@ from mcpgen.codegen.changes import vocabulary as v
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mcpgen.codegen.adapters.walk import Walk
+    from mcpgen.codegen.adapters.function_builder import FunctionBuilder
     from mcpgen.codegen.diff import Edition
-    from mcpgen.codegen.diff_values import Kind
+    from mcpgen.codegen.diff.model import Kind
     from mcpgen.codegen.methods import Method
 
 __all__ = ["ErrorCase", "GoneMessage", "Messages", "MessagePlan"]
@@ -81,13 +81,13 @@ class ErrorCase(msgspec.Struct, frozen=True, kw_only=True):
 class Messages:
     """Plans the messages of one direction."""
 
-    def __init__(self, walk: Walk) -> None:
-        self._walk = walk
-        self._source: Edition = walk.source.edition
-        self._target: Edition = walk.target.edition
+    def __init__(self, builder: FunctionBuilder) -> None:
+        self._builder = builder
+        self._source: Edition = builder.source.edition
+        self._target: Edition = builder.target.edition
 
     def plan(self) -> list[MessagePlan]:
-        """Return the plan of each method of the source, by name, and walk the types that no message holds."""
+        """Return the plan of each method of the source, by name, and builder the types that no message holds."""
         found: list[MessagePlan] = []
         for name in sorted({each.name for each in self._source.methods}):
             ours: dict[str, Method] = {each.sender: each for each in self._source.methods if each.name == name}
@@ -96,20 +96,20 @@ class Messages:
         # Values of a definition may also be adapted by themselves, and where something else took its place in the
         # messages, no message has shown how.
         seen: set[str] = set()
-        while waiting := sorted({*ROOTS, *self._walk.met} - seen):
+        while waiting := sorted({*ROOTS, *self._builder.met} - seen):
             seen.update(waiting)
             for name in waiting:
                 self._definition(name)
         return found
 
     def _definition(self, name: str) -> None:
-        """Walk the definition *name* of the source beside its counterpart, unless that was done on the way."""
-        partner = self._walk.partner(name)
+        """Build the functions of the definition *name* of the source, unless it was met in a message."""
+        partner = self._builder.partner(name)
         if partner is None or name not in self._source.schema.definitions:
             return
-        if self._walk.pairs.get(name) != partner:
-            self._walk.transform(ir.Named(name=name), ir.Named(name=partner), self._walk.place(name, partner))
-            self._walk.pairs[name] = partner
+        if self._builder.pairs.get(name) != partner:
+            self._builder.transform(ir.Named(name=name), ir.Named(name=partner), self._builder.place(name, partner))
+            self._builder.pairs[name] = partner
 
     def _plan(self, name: str, ours: dict[str, Method], theirs: dict[str, Method]) -> MessagePlan:
         gone = {sender: self._gone(method) for sender, method in ours.items() if sender not in theirs}
@@ -117,8 +117,8 @@ class Messages:
         if shared is None:
             return MessagePlan(name=name, gone=gone)
         one, other = shared
-        place = self._walk.place(f"{name} params", f"{name} params")
-        params = self._walk.transform(one.params, other.params, place)
+        place = self._builder.place(f"{name} params", f"{name} params")
+        params = self._builder.transform(one.params, other.params, place)
         if one.result is None or other.result is None:
             return MessagePlan(name=name, params=params, gone=gone)
         return MessagePlan(
@@ -132,16 +132,16 @@ class Messages:
         )
 
     def _result(self, one: Method, other: Method) -> Transform:
-        place = self._walk.place(f"{one.name} result", f"{one.name} result")
+        place = self._builder.place(f"{one.name} result", f"{one.name} result")
         ours, theirs = _answers(one), _answers(other)
         if isinstance(ours, ir.Named) and isinstance(theirs, ir.Named):
-            return self._walk.transform(ours, theirs, place)
+            return self._builder.transform(ours, theirs, place)
         # The union of what a method may answer has a name only where the document gives it one.
         opened = [
             ir.Union(arms=tuple(side.unions.arms(each)))
-            for side, each in ((self._walk.source, ours), (self._walk.target, theirs))
+            for side, each in ((self._builder.source, ours), (self._builder.target, theirs))
         ]
-        return self._walk.transform(opened[0], opened[1], place)
+        return self._builder.transform(opened[0], opened[1], place)
 
     def _gone(self, method: Method) -> GoneMessage:
         kinds: tuple[Kind, Kind] = (
@@ -150,37 +150,39 @@ class Messages:
             else ("request-added", "request-removed")
         )
         place = f"{method.sender} {method.name}"
-        found = self._walk.found(place)
+        found = self._builder.found(place)
         if found is None:
-            kind = kinds[self._walk.mode != "down"]
-            problem = f"{self._walk.target.label} has no {method.name} from the {method.sender}"
-            found = self._walk.need(kind, place, self._source.schema.definitions[method.definition].pointer, problem)
+            kind = kinds[self._builder.mode != "down"]
+            problem = f"{self._builder.target.label} has no {method.name} from the {method.sender}"
+            found = self._builder.need(kind, place, self._source.schema.definitions[method.definition].pointer, problem)
         if found is None or not isinstance(found.action, v.Refuse):
             if found is not None:
-                self._walk.misplaced(found, place)
+                self._builder.misplaced(found, place)
             return GoneMessage("", None)
         return GoneMessage(found.reason, found.action.service)
 
     def _own_error(self, method: Method) -> Converted | None:
         """Return what is declared for the errors of one method."""
         place = f"{method.name} error"
-        found = self._walk.found(place)
+        found = self._builder.found(place)
         if found is None or not isinstance(found.action, v.Convert):
             if found is not None:
-                self._walk.misplaced(found, place)
+                self._builder.misplaced(found, place)
             return None
-        return self._walk.convert(found, found.action.function)
+        return self._builder.convert(found, found.action.function)
 
     def _no_error(self, method: Method) -> GoneMessage:
         """Return why an error cannot answer what has become an input request."""
         place = f"{method.sender} {method.name}"
-        found = self._walk.found(place)
+        found = self._builder.found(place)
         if found is None:
-            problem = f"{self._walk.target.label} asks {method.name} inside a result and takes no error for an answer"
-            found = self._walk.need("carrier-changed", place, "", problem)
+            problem = (
+                f"{self._builder.target.label} asks {method.name} inside a result and takes no error for an answer"
+            )
+            found = self._builder.need("carrier-changed", place, "", problem)
         if found is None or not isinstance(found.action, v.Refuse):
             if found is not None:
-                self._walk.misplaced(found, place)
+                self._builder.misplaced(found, place)
             return GoneMessage("", None)
         return GoneMessage(found.reason, found.action.service)
 
@@ -193,7 +195,7 @@ class Messages:
             match code in ours, code in theirs:
                 case True, False:
                     found.append(self._error(code, str(code)))
-                case False, True if self._walk.mode == "down":
+                case False, True if self._builder.mode == "down":
                     found.append(self._returned(code))
                 case False, True:
                     found.append(self._admitted(code))
@@ -213,10 +215,12 @@ class Messages:
         return ErrorCase(code=bounds[0], last=bounds[1], but=known, to=_INTERNAL_ERROR, reason=reason)
 
     def _error(self, code: int, place: str) -> ErrorCase | None:
-        found = self._walk.found(place)
+        found = self._builder.found(place)
         if found is None:
-            kind = "error-added" if self._walk.mode == "down" else "error-removed"
-            found = self._walk.need(kind, place, "", f"{self._walk.target.label} does not define the error {code}")
+            kind = "error-added" if self._builder.mode == "down" else "error-removed"
+            found = self._builder.need(
+                kind, place, "", f"{self._builder.target.label} does not define the error {code}"
+            )
         if found is None:
             return None
         match found.action:
@@ -227,30 +231,30 @@ class Messages:
             case v.Keep():
                 return None
             case _:
-                self._walk.misplaced(found, place)
+                self._builder.misplaced(found, place)
                 return None
 
     def _returned(self, code: int) -> ErrorCase | None:
         """Return what becomes of a code that only the older side defines: what it becomes on the way up."""
-        action = self._walk.opposite(str(code))
+        action = self._builder.opposite(str(code))
         if isinstance(action, v.Keep):
             return None
         to = action.code if isinstance(action, v.Recode) else _INTERNAL_ERROR
-        reason = f"{self._walk.source.label} does not define the error {code}."
+        reason = f"{self._builder.source.label} does not define the error {code}."
         return ErrorCase(code=code, to=to, reason=reason)
 
     def _admitted(self, code: int) -> ErrorCase | None:
         """Return what becomes of a code that only the newer side defines: it stays if the error fits its meaning."""
         if not (definition := self._defined(code)):
             return None
-        reason = f"{self._walk.target.label} gives the code {code} a meaning that this error does not fit."
+        reason = f"{self._builder.target.label} gives the code {code} a meaning that this error does not fit."
         return ErrorCase(code=code, to=_INTERNAL_ERROR, reason=reason, definition=definition, target=self._target.label)
 
     def _foreign(self, code: int) -> ErrorCase | None:
         """Return what becomes of a code that neither side defines; outside JSON-RPC's range it is the application's."""
         if code not in _RESERVED:
             return None
-        reason = f"{self._walk.target.label} does not define the error {code}."
+        reason = f"{self._builder.target.label} does not define the error {code}."
         return ErrorCase(code=code, to=_INTERNAL_ERROR, reason=reason)
 
     def _defined(self, code: int) -> str:

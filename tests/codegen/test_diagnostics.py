@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from mcpgen.codegen.console import MOST_SHOWN, echo_diagnostics, exit_status
 from mcpgen.codegen.diagnostics import CODES, Diagnostic, Refused, codes_table, pointer_to
 from mcpgen.codegen.keywords import CHECKS
-from mcpgen.codegen.report import MOST_SHOWN, echo_diagnostics, exit_status
 
 DOCS = Path(__file__).parents[2] / "docs" / "diagnostics.md"
 

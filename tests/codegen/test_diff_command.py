@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 
 from mcpgen.cli import main
 from mcpgen.codegen.build import pinned_source
+from mcpgen.codegen.console import MOST_SHOWN
 from mcpgen.codegen.diff import compare, edition
 from mcpgen.codegen.pinned import SchemaRoom
-from mcpgen.codegen.report import MOST_SHOWN
 
 if TYPE_CHECKING:
     from pathlib import Path

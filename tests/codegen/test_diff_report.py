@@ -19,8 +19,8 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from mcpgen.cli import main
 from mcpgen.codegen.build import foreign_source
 from mcpgen.codegen.diff import Edition, compare, edition
-from mcpgen.codegen.diff_report import markdown, text
-from mcpgen.codegen.diff_values import Diff, Effect, Kind
+from mcpgen.codegen.diff.model import Diff, Effect, Kind
+from mcpgen.codegen.diff.report import markdown, text
 from mcpgen.codegen.overlay import ErrorCode
 from mcpgen.codegen.pinned import SchemaRoom
 

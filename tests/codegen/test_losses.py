@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from mcpgen.codegen.adapters.build import planned
-from mcpgen.codegen.adapters.commands import losses
 from mcpgen.codegen.adapters.losses import LossRow, loss_rows
+from mcpgen.codegen.diff_commands import losses
 from mcpgen.codegen.pinned import SchemaRoom
 
 DOCS = Path(__file__).parents[2] / "docs" / "losses.md"

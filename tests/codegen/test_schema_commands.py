@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcpgen.codegen import vendoring
+from mcpgen.codegen.canonical import canonical_bytes, reduce
 from mcpgen.codegen.pinned import PINNED, SchemaRoom
-from mcpgen.codegen.reduction import canonical_bytes, reduce
 from mcpgen.codegen.schema_commands import schema
 
 SCHEMA = Path(str(files("mcpgen"))) / "schema"

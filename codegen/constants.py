@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import operator
+from typing import TYPE_CHECKING, Any
 
 from mcpgen.codegen import ir
-from mcpgen.codegen.arms import json_type, keeps
 from mcpgen.codegen.diagnostics import Diagnostic
 from mcpgen.codegen.keywords import INT64, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["preset_findings"]
+__all__ = ["json_type", "keeps", "preset_findings"]
+
+_JSON_TYPES: dict[type, ir.ScalarKind] = {bool: "boolean", int: "integer", str: "string", type(None): "null"}
+
+
+def json_type(value: ir.Constant) -> ir.ScalarKind:
+    """Return the JSON type of a constant."""
+    return _JSON_TYPES[type(value)]
+
+
+# By keyword of msgspec.Meta. A pattern is not among them: there are some that Python would try to match for years.
+_KEPT: dict[str, Callable[[Any, Any], bool]] = {
+    "ge": operator.ge,
+    "gt": operator.gt,
+    "le": operator.le,
+    "lt": operator.lt,
+    "min_length": lambda value, bound: len(value) >= bound,
+    "max_length": lambda value, bound: len(value) <= bound,
+}
+
+
+def keeps(value: ir.Constant, bounds: Sequence[tuple[str, str | int | float]]) -> bool:
+    """Whether *value* is surely within *bounds*, which are those of its own type: of a pattern that is not known."""
+    return all(name in _KEPT and _KEPT[name](value, bound) for name, bound in bounds)
 
 
 def preset_findings(schema: ir.Schema) -> Iterator[Diagnostic]:

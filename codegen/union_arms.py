@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from mcpgen.codegen import ir, names
+from mcpgen.codegen.constants import json_type
 from mcpgen.codegen.frontend import SchemaNode, SchemaObject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-_JSON_TYPES: dict[type, ir.ScalarKind] = {bool: "boolean", int: "integer", str: "string", type(None): "null"}
-
-
-def json_type(value: ir.Constant) -> ir.ScalarKind:
-    """Return the JSON type of a constant."""
-    return _JSON_TYPES[type(value)]
-
-
-# By keyword of msgspec.Meta. A pattern is not among them: there are some that Python would try to match for years.
-_KEPT: dict[str, Callable[[Any, Any], bool]] = {
-    "ge": operator.ge,
-    "gt": operator.gt,
-    "le": operator.le,
-    "lt": operator.lt,
-    "min_length": lambda value, bound: len(value) >= bound,
-    "max_length": lambda value, bound: len(value) <= bound,
-}
-
-
-def keeps(value: ir.Constant, bounds: Sequence[tuple[str, str | int | float]]) -> bool:
-    """Whether *value* is surely within *bounds*, which are those of its own type: of a pattern that is not known."""
-    return all(name in _KEPT and _KEPT[name](value, bound) for name, bound in bounds)
+    from collections.abc import Iterator, Sequence
 
 
 def json_types_differ(arms: Sequence[ir.TypeRef]) -> bool:

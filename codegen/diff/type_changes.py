@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from mcpgen.codegen import ir
-from mcpgen.codegen.diff_kinship import Kinship, Side, typed
-from mcpgen.codegen.diff_values import Effect
-from mcpgen.codegen.diff_words import bounds_words, constant_words, words
+from mcpgen.codegen.diff.model import Effect
+from mcpgen.codegen.diff.schema_pair import PairedSchema, SchemaPair, typed
+from mcpgen.codegen.diff.type_text import bounds_words, constant_words, words
 
 __all__ = ["Difference", "TypeKind", "differences"]
 
@@ -28,41 +28,41 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     part: str = ""
 
 
-def differences(kinship: Kinship, old: ir.TypeRef, new: ir.TypeRef, part: str = "") -> list[Difference]:
+def differences(schemas: SchemaPair, old: ir.TypeRef, new: ir.TypeRef, part: str = "") -> list[Difference]:
     """Return how *new* differs from *old*, nothing if they are alike; *part* is where inside a type they stand."""
-    if kinship.alike(old, new):
+    if schemas.alike(old, new):
         return []
-    found = _inside(kinship, old, new, part)
+    found = _inside(schemas, old, new, part)
     # What is not one arm, value or bound is clearest as a whole: `list[string]` that became `list[integer]`.
     if found and all(each.kind != "type-changed" for each in found):
         return found
-    old_words, new_words = words(kinship.old.schema, old), words(kinship.new.schema, new)
+    old_words, new_words = words(schemas.old.schema, old), words(schemas.new.schema, new)
     return [
-        Difference(kind="type-changed", effect=kinship.effect(old, new), old=old_words, new=new_words, part=part),
+        Difference(kind="type-changed", effect=schemas.effect(old, new), old=old_words, new=new_words, part=part),
     ]
 
 
-def _inside(kinship: Kinship, old: ir.TypeRef, new: ir.TypeRef, part: str) -> list[Difference]:
+def _inside(schemas: SchemaPair, old: ir.TypeRef, new: ir.TypeRef, part: str) -> list[Difference]:
     """Return the differences inside two types of one sort; nothing if they are of different sorts."""
     match old, new:
         case (ir.Scalar(), ir.Scalar()) if old.kind == new.kind:
-            return _bounds(kinship, old, new, part)
+            return _bounds(schemas, old, new, part)
         case ir.Array(), ir.Array():
             before, after = (ir.Array(item=ir.Anything(), bounds=each.bounds) for each in (old, new))
-            return _bounds(kinship, before, after, part) + differences(kinship, old.item, new.item, f"{part}[]")
+            return _bounds(schemas, before, after, part) + differences(schemas, old.item, new.item, f"{part}[]")
         case ir.Mapping(), ir.Mapping():
-            return differences(kinship, old.value, new.value, f"{part}{{}}")
+            return differences(schemas, old.value, new.value, f"{part}{{}}")
         case ir.Fixed(), ir.Fixed():
             return _values(old, new, part)
         case _:
-            return _arms(kinship, old, new, part)
+            return _arms(schemas, old, new, part)
 
 
-def _bounds(kinship: Kinship, old: ir.Scalar | ir.Array, new: ir.Scalar | ir.Array, part: str) -> list[Difference]:
+def _bounds(schemas: SchemaPair, old: ir.Scalar | ir.Array, new: ir.Scalar | ir.Array, part: str) -> list[Difference]:
     if old.bounds == new.bounds:
         return []
     before, after = bounds_words(old.bounds), bounds_words(new.bounds)
-    return [Difference(kind="bounds-changed", effect=kinship.effect(old, new), old=before, new=after, part=part)]
+    return [Difference(kind="bounds-changed", effect=schemas.effect(old, new), old=before, new=after, part=part)]
 
 
 def _values(old: ir.Fixed, new: ir.Fixed, part: str) -> list[Difference]:
@@ -78,47 +78,47 @@ def _values(old: ir.Fixed, new: ir.Fixed, part: str) -> list[Difference]:
     ]
 
 
-def _arms(kinship: Kinship, old: ir.TypeRef, new: ir.TypeRef, part: str) -> list[Difference]:
+def _arms(schemas: SchemaPair, old: ir.TypeRef, new: ir.TypeRef, part: str) -> list[Difference]:
     """Return the arms that came and went between two unions; nothing if all of them did, or one is no union."""
-    before, after, shared = _left_over(kinship, old, new)
+    before, after, shared = _left_over(schemas, old, new)
     found: list[Difference] = []
     for arm, other in _counterparts(before, after):
         before.remove(arm)
         after.remove(other)
-        found += differences(kinship, arm, other, part)
+        found += differences(schemas, arm, other, part)
         shared += 1
-    if not shared or len(kinship.old.arms(old)) == 1 or len(kinship.new.arms(new)) == 1:
+    if not shared or len(schemas.old.arms(old)) == 1 or len(schemas.new.arms(new)) == 1:
         return []
     for arm in before:
-        text = words(kinship.old.schema, arm)
-        effect: Effect = "same" if kinship.new_admits(new, arm) else "narrowed"
+        text = words(schemas.old.schema, arm)
+        effect: Effect = "same" if schemas.new_admits(new, arm) else "narrowed"
         found.append(Difference(kind="arm-removed", effect=effect, old=text, part=f"{part}[{text}]"))
     for arm in after:
-        text = words(kinship.new.schema, arm)
-        effect = "same" if kinship.old_admits(old, arm) else "widened"
+        text = words(schemas.new.schema, arm)
+        effect = "same" if schemas.old_admits(old, arm) else "widened"
         found.append(Difference(kind="arm-added", effect=effect, new=text, part=f"{part}[{text}]"))
     return found
 
 
-def _left_over(kinship: Kinship, old: ir.TypeRef, new: ir.TypeRef) -> tuple[list[ir.TypeRef], list[ir.TypeRef], int]:
+def _left_over(schemas: SchemaPair, old: ir.TypeRef, new: ir.TypeRef) -> tuple[list[ir.TypeRef], list[ir.TypeRef], int]:
     """Return the arms of each side that the other lacks, and how many they share.
 
     An arm that is itself the name of a union is taken apart only if the other side does not have that name.
     """
-    before, after = [*kinship.old.arms(old)], [*kinship.new.arms(new)]
+    before, after = [*schemas.old.arms(old)], [*schemas.new.arms(new)]
     opened_old, opened_new = _names(old), _names(new)
     shared = 0
     while True:
-        alike = [(arm, other) for arm in before for other in after if kinship.alike(arm, other)]
+        alike = [(arm, other) for arm in before for other in after if schemas.alike(arm, other)]
         shared += len(alike)
         before = [arm for arm in before if all(arm is not each for each, _ in alike)]
         after = [arm for arm in after if all(arm is not each for _, each in alike)]
-        opened = _open(kinship.old, before, opened_old), _open(kinship.new, after, opened_new)
+        opened = _open(schemas.old, before, opened_old), _open(schemas.new, after, opened_new)
         if not any(opened):
             return before, after, shared
 
 
-def _open(side: Side, arms: list[ir.TypeRef], opened: set[str]) -> bool:
+def _open(side: PairedSchema, arms: list[ir.TypeRef], opened: set[str]) -> bool:
     """Replace the first arm that is the name of a union by what it holds; say whether there was one."""
     for index, arm in enumerate(arms):
         if isinstance(arm, ir.Named) and arm.name not in opened and (inner := side.arms(arm)) != (arm,):

@@ -24,7 +24,7 @@ from mcpgen.codegen.references import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mcpgen.codegen.places import Json
+    from mcpgen.codegen.json_pointers import Json
 
 __all__ = ["check_document"]
 

@@ -1,7 +1,7 @@
-"""What changed between two revisions: ``compare`` two editions, get a `Diff`.
+"""Compare two editions and return a `Diff`.
 
-``edition → names → kinship → definitions, messages, errors → Diff``: definitions are paired first, by name and by
-structure where only the name changed; then each difference is reported once, where it is defined.
+Definitions are paired first: by name, and by structure if only the name changed. Then each difference is reported once,
+at the definition that contains it.
 """
 
 from __future__ import annotations
@@ -11,82 +11,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mcpgen.codegen import ir
-from mcpgen.codegen.claims import unfounded
-from mcpgen.codegen.diagnostics import Diagnostic, Refused
-from mcpgen.codegen.diff_kinship import Kinship, Side, body
-from mcpgen.codegen.diff_messages import compare_errors, compare_messages, holders
-from mcpgen.codegen.diff_renames import find_renames
-from mcpgen.codegen.diff_types import differences
-from mcpgen.codegen.diff_values import TURNED, Change, Diff, Effect, Site, change, mirrored, sort_changes, subject
-from mcpgen.codegen.diff_words import definition_words, words
-from mcpgen.codegen.document import check_document
-from mcpgen.codegen.methods import Method, Methods
-from mcpgen.codegen.overlay import ErrorCode
-from mcpgen.codegen.parse import parse
-from mcpgen.codegen.unions import widen_json_value
+from mcpgen.codegen.diff.messages import compare_errors, compare_messages, holders
+from mcpgen.codegen.diff.model import TURNED, Change, Diff, Effect, Site, change, sort_changes, subject
+from mcpgen.codegen.diff.renames import find_renames
+from mcpgen.codegen.diff.schema_pair import PairedSchema, SchemaPair, body
+from mcpgen.codegen.diff.type_changes import differences
+from mcpgen.codegen.diff.type_text import definition_words, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from mcpgen.codegen.build import Source
+    from mcpgen.codegen.diff.editions import Edition
 
-__all__ = ["Edition", "compare", "edition", "mirrored"]
-
-
-class Edition(msgspec.Struct, frozen=True, kw_only=True):
-    """What is compared of one revision.
-
-    Attributes:
-        schema: Its definitions, from the document with its overlay.
-        methods: Its messages.
-        era: None where nothing says it: a document tells neither its era nor its error codes nor what is deprecated.
-        errors: The same.
-        reserved_errors: The range of codes in which only those of *errors* may be used.
-        deprecated: The same.
-        findings: Warnings from reading the document.
-    """
-
-    label: str
-    schema: ir.Schema
-    methods: tuple[Method, ...]
-    era: str | None = None
-    errors: tuple[ErrorCode, ...] | None = None
-    reserved_errors: tuple[int, int] | None = None
-    deprecated: frozenset[str] | None = None
-    findings: tuple[Diagnostic, ...] = ()
-
-
-def edition(source: Source, *, vendored: bool) -> Edition:
-    """Return the edition that *source* is; one that is not *vendored* has no overlay to tell its era and errors.
-
-    Raises:
-        Refused: The document has a construct that has no exact type, or the overlay speaks of what it does not have.
-    """
-    patched = source.patched()
-    noticed = check_document(patched)
-    if any(each.severity == "error" for each in noticed):
-        raise Refused(noticed)
-    schema = widen_json_value(parse(patched))
-    reader = Methods(schema, source.overlay, source.shared)
-    methods = tuple(reader.read())
-    found = (*noticed, *reader.diagnostics, *unfounded(schema, methods, source.overlay, source.shared))
-    if any(each.severity == "error" for each in found):
-        raise Refused(found)
-    known = Edition(
-        label=source.revision,
-        schema=schema,
-        methods=methods,
-        findings=found,
-    )
-    if not vendored:
-        return known
-    return msgspec.structs.replace(
-        known,
-        era=source.overlay.era,
-        errors=(*source.shared.errors, *source.overlay.errors),
-        reserved_errors=source.overlay.reserved_errors,
-        deprecated=frozenset(name for each in source.overlay.deprecated for name in each.names),
-    )
+__all__ = ["compare"]
 
 
 def compare(old: Edition, new: Edition, *, renames: Mapping[str, str] | None = None) -> Diff:
@@ -102,9 +39,9 @@ def compare(old: Edition, new: Edition, *, renames: Mapping[str, str] | None = N
     """
     declared = _checked(renames or {}, old.schema, new.schema)
     found = find_renames(old.schema, new.schema, declared)
-    kinship = Kinship(old.schema, new.schema, found)
+    schemas = SchemaPair(old.schema, new.schema, found)
     uncompared: list[str] = []
-    changes = [*_definitions(kinship, found), *compare_messages(kinship, old.methods, new.methods)]
+    changes = [*_definitions(schemas, found), *compare_messages(schemas, old.methods, new.methods)]
     if old.era is None or new.era is None:
         uncompared.append("era")
     elif old.era != new.era:
@@ -116,7 +53,7 @@ def compare(old: Edition, new: Edition, *, renames: Mapping[str, str] | None = N
     if old.deprecated is None or new.deprecated is None:
         uncompared.append("deprecations")
     else:
-        changes += _deprecations(kinship, old.deprecated, new.deprecated)
+        changes += _deprecations(schemas, old.deprecated, new.deprecated)
     changes = _with_holders(changes, holders(old.schema, old.methods), holders(new.schema, new.methods))
     return Diff(old=old.label, new=new.label, uncompared=tuple(uncompared), changes=sort_changes(changes))
 
@@ -130,39 +67,39 @@ def _checked(renames: Mapping[str, str], old: ir.Schema, new: ir.Schema) -> Mapp
     return renames
 
 
-def _definitions(kinship: Kinship, renames: Mapping[str, str]) -> Iterator[Change]:
+def _definitions(schemas: SchemaPair, renames: Mapping[str, str]) -> Iterator[Change]:
     """Yield what became of each definition, and how it changed."""
-    old, new = kinship.old.schema.definitions, kinship.new.schema.definitions
+    old, new = schemas.old.schema.definitions, schemas.new.schema.definitions
     for name, one in old.items():
-        partner = kinship.old.partners.get(name)
+        partner = schemas.old.partners.get(name)
         if partner is not None:
             if name in renames:
                 yield change(
-                    "definition-renamed", old=_defined(kinship.old, one), new=_defined(kinship.new, new[partner])
+                    "definition-renamed", old=_defined(schemas.old, one), new=_defined(schemas.new, new[partner])
                 )
-            yield from _compared(kinship, one, new[partner])
+            yield from _compared(schemas, one, new[partner])
         if partner != name and name in new and _is_object(one) != _is_object(new[name]):
-            yield _kind_change(kinship, one, new[name])  # the name was left to something else
+            yield _kind_change(schemas, one, new[name])  # the name was left to something else
         elif partner is None:
-            yield change("definition-removed", old=_defined(kinship.old, one))
+            yield change("definition-removed", old=_defined(schemas.old, one))
     for name, other in new.items():
-        if name not in kinship.new.partners and (name not in old or _is_object(old[name]) == _is_object(other)):
-            yield change("definition-added", new=_defined(kinship.new, other))
+        if name not in schemas.new.partners and (name not in old or _is_object(old[name]) == _is_object(other)):
+            yield change("definition-added", new=_defined(schemas.new, other))
 
 
-def _compared(kinship: Kinship, old: ir.Definition, new: ir.Definition) -> Iterator[Change]:
+def _compared(schemas: SchemaPair, old: ir.Definition, new: ir.Definition) -> Iterator[Change]:
     """Yield how one definition changed, its name apart."""
     match old, new:
         case ir.Object(), ir.Object():
-            yield from _objects(kinship, old, new)
+            yield from _objects(schemas, old, new)
         case ir.Alias(), ir.Alias():
             sites = Site(name=old.name, pointer=old.pointer), Site(name=new.name, pointer=new.pointer)
-            yield from _types(kinship, (sites[0], old.type), (sites[1], new.type))
+            yield from _types(schemas, (sites[0], old.type), (sites[1], new.type))
         case _:
-            yield _kind_change(kinship, old, new)
+            yield _kind_change(schemas, old, new)
 
 
-def _objects(kinship: Kinship, old: ir.Object, new: ir.Object) -> Iterator[Change]:
+def _objects(schemas: SchemaPair, old: ir.Object, new: ir.Object) -> Iterator[Change]:
     if old.unknown != new.unknown:
         yield change(
             "unknown-keys-changed",
@@ -175,17 +112,17 @@ def _objects(kinship: Kinship, old: ir.Object, new: ir.Object) -> Iterator[Chang
         one, other = before.get(wire), after.get(wire)
         if one is None and other is not None:
             effect = _appearance(other, unknown=old.unknown)
-            yield change("key-added", new=_key(kinship.new, new, other), effect=effect)
+            yield change("key-added", new=_key(schemas.new, new, other), effect=effect)
         elif one is not None and other is None:
             effect = TURNED[_appearance(one, unknown=new.unknown)]
-            yield change("key-removed", old=_key(kinship.old, old, one), effect=effect)
+            yield change("key-removed", old=_key(schemas.old, old, one), effect=effect)
         elif one is not None and other is not None:
-            sites = _key(kinship.old, old, one), _key(kinship.new, new, other)
+            sites = _key(schemas.old, old, one), _key(schemas.new, new, other)
             if one.required != other.required:
                 effect = "narrowed" if other.required else "widened"
                 yield change("requiredness-changed", old=sites[0], new=sites[1], effect=effect)
             bare = [msgspec.structs.replace(site, required=None) for site in sites]
-            yield from _types(kinship, (bare[0], one.type), (bare[1], other.type))
+            yield from _types(schemas, (bare[0], one.type), (bare[1], other.type))
 
 
 def _appearance(key: ir.Property, *, unknown: str) -> Effect:
@@ -195,9 +132,9 @@ def _appearance(key: ir.Property, *, unknown: str) -> Effect:
     return "changed" if key.required else "widened"
 
 
-def _types(kinship: Kinship, old: tuple[Site, ir.TypeRef], new: tuple[Site, ir.TypeRef]) -> Iterator[Change]:
+def _types(schemas: SchemaPair, old: tuple[Site, ir.TypeRef], new: tuple[Site, ir.TypeRef]) -> Iterator[Change]:
     """Yield the differences between the types at two sites."""
-    for each in differences(kinship, old[1], new[1]):
+    for each in differences(schemas, old[1], new[1]):
         one, other = (
             msgspec.structs.replace(site, part=each.part, shape=shape) if shape is not None else None
             for site, shape in ((old[0], each.old), (new[0], each.new))
@@ -205,26 +142,26 @@ def _types(kinship: Kinship, old: tuple[Site, ir.TypeRef], new: tuple[Site, ir.T
         yield change(each.kind, old=one, new=other, effect=each.effect)
 
 
-def _kind_change(kinship: Kinship, old: ir.Definition, new: ir.Definition) -> Change:
-    effect = kinship.effect(body(kinship.old.schema, old.name), body(kinship.new.schema, new.name))
-    sites = _defined(kinship.old, old), _defined(kinship.new, new)
+def _kind_change(schemas: SchemaPair, old: ir.Definition, new: ir.Definition) -> Change:
+    effect = schemas.effect(body(schemas.old.schema, old.name), body(schemas.new.schema, new.name))
+    sites = _defined(schemas.old, old), _defined(schemas.new, new)
     return change("definition-kind-changed", old=sites[0], new=sites[1], effect=effect)
 
 
-def _followed(side: Side, name: str) -> str:
+def _followed(side: PairedSchema, name: str) -> str:
     """Return what the other side calls the definition *name*, or the key of one (``Tool.icons``)."""
     definition, dot, key = name.partition(".")
     return side.partners.get(definition, definition) + dot + key
 
 
-def _deprecations(kinship: Kinship, old: frozenset[str], new: frozenset[str]) -> Iterator[Change]:
+def _deprecations(schemas: SchemaPair, old: frozenset[str], new: frozenset[str]) -> Iterator[Change]:
     """Yield the definitions that are deprecated on one side only."""
-    still = {_followed(kinship.old, name) for name in old}
+    still = {_followed(schemas.old, name) for name in old}
     for name in sorted(new - still):
-        yield change("definition-deprecated", new=Site(name=name, pointer=_pointer(kinship.new, name)))
-    again = {_followed(kinship.new, name) for name in new}
+        yield change("definition-deprecated", new=Site(name=name, pointer=_pointer(schemas.new, name)))
+    again = {_followed(schemas.new, name) for name in new}
     for name in sorted(old - again):
-        yield change("definition-undeprecated", old=Site(name=name, pointer=_pointer(kinship.old, name)))
+        yield change("definition-undeprecated", old=Site(name=name, pointer=_pointer(schemas.old, name)))
 
 
 def _with_holders(changes: list[Change], old: dict[str, set[str]], new: dict[str, set[str]]) -> list[Change]:
@@ -239,17 +176,17 @@ def _with_holders(changes: list[Change], old: dict[str, set[str]], new: dict[str
     return found
 
 
-def _defined(side: Side, definition: ir.Definition) -> Site:
+def _defined(side: PairedSchema, definition: ir.Definition) -> Site:
     shape = definition_words(side.schema, definition)
     return Site(name=definition.name, pointer=definition.pointer, shape=shape)
 
 
-def _key(side: Side, holder: ir.Object, key: ir.Property) -> Site:
+def _key(side: PairedSchema, holder: ir.Object, key: ir.Property) -> Site:
     shape = words(side.schema, key.type)
     return Site(name=holder.name, key=key.wire, pointer=key.pointer, shape=shape, required=key.required)
 
 
-def _pointer(side: Side, name: str) -> str:
+def _pointer(side: PairedSchema, name: str) -> str:
     return side.schema.definitions[name].pointer if name in side.schema.definitions else ""
 
 

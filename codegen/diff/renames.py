@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from mcpgen.codegen import ir
-from mcpgen.codegen.diff_kinship import Body, body, typed
+from mcpgen.codegen.diff.schema_pair import Body, body, typed
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence

@@ -14,7 +14,7 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mcpgen.codegen.places import Json
+    from mcpgen.codegen.json_pointers import Json
 
 __all__ = ["canonical_bytes", "reduce"]
 

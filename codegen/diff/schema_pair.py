@@ -16,9 +16,9 @@ from mcpgen.codegen import ir
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from mcpgen.codegen.diff_values import Effect
+    from mcpgen.codegen.diff.model import Effect
 
-__all__ = ["Body", "Kinship", "Side", "body", "typed"]
+__all__ = ["Body", "SchemaPair", "PairedSchema", "body", "typed"]
 
 Body: TypeAlias = ir.TypeRef | ir.Object
 
@@ -28,7 +28,7 @@ _MOST_DEPTH = 60
 _MOST_STEPS = 20_000
 
 
-class Side(msgspec.Struct, frozen=True, kw_only=True):
+class PairedSchema(msgspec.Struct, frozen=True, kw_only=True):
     """One of the two schemas.
 
     Attributes:
@@ -46,7 +46,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
         return ref.arms if isinstance(ref, ir.Union) else (ref,)
 
 
-class Kinship:
+class SchemaPair:
     """Answers questions about types of two schemas, of which some definitions correspond."""
 
     def __init__(self, old: ir.Schema, new: ir.Schema, renames: Mapping[str, str]) -> None:
@@ -54,8 +54,10 @@ class Kinship:
         taken = set(renames.values())
         partners = {name: name for name in old.definitions if name in new.definitions and name not in taken}
         partners |= renames
-        self.old: Side = Side(schema=old, partners=partners)
-        self.new: Side = Side(schema=new, partners={after: before for before, after in partners.items()})
+        self.old: PairedSchema = PairedSchema(schema=old, partners=partners)
+        self.new: PairedSchema = PairedSchema(
+            schema=new, partners={after: before for before, after in partners.items()}
+        )
 
     def alike(self, old: ir.TypeRef, new: ir.TypeRef) -> bool:
         """Whether two types say the same, in any order of arms and values."""
@@ -94,7 +96,7 @@ class Kinship:
 class _Question:
     """Whether a type of the side *wide* admits every value of a type of the side *narrow*; False if in doubt."""
 
-    def __init__(self, wide: Side, narrow: Side) -> None:
+    def __init__(self, wide: PairedSchema, narrow: PairedSchema) -> None:
         self._wide = wide
         self._narrow = narrow
         self._assumed: set[tuple[str, str]] = set()

@@ -1,10 +1,11 @@
-"""From two revisions and the rules between them to the functions that adapt values of one to the other.
+"""Build the functions that adapt values of one revision to another, from both schemas and the rules between them.
 
-Theory of operation. `Walk` goes through the payloads of both revisions side by side, in one direction: what a type
-became in the target decides what a value of it needs. Types that correspond become one function, however often they
-are met; recursion ends there. What the mechanical part cannot do is looked up in the rules, and where these are silent
-too it becomes a `Need`, which stops the build. A third walk, of the target beside itself, gives the *closing*
-functions: they take foreign keys out of values that are the target's already.
+Theory of operation. `FunctionBuilder` walks the payloads of both revisions side by side, in one direction. It compares
+each type of the source with the type at the same place in the target; the difference decides what the function does.
+Each pair of types becomes one function, however often it occurs, and recursion ends there. Some differences have no
+mechanical conversion. For these, the builder asks the rules. A difference without a rule becomes a `Need`, which stops
+the build. A third builder walks the target beside itself and makes the *closing* functions: they remove foreign keys
+from values that are already valid in the target.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from msgspec.structs import replace
 
 from mcpgen.codegen import ir, names
-from mcpgen.codegen.adapters.arms import conditions, same_sort
+from mcpgen.codegen.adapters.discriminators import conditions, same_sort
 from mcpgen.codegen.adapters.objects import operations
 from mcpgen.codegen.adapters.ops import (
     Call,
@@ -27,17 +28,16 @@ from mcpgen.codegen.adapters.ops import (
     Switch,
     Transform,
 )
-from mcpgen.codegen.adapters.place import Place
-from mcpgen.codegen.adapters.rules import Found, Need, Rules, Way
+from mcpgen.codegen.adapters.rules import Found, Need, Place, Rules, Way
 from mcpgen.codegen.changes import vocabulary as v
-from mcpgen.codegen.diff_types import differences
-from mcpgen.codegen.diff_words import words
+from mcpgen.codegen.diff.type_changes import differences
+from mcpgen.codegen.diff.type_text import words
 
 if TYPE_CHECKING:
-    from mcpgen.codegen.adapters.sides import Lineages, Side, Thing
-    from mcpgen.codegen.diff_kinship import Kinship
+    from mcpgen.codegen.adapters.known_keys import Lineages, ObjectKeys, RevisionTypes
+    from mcpgen.codegen.diff.schema_pair import SchemaPair
 
-__all__ = ["Mode", "Walk"]
+__all__ = ["Mode", "FunctionBuilder"]
 
 # The effects of a difference that leave values of the source without a place in the target.
 _HARMFUL: dict[Way, frozenset[str]] = {
@@ -48,13 +48,19 @@ _HARMFUL: dict[Way, frozenset[str]] = {
 Mode: TypeAlias = Literal["up", "down", "close"]
 
 
-class Walk:
+class FunctionBuilder:
     """Makes the functions of one direction; collects what nothing covers."""
 
     def __init__(  # noqa: PLR0913, PLR0917 all of them are what a step is
-        self, mode: Mode, source: Side, target: Side, lineages: Lineages, kinship: Kinship | None, rules: Rules | None
+        self,
+        mode: Mode,
+        source: RevisionTypes,
+        target: RevisionTypes,
+        lineages: Lineages,
+        schemas: SchemaPair | None,
+        rules: Rules | None,
     ) -> None:
-        """Prepare to walk from *source* to *target*; to close, both are the target, without kinship and rules."""
+        """Prepare to walk from *source* to *target*; to close, both are the target, without schemas and rules."""
         self.mode: Mode = mode
         self.source = source
         self.target = target
@@ -63,10 +69,12 @@ class Walk:
         self.pairs: dict[str, str] = {}
         self.met: set[str] = set()  # definitions of the source, whatever stands in their place
         self.needs: dict[Need, None] = {}
-        self._kinship = kinship
+        self._schemas = schemas
         self._rules = rules
         self._made: dict[tuple[str, str], str] = {}
-        self.closing: Walk = self if kinship is None else Walk("close", target, target, lineages, None, None)
+        self.closing: FunctionBuilder = (
+            self if schemas is None else FunctionBuilder("close", target, target, lineages, None, None)
+        )
 
     @property
     def way(self) -> Way:
@@ -146,7 +154,7 @@ class Walk:
 
     def are_kin(self, source: str, target: str) -> bool:
         """Whether two definitions are the same one."""
-        return source == target if self._kinship is None else self.partner(source) == target
+        return source == target if self._schemas is None else self.partner(source) == target
 
     def are_one(self, source: str, target: str) -> bool:
         """Whether two definitions that stand in one place are the same one: kin, or inline, with no other place."""
@@ -155,18 +163,18 @@ class Walk:
 
     def partner(self, source: str) -> str | None:
         """Return what the target calls the definition *source*."""
-        if self._kinship is None:
+        if self._schemas is None:
             return source
-        side = self._kinship.new if self.mode == "down" else self._kinship.old
+        side = self._schemas.new if self.mode == "down" else self._schemas.old
         return side.partners.get(source)
 
     def admits(self, target: ir.TypeRef, source: ir.TypeRef) -> bool:
         """Whether every value of *source* is one of *target*."""
-        if self._kinship is None:
+        if self._schemas is None:
             return True
         if self.mode == "down":
-            return self._kinship.old_admits(target, source)
-        return self._kinship.new_admits(target, source)
+            return self._schemas.old_admits(target, source)
+        return self._schemas.new_admits(target, source)
 
     def function(self, source: str, target: str) -> Transform:
         """Return what was made for two definitions."""
@@ -192,7 +200,7 @@ class Walk:
         if isinstance(target, ir.Anything):
             return Keep()
         spelled = (place.new, place.old) if self.mode == "down" else (place.old, place.new)
-        one, other = self.source.thing(source, spelled[0]), self.target.thing(target, spelled[1])
+        one, other = self.source.object_keys(source, spelled[0]), self.target.object_keys(target, spelled[1])
         if one is not None and other is not None:
             return self._object(one, other)
         match source, target:
@@ -210,12 +218,12 @@ class Walk:
         self, source: ir.TypeRef, target: ir.TypeRef, place: Place, kind: str = ""
     ) -> Converted | Case | None:
         """Return what makes values of *target* of those of *source* that are none; what nothing covers is asked for."""
-        if self._kinship is None or self.admits(target, source):
+        if self._schemas is None or self.admits(target, source):
             return None
         old, new = (target, source) if self.mode == "down" else (source, target)
         asked: list[tuple[str, str, str | None, str | None]] = [
             (each.kind, place.new + each.part, each.old, each.new)
-            for each in differences(self._kinship, old, new)
+            for each in differences(self._schemas, old, new)
             if each.effect in _HARMFUL[self.way]
         ]
         if kind:  # a diff says it of the definition, not of what is inside
@@ -268,7 +276,7 @@ class Walk:
         self.functions[name] = Function(name=name, source=place.old, target=place.new, body=inner)
         return Call(name, over)
 
-    def _object(self, one: Thing, other: Thing) -> Transform:
+    def _object(self, one: ObjectKeys, other: ObjectKeys) -> Transform:
         key = (one.name, other.name)
         if key not in self._made:
             if one.is_defined and other.is_defined:
@@ -284,11 +292,11 @@ class Walk:
 
     def _check_names(self, source: str, target: str) -> None:
         """Ask whether two definitions that stand in one place are one, where neither has another counterpart."""
-        if self._kinship is None or self.are_one(source, target) or self.declared(source, target) is not None:
+        if self._schemas is None or self.are_one(source, target) or self.declared(source, target) is not None:
             return
         old, new = (target, source) if self.mode == "down" else (source, target)
-        if old not in self._kinship.old.partners and new not in self._kinship.new.partners:
-            pointer = self._kinship.new.schema.definitions[new].pointer
+        if old not in self._schemas.old.partners and new not in self._schemas.new.partners:
+            pointer = self._schemas.new.schema.definitions[new].pointer
             problem = f"it stands where {old} stood, and nothing says that they are one"
             self.needs[
                 Need(kind="definition-added", id=new, way=self.way, pointer=pointer, problem=problem, renamed=old)
@@ -370,9 +378,9 @@ class Walk:
         return next((other for other in alike if self._are_alike(arm, other)), alike[0] if alike else None)
 
     def _are_alike(self, arm: ir.TypeRef, other: ir.TypeRef) -> bool:
-        if self._kinship is None:
+        if self._schemas is None:
             return arm == other
-        return self._kinship.alike(other, arm) if self.mode == "down" else self._kinship.alike(arm, other)
+        return self._schemas.alike(other, arm) if self.mode == "down" else self._schemas.alike(arm, other)
 
     def _admits_arm(self, other: ir.TypeRef, arm: ir.TypeRef) -> bool:
         return isinstance(arm, (ir.Array, ir.Mapping)) or self.admits(other, arm)

@@ -11,12 +11,12 @@ from mcpgen.codegen.diagnostics import pointer_to
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Json", "Place", "objects", "places"]
+__all__ = ["Json", "Location", "objects", "places"]
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 
 
-class Place:
+class Location:
     """One key of an object, which need not exist, or one index of an array, which does."""
 
     def __init__(self, holder: dict[str, Json] | list[Json], key: str | int, path: tuple[str | int, ...]) -> None:
@@ -42,23 +42,23 @@ class Place:
         else:
             self._holder[int(self._key)] = value
 
-    def below(self, token: str) -> Iterator[Place]:
+    def below(self, token: str) -> Iterator[Location]:
         """Yield the places that *token* names in what is here."""
         match self.get():
             case dict() as found:
                 for key in sorted(found) if token == "*" else [token]:  # noqa: S105 a token of a pointer
-                    yield Place(found, key, self._path)
+                    yield Location(found, key, self._path)
             case list() as found:
                 indexes = range(len(found)) if token == "*" else [int(token)] if token.isdecimal() else []  # noqa: S105
-                yield from (Place(found, index, self._path) for index in indexes if index < len(found))
+                yield from (Location(found, index, self._path) for index in indexes if index < len(found))
             case _:
                 pass
 
 
-def places(document: dict[str, Json], pointer: str) -> list[Place]:
+def places(document: dict[str, Json], pointer: str) -> list[Location]:
     """Return the places in *document* that *pointer* names; only the last key of it need not exist."""
     first, *rest = [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]] or [""]
-    found = [Place(document, key, ()) for key in (sorted(document) if first == "*" else [first])]
+    found = [Location(document, key, ()) for key in (sorted(document) if first == "*" else [first])]
     for token in rest:
         found = [inner for place in found for inner in place.below(token)]
     return found

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from mcpgen.codegen.adapters.rules import Need
     from mcpgen.codegen.changes.vocabulary import Step
-    from mcpgen.codegen.diff_values import Diff
+    from mcpgen.codegen.diff.model import Diff
 
 __all__ = ["to_do"]
 

@@ -12,7 +12,7 @@ from mcpgen.codegen.adapters.ops import Condition
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mcpgen.codegen.adapters.sides import Side
+    from mcpgen.codegen.adapters.known_keys import RevisionTypes
 
 __all__ = ["conditions", "may_overlap", "same_sort"]
 
@@ -41,7 +41,7 @@ def may_overlap(one: Condition, other: Condition) -> bool:
     return all(set(ours[key]) & set(theirs[key]) for key in ours.keys() & theirs.keys())
 
 
-def conditions(side: Side, arms: Sequence[ir.TypeRef]) -> list[tuple[ir.TypeRef, Condition]]:
+def conditions(side: RevisionTypes, arms: Sequence[ir.TypeRef]) -> list[tuple[ir.TypeRef, Condition]]:
     """Return *arms* with how each is told, in the order in which they are to be tried: the most demanding first.
 
     An arm that only has more optional keys than another with the same demands is tried before it, where one of those
@@ -75,7 +75,7 @@ def _has_rival(one: Condition, others: Sequence[Condition]) -> bool:
     return any(other is not one and may_overlap(one, other) for other in others)
 
 
-def _condition(side: Side, arm: ir.TypeRef) -> Condition:
+def _condition(side: RevisionTypes, arm: ir.TypeRef) -> Condition:
     target = side.schema.resolve(arm)
     if not isinstance(target, ir.Object):
         return Condition(sort=_sort(target))
@@ -89,7 +89,7 @@ def _condition(side: Side, arm: ir.TypeRef) -> Condition:
     )
 
 
-def _optional(side: Side, arm: ir.TypeRef) -> set[str]:
+def _optional(side: RevisionTypes, arm: ir.TypeRef) -> set[str]:
     target = side.schema.resolve(arm)
     return {each.wire for each in target.properties if not each.required} if isinstance(target, ir.Object) else set()
 

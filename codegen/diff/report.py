@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mcpgen.codegen.diff_rows import Mark, Row, Section, sections
-from mcpgen.codegen.diff_values import MECHANICAL, UNCOVERED
-from mcpgen.codegen.report import printable
+from mcpgen.codegen.console import printable
+from mcpgen.codegen.diff.model import MECHANICAL, UNCOVERED
+from mcpgen.codegen.diff.rows import Mark, Row, Section, sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from mcpgen.codegen.diff_values import Diff
+    from mcpgen.codegen.diff.model import Diff
 
 __all__ = ["markdown", "text"]
 

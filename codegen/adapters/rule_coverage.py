@@ -19,9 +19,9 @@ from mcpgen.codegen import ir
 from mcpgen.codegen.adapters.declared import declared_steps
 from mcpgen.codegen.adapters.plan import survey_steps
 from mcpgen.codegen.diff import compare
-from mcpgen.codegen.diff_kinship import Kinship
-from mcpgen.codegen.diff_renames import find_renames
-from mcpgen.codegen.diff_values import DEPRECATIONS, MECHANICAL, UNCOVERED, mirrored
+from mcpgen.codegen.diff.model import DEPRECATIONS, MECHANICAL, UNCOVERED, mirrored
+from mcpgen.codegen.diff.renames import find_renames
+from mcpgen.codegen.diff.schema_pair import SchemaPair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcpgen.codegen.adapters.plan import StepPlan
     from mcpgen.codegen.adapters.rules import Need
     from mcpgen.codegen.diff import Edition
-    from mcpgen.codegen.diff_values import Change, Diff, Site
+    from mcpgen.codegen.diff.model import Change, Diff, Site
 
 __all__ = ["compare_vendored"]
 
@@ -69,7 +69,7 @@ class _Step:
         self.new = new
         self.diff = plan.diff
         self.renames = plan.declared.step.renames
-        self.kinship = Kinship(old.schema, new.schema, find_renames(old.schema, new.schema, self.renames))
+        self.schemas = SchemaPair(old.schema, new.schema, find_renames(old.schema, new.schema, self.renames))
         self._plan = plan
         self._at: dict[str, list[Change]] = {}
         self._by_alias: dict[str, list[Change]] = {}
@@ -96,7 +96,7 @@ class _Step:
     def _spellings(self, each: Change) -> Iterator[str]:
         """Yield how either side, and the plan of this step, spells the place of a difference: its id comes first."""
         yield each.id
-        for site, partners in ((each.old, self.kinship.old.partners), (each.new, self.kinship.new.partners)):
+        for site, partners in ((each.old, self.schemas.old.partners), (each.new, self.schemas.new.partners)):
             if site is None:
                 continue
             yield site.place
@@ -146,7 +146,7 @@ def _renames(steps: Sequence[_Step], old: Edition) -> dict[str, str]:
     """
     names, declared = {name: name for name in old.schema.definitions}, set[str]()
     for step in steps:
-        partners = step.kinship.old.partners
+        partners = step.schemas.old.partners
         declared |= {first for first, name in names.items() if name in step.renames}
         names = {first: partners[name] for first, name in names.items() if name in partners}
     return {first: last for first, last in names.items() if first in declared and first != last}
@@ -203,11 +203,11 @@ def _names(steps: Sequence[_Step], far: Change) -> list[str]:
     if far.new is not None:
         names = [far.new.name]
         for step in reversed(steps):
-            names.append(step.kinship.new.partners.get(names[-1], names[-1]))
+            names.append(step.schemas.new.partners.get(names[-1], names[-1]))
         return names[::-1]
     names = [far.old.name if far.old is not None else ""]
     for step in steps:
-        names.append(step.kinship.old.partners.get(names[-1], names[-1]))
+        names.append(step.schemas.old.partners.get(names[-1], names[-1]))
     return names
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from mcpgen.codegen.diff_values import DEPRECATIONS, Change, Diff, Kind, Site, Subject, subject
+from mcpgen.codegen.diff.model import DEPRECATIONS, Change, Diff, Kind, Site, Subject, subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable

@@ -13,13 +13,13 @@ from mcpgen.codegen.unions import Unions
 if TYPE_CHECKING:
     from mcpgen.codegen.diff import Edition
 
-__all__ = ["Lineages", "Node", "Side", "Thing"]
+__all__ = ["Lineages", "Node", "RevisionTypes", "ObjectKeys"]
 
 Node: TypeAlias = tuple[str, str]
 """A revision, and a definition of it or the place of an object without one."""
 
 
-class Thing(msgspec.Struct, frozen=True, kw_only=True):
+class ObjectKeys(msgspec.Struct, frozen=True, kw_only=True):
     """An object as adapters see it: one with a definition, or any object at a place.
 
     Attributes:
@@ -33,7 +33,7 @@ class Thing(msgspec.Struct, frozen=True, kw_only=True):
     properties: dict[str, ir.Property]
 
 
-class Side:
+class RevisionTypes:
     """The types of one revision, with the keys that a change keeps although the schema does not name them."""
 
     def __init__(self, edition: Edition, kept: frozenset[tuple[str, str]] = frozenset()) -> None:
@@ -43,25 +43,25 @@ class Side:
         self.unions: Unions = Unions(edition.schema)
         self._kept = kept
 
-    def thing(self, ref: ir.TypeRef, place: str) -> Thing | None:
+    def object_keys(self, ref: ir.TypeRef, place: str) -> ObjectKeys | None:
         """Return the object that *ref* is, at *place*; None if it is no object whose keys are known."""
         target = self.schema.resolve(ref)
         if isinstance(target, ir.Object):
             return self._defined(target)
         if isinstance(target, ir.Mapping) and isinstance(target.value, ir.Anything):
-            return Thing(name=place, is_defined=False, properties={})
+            return ObjectKeys(name=place, is_defined=False, properties={})
         return None
 
     def keeps(self, name: str, key: str) -> bool:
         """Whether a change keeps *key* of the definition *name* although the schema does not name it."""
         return (name, key) in self._kept
 
-    def _defined(self, target: ir.Object) -> Thing:
+    def _defined(self, target: ir.Object) -> ObjectKeys:
         properties = {each.wire: each for each in target.properties}
         for owner, key in sorted(self._kept):
             if owner == target.name and key not in properties:
                 properties[key] = ir.Property(wire=key, pointer=target.pointer, type=ir.Anything(), required=False)
-        return Thing(name=target.name, is_defined=True, properties=properties)
+        return ObjectKeys(name=target.name, is_defined=True, properties=properties)
 
 
 class Lineages:
