@@ -1,4 +1,4 @@
-"""Presets: what is filled in on construction has to be what the decoder of the same key accepts."""
+"""Constants of a schema: their JSON type, their bounds, and the presets of required keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def json_type(value: ir.Constant) -> ir.ScalarKind:
     return _JSON_TYPES[type(value)]
 
 
-# By keyword of msgspec.Meta. A pattern is not among them: there are some that Python would try to match for years.
+# By keyword of msgspec.Meta. Patterns are not tested: some would keep Python busy for years.
 _KEPT: dict[str, Callable[[Any, Any], bool]] = {
     "ge": operator.ge,
     "gt": operator.gt,
@@ -34,28 +34,31 @@ _KEPT: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def keeps(value: ir.Constant, bounds: Sequence[tuple[str, str | int | float]]) -> bool:
-    """Whether *value* is surely within *bounds*, which are those of its own type: of a pattern that is not known."""
+    """Whether *value* satisfies *bounds*, the bounds of its own type; False if a pattern is among them."""
     return all(name in _KEPT and _KEPT[name](value, bound) for name, bound in bounds)
 
 
 def preset_findings(schema: ir.Schema) -> Iterator[Diagnostic]:
-    """Yield each preset of *schema* that is not a value of its key: the bindings would write what is not valid."""
+    """Yield a finding for each preset of *schema* that its key does not accept.
+
+    A preset is the ``default`` of a required key. The bindings fill it in on construction, so it must be valid.
+    """
     for each in (key for target in schema.objects() for key in target.properties if key.preset is not None):
         if type(each.preset) is int and each.preset not in INT64:
             message = f"the default {shown(each.preset)} does not fit into 64 bits"
             yield Diagnostic(
-                code="MG111", pointer=each.pointer, message=message, hint="Use a default of 64 bits, or none."
+                code="MG111", pointer=each.pointer, message=message, hint="Use a 64-bit default, or remove it."
             )
         elif not admits(schema, each.type, each.preset):
-            message = f"the default {shown(each.preset)} is not known to be valid here, where it is filled in"
-            hint = "Correct the default, or leave it out; one beside a pattern is never tried."
+            message = f"the default {shown(each.preset)} may not be valid here, and the bindings would fill it in"
+            hint = "Correct or remove the default. The generator does not test a default against a `pattern`."
             yield Diagnostic(code="MG119", pointer=each.pointer, message=message, hint=hint)
 
 
 def admits(schema: ir.Schema, ref: ir.TypeRef, value: ir.Constant) -> bool:
-    """Whether *value* is surely one of the values of *ref*, a type of *schema*."""
+    """Whether *ref*, a type of *schema*, certainly accepts *value*."""
     kinds = {json_type(value), "number"} if json_type(value) == "integer" else {json_type(value)}
-    pending, seen = [ref], set[str]()  # there may be exponentially many ways to a definition
+    pending, seen = [ref], set[str]()  # there can be exponentially many paths to a definition
     while pending:
         match pending.pop():
             case ir.Anything():

@@ -1,4 +1,4 @@
-"""How the values of a union's arms are told apart on the wire."""
+"""Find the conditions by which adapters recognise the arm of a union that a wire value belongs to."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _CONSTANTS: dict[type, Sort] = {str: "string", bool: "boolean", int: "number", t
 
 
 def same_sort(one: ir.TypeRef, other: ir.TypeRef) -> bool:
-    """Whether values of two types that are no names have the same JSON type."""
+    """Whether values of two types have the same JSON type. References are not followed and never match."""
     return not isinstance(one, ir.Named) and not isinstance(other, ir.Named) and _sort(one) == _sort(other)
 
 
 def may_overlap(one: Condition, other: Condition) -> bool:
-    """Whether a value can be of both arms."""
+    """Whether one value can satisfy both conditions."""
     if one.sort != other.sort:
         return False
     ours, theirs = dict(one.constants), dict(other.constants)
@@ -42,10 +42,11 @@ def may_overlap(one: Condition, other: Condition) -> bool:
 
 
 def conditions(side: RevisionTypes, arms: Sequence[ir.TypeRef]) -> list[tuple[ir.TypeRef, Condition]]:
-    """Return *arms* with how each is told, in the order in which they are to be tried: the most demanding first.
+    """Return *arms*, each with its condition, in the order in which adapters try them: the strictest first.
 
-    An arm that only has more optional keys than another with the same demands is tried before it, where one of those
-    is there. Arms that only differ deeper inside are told by nothing, and the first in the schema's order is taken.
+    Two arms may have the same required keys while one has more optional keys. That arm is tried first, if one of these
+    keys is present. Arms that only differ deeper inside cannot be distinguished: the first in the schema's order is
+    used.
     """
     plain = [_condition(side, arm) for arm in arms]
     found = [
@@ -67,7 +68,7 @@ def conditions(side: RevisionTypes, arms: Sequence[ir.TypeRef]) -> list[tuple[ir
             bare.append((arm, condition))
         else:
             told.append((arm, condition))
-    bare.sort(key=lambda each: -len(_optional(side, each[0])))  # the one that has a place for most
+    bare.sort(key=lambda each: -len(_optional(side, each[0])))  # the arm with the most optional keys first
     return told + bare + last
 
 

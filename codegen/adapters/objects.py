@@ -1,4 +1,4 @@
-"""What an object needs on its way from one revision to another, key by key."""
+"""Build the operations that convert an object from one revision to another, key by key."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 __all__ = ["operations"]
 
-# Keys whose value is the label of the revision that the message is written in: 2025-11-25, basic/lifecycle
-# "Initialization"; 2026-07-28, basic/index "_meta". A step writes the target's label where the source's stood.
+# Keys whose value is the revision of the message: 2025-11-25, basic/lifecycle "Initialization"; 2026-07-28, basic/index
+# "_meta". A step replaces the source's label by the target's.
 LABELS = frozenset({"protocolVersion", "io.modelcontextprotocol/protocolVersion"})
 
 
 def operations(builder: FunctionBuilder, one: ObjectKeys, other: ObjectKeys) -> tuple[Operation, ...]:
-    """Return what an object *one* of the source needs to become *other* of the target, in order."""
+    """Return the operations, in order, that convert an object *one* of the source to *other* of the target."""
     return tuple(_Pair(builder, one, other).operations())
 
 
 class _Pair:
-    """An object of the source, and what it is in the target."""
+    """An object of the source with its counterpart in the target."""
 
     def __init__(self, builder: FunctionBuilder, one: ObjectKeys, other: ObjectKeys) -> None:
         self._builder = builder
@@ -48,7 +48,7 @@ class _Pair:
         self._nodes = (builder.source.label, one.name), (builder.target.label, other.name)
         builder.lineages.define(self._nodes[0], set(one.properties))
         builder.lineages.define(self._nodes[1], set(other.properties))
-        # Objects of one place are one object, unless a name of theirs belongs together with another definition.
+        # Objects at one place are the same object, unless one of them is paired with another definition.
         self._are_one = not (one.is_defined and other.is_defined) or builder.are_one(one.name, other.name)
         if self._are_one:
             builder.lineages.join(*self._nodes)
@@ -68,7 +68,7 @@ class _Pair:
             found += self._shared(each, theirs[key]) if key in theirs else self._gone(each)
         for key, each in theirs.items():
             if key not in ours and each.required:
-                found += self._demanded(each)
+                found += self._required(each)
         return found
 
     def _whole(self) -> list[Operation]:
@@ -85,7 +85,7 @@ class _Pair:
                 return []
 
     def _foreign(self, ours: set[str], moved: set[str]) -> tuple[str, ...]:
-        """Return the keys that go because the source does not define them; what is moved comes to where some were."""
+        """Return the foreign keys to drop: the source does not define them. Targets of renames are among them."""
         all_keys = self._builder.lineages.keys(self._nodes[0]) | self._builder.lineages.keys(self._nodes[1])
         admitted = set[str]() if self._builder.mode == "down" else set(self._other.properties) - moved
         stays = ours | admitted
@@ -103,7 +103,7 @@ class _Pair:
         return moved
 
     def _admitted(self, key: str, theirs: ir.Property) -> Operation:
-        if key in LABELS:  # whatever it said, it could not name the target
+        if key in LABELS:  # the key is unknown in the source, so its value is not a revision
             return Dropped(
                 key=key,
                 reason=f"{self._builder.source.label} does not define it.",
@@ -114,17 +114,17 @@ class _Pair:
         return Admit(definition=self._other.name, key=key, closing=closing)
 
     def _gone(self, ours: ir.Property) -> list[Operation]:
-        """Return what becomes of a key that the target does not define."""
+        """Return the operations for a key that the target does not define."""
         place = self._place.inside(f".{ours.wire}")
         found = self._builder.found(*place.spellings)
         reason = self._builder.says(*place.spellings)
         if found is None and reason is None and self._builder.mode == "up" and self._are_one:
-            # What a newer revision adds is dropped for older peers as a matter of course; what it takes away is not.
+            # Dropping an added key for older peers needs no declaration. Dropping a removed key for newer peers does.
             found = self._builder.need(
                 "key-removed",
                 place.new,
                 ours.pointer,
-                f"{self._builder.target.label} has no {ours.wire} there any more",
+                f"{self._builder.target.label} no longer has `{ours.wire}` there",
             )
         match None if found is None else found.action:
             case v.Refuse(service=service):
@@ -148,17 +148,17 @@ class _Pair:
     def _shared(  # noqa: C901, PLR0912 one case per action
         self, ours: ir.Property, theirs: ir.Property
     ) -> list[Operation]:
-        """Return what becomes of a key that both define."""
+        """Return the operations for a key that both define."""
         key = theirs.wire
         place = self._place.inside(f".{key}")
-        is_demanded = theirs.required and not ours.required
-        if isinstance(self._builder.declared(*place.spellings), v.Default) and not is_demanded:
-            found = None  # said of the demand of the other direction, or of nothing
+        is_required = theirs.required and not ours.required
+        if isinstance(self._builder.declared(*place.spellings), v.Default) and not is_required:
+            found = None  # the default is for the other direction
         else:
             found = self._builder.found(*place.spellings)
         operations: list[Operation] = []
         is_covered = False
-        if is_demanded:
+        if is_required:
             operations += self._filled(theirs, found)
             found = None if found is not None and isinstance(found.action, (v.Default, v.Refuse)) else found
         match None if found is None else found.action:
@@ -174,7 +174,7 @@ class _Pair:
             case v.Drop() if not theirs.required:
                 return [Dropped(key=key, reason=_reason(found))]
             case v.Rename() if ours.wire != key:
-                pass  # done
+                pass  # the key is already renamed
             case _:
                 if found is not None:
                     self._builder.misplaced(found, place.new)
@@ -186,27 +186,27 @@ class _Pair:
         return operations
 
     def _filled(self, theirs: ir.Property, found: Found | None) -> list[Operation]:
-        """Return what is done about an optional key that the target demands."""
+        """Return the operations for an optional key that the target requires."""
         if found is not None and isinstance(found.action, (v.Default, v.Refuse)):
             return [self._supplied(theirs, found)]
         if found is not None and isinstance(found.action, v.Keep) and self._is_kept(theirs.wire):
-            return []  # the schema names it on one side only, and what holds it is converted
+            return []  # only the target names the key, and its holder is converted
         kind = "requiredness-changed"
-        problem = f"{self._builder.target.label} demands {theirs.wire}, which may be absent"
+        problem = f"{self._builder.target.label} requires `{theirs.wire}`, which may be absent"
         met = self._builder.need(kind, self._place.inside(f".{theirs.wire}").new, theirs.pointer, problem)
         return [] if met is None else [self._supplied(theirs, met)]
 
     def _is_kept(self, key: str) -> bool:
-        """Whether a change keeps *key* although the source does not name it."""
+        """Whether a declared change keeps the unknown key *key* of the source."""
         return self._builder.source.keeps(self._one.name, key)
 
-    def _demanded(self, theirs: ir.Property) -> list[Operation]:
-        """Return what is done about a key that the target demands and the source does not know."""
+    def _required(self, theirs: ir.Property) -> list[Operation]:
+        """Return the operations for a key that the target requires and the source does not define."""
         place = self._place.inside(f".{theirs.wire}")
         found = self._builder.found(*place.spellings)
         if found is None:
             kind = "key-removed" if self._builder.mode == "down" else "key-added"
-            problem = f"{self._builder.target.label} demands {theirs.wire}"
+            problem = f"{self._builder.target.label} requires `{theirs.wire}`"
             found = self._builder.need(kind, place.new, theirs.pointer, problem)
         return [] if found is None else [self._supplied(theirs, found)]
 

@@ -18,7 +18,7 @@ from mcpgen.codegen.adapters.function_builder import FunctionBuilder
 from mcpgen.codegen.adapters.known_keys import Lineages, RevisionTypes
 from mcpgen.codegen.adapters.merge import final, merged
 from mcpgen.codegen.adapters.messages import ErrorCase, MessagePlan, Messages
-from mcpgen.codegen.adapters.missing_changes import to_do
+from mcpgen.codegen.adapters.missing_changes import missing_changes
 from mcpgen.codegen.adapters.ops import (
     Admit,
     Call,
@@ -108,7 +108,7 @@ def plan_steps(editions: Sequence[Edition], declared: Sequence[Declared]) -> lis
     plans = survey_steps(editions, declared)
     findings: list[Diagnostic] = []
     for plan in plans:
-        findings += to_do(plan.declared.step, plan.diff, plan.needs)
+        findings += missing_changes(plan.declared.step, plan.diff, plan.needs)
         findings += [] if plan.needs else plan.rules.unused()
     if findings:
         raise Refused(findings)

@@ -1,4 +1,4 @@
-"""What changed between two revisions: read each as an `Edition`, `compare` the two, get a `Diff`."""
+"""Compare two revisions: read each as an `Edition`, then `compare` them to get a `Diff`."""
 
 from mcpgen.codegen.diff.comparison import compare
 from mcpgen.codegen.diff.editions import Edition, edition

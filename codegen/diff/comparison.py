@@ -16,7 +16,7 @@ from mcpgen.codegen.diff.model import TURNED, Change, Diff, Effect, Site, change
 from mcpgen.codegen.diff.renames import find_renames
 from mcpgen.codegen.diff.schema_pair import PairedSchema, SchemaPair, body
 from mcpgen.codegen.diff.type_changes import differences
-from mcpgen.codegen.diff.type_text import definition_words, words
+from mcpgen.codegen.diff.type_text import definition_text, type_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,15 +27,15 @@ __all__ = ["compare"]
 
 
 def compare(old: Edition, new: Edition, *, renames: Mapping[str, str] | None = None) -> Diff:
-    """Return what changed from *old* to *new*.
+    """Return the differences from *old* to *new*.
 
     Args:
-        old: Need not be the older one; ``compare(b, a)`` is ``mirrored(compare(a, b))``.
-        new: The other one.
-        renames: New name by old name, for definitions that changed more than their name and are still the same ones.
+        old: Either edition, not necessarily the older one: ``compare(b, a)`` equals ``mirrored(compare(a, b))``.
+        new: The other edition.
+        renames: New name by old name, for definitions whose name and structure both changed.
 
     Raises:
-        ValueError: One of *renames* is not there on its side, or two of them have one new name.
+        ValueError: A name in *renames* does not exist, or two renames have the same new name.
     """
     declared = _checked(renames or {}, old.schema, new.schema)
     found = find_renames(old.schema, new.schema, declared)
@@ -61,14 +61,14 @@ def compare(old: Edition, new: Edition, *, renames: Mapping[str, str] | None = N
 def _checked(renames: Mapping[str, str], old: ir.Schema, new: ir.Schema) -> Mapping[str, str]:
     for name, other in renames.items():
         if name not in old.definitions or other not in new.definitions:
-            raise ValueError(f"the rename of {name} to {other} matches nothing")
+            raise ValueError(f"`renames` has {name} to {other}, but one of these definitions does not exist")
     if len(set(renames.values())) < len(renames):
-        raise ValueError("two renames lead to one name")
+        raise ValueError("`renames` gives the same new name twice")
     return renames
 
 
 def _definitions(schemas: SchemaPair, renames: Mapping[str, str]) -> Iterator[Change]:
-    """Yield what became of each definition, and how it changed."""
+    """Yield which definitions were added, removed or renamed, and how the others changed."""
     old, new = schemas.old.schema.definitions, schemas.new.schema.definitions
     for name, one in old.items():
         partner = schemas.old.partners.get(name)
@@ -79,7 +79,7 @@ def _definitions(schemas: SchemaPair, renames: Mapping[str, str]) -> Iterator[Ch
                 )
             yield from _compared(schemas, one, new[partner])
         if partner != name and name in new and _is_object(one) != _is_object(new[name]):
-            yield _kind_change(schemas, one, new[name])  # the name was left to something else
+            yield _kind_change(schemas, one, new[name])  # another kind of definition took the name
         elif partner is None:
             yield change("definition-removed", old=_defined(schemas.old, one))
     for name, other in new.items():
@@ -88,7 +88,7 @@ def _definitions(schemas: SchemaPair, renames: Mapping[str, str]) -> Iterator[Ch
 
 
 def _compared(schemas: SchemaPair, old: ir.Definition, new: ir.Definition) -> Iterator[Change]:
-    """Yield how one definition changed, its name apart."""
+    """Yield how one definition changed, without its name."""
     match old, new:
         case ir.Object(), ir.Object():
             yield from _objects(schemas, old, new)
@@ -126,8 +126,8 @@ def _objects(schemas: SchemaPair, old: ir.Object, new: ir.Object) -> Iterator[Ch
 
 
 def _appearance(key: ir.Property, *, unknown: str) -> Effect:
-    """Say what a new key does to the values of an object that did with unknown keys as *unknown* says."""
-    if unknown == "kept":  # the key could be there before, with any value
+    """Return the effect of a new key on an object that treats unknown keys as *unknown* says."""
+    if unknown == "kept":  # the object accepted the key before, with any value
         return "same" if isinstance(key.type, ir.Anything) and not key.required else "narrowed"
     return "changed" if key.required else "widened"
 
@@ -149,13 +149,13 @@ def _kind_change(schemas: SchemaPair, old: ir.Definition, new: ir.Definition) ->
 
 
 def _followed(side: PairedSchema, name: str) -> str:
-    """Return what the other side calls the definition *name*, or the key of one (``Tool.icons``)."""
+    """Return the other side's name of a definition, or of a key of one (``Tool.icons``)."""
     definition, dot, key = name.partition(".")
     return side.partners.get(definition, definition) + dot + key
 
 
 def _deprecations(schemas: SchemaPair, old: frozenset[str], new: frozenset[str]) -> Iterator[Change]:
-    """Yield the definitions that are deprecated on one side only."""
+    """Yield the definitions and keys that are deprecated on one side only."""
     still = {_followed(schemas.old, name) for name in old}
     for name in sorted(new - still):
         yield change("definition-deprecated", new=Site(name=name, pointer=_pointer(schemas.new, name)))
@@ -165,7 +165,7 @@ def _deprecations(schemas: SchemaPair, old: frozenset[str], new: frozenset[str])
 
 
 def _with_holders(changes: list[Change], old: dict[str, set[str]], new: dict[str, set[str]]) -> list[Change]:
-    """Return *changes* with the messages that hold each changed definition."""
+    """Return *changes* with the messages that contain each changed definition."""
     found: list[Change] = []
     for each in changes:
         held: set[str] = set()
@@ -177,12 +177,12 @@ def _with_holders(changes: list[Change], old: dict[str, set[str]], new: dict[str
 
 
 def _defined(side: PairedSchema, definition: ir.Definition) -> Site:
-    shape = definition_words(side.schema, definition)
+    shape = definition_text(side.schema, definition)
     return Site(name=definition.name, pointer=definition.pointer, shape=shape)
 
 
 def _key(side: PairedSchema, holder: ir.Object, key: ir.Property) -> Site:
-    shape = words(side.schema, key.type)
+    shape = type_text(side.schema, key.type)
     return Site(name=holder.name, key=key.wire, pointer=key.pointer, shape=shape, required=key.required)
 
 

@@ -1,4 +1,4 @@
-"""One revision as `compare` reads it: its definitions, its messages and what its overlay adds."""
+"""The input of a comparison: one revision with its definitions, its messages and the facts from its overlay."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.document import check_document
 from mcpgen.codegen.methods import Method, Methods
 from mcpgen.codegen.overlay import ErrorCode
-from mcpgen.codegen.overlay_checks import unfounded
+from mcpgen.codegen.overlay_checks import overlay_findings
 from mcpgen.codegen.parse import parse
 from mcpgen.codegen.unions import widen_json_value
 
@@ -22,16 +22,18 @@ __all__ = ["Edition", "edition"]
 
 
 class Edition(msgspec.Struct, frozen=True, kw_only=True):
-    """What is compared of one revision.
+    """One revision, parsed for a comparison.
 
     Attributes:
-        schema: Its definitions, from the document with its overlay.
-        methods: Its messages.
-        era: None where nothing says it: a document tells neither its era nor its error codes nor what is deprecated.
-        errors: The same.
-        reserved_errors: The range of codes in which only those of *errors* may be used.
-        deprecated: The same.
-        findings: Warnings from reading the document.
+        label: The revision, or the name of the file.
+        schema: The definitions, from the document with its overlay.
+        methods: The messages.
+        era: ``handshake`` or ``stateless``. Only an overlay has the era, the error codes and the deprecations; without
+            one they are None.
+        errors: The error codes, or None.
+        reserved_errors: The range of codes that only the specification may define.
+        deprecated: The deprecated definitions and keys, or None.
+        findings: Warnings about the document.
     """
 
     label: str
@@ -45,10 +47,10 @@ class Edition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def edition(source: Source, *, vendored: bool) -> Edition:
-    """Return the edition that *source* is; one that is not *vendored* has no overlay to tell its era and errors.
+    """Return *source* as an edition. If it is not *vendored*, it has no overlay, so its era and errors are unknown.
 
     Raises:
-        Refused: The document has a construct that has no exact type, or the overlay speaks of what it does not have.
+        Refused: The document has a construct without an exact type, or the overlay names something that it lacks.
     """
     patched = source.patched()
     noticed = check_document(patched)
@@ -57,7 +59,7 @@ def edition(source: Source, *, vendored: bool) -> Edition:
     schema = widen_json_value(parse(patched))
     reader = Methods(schema, source.overlay, source.shared)
     methods = tuple(reader.read())
-    found = (*noticed, *reader.diagnostics, *unfounded(schema, methods, source.overlay, source.shared))
+    found = (*noticed, *reader.diagnostics, *overlay_findings(schema, methods, source.overlay, source.shared))
     if any(each.severity == "error" for each in found):
         raise Refused(found)
     known = Edition(

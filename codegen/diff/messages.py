@@ -1,4 +1,4 @@
-"""What changed about the messages of a revision and about its error codes."""
+"""Compare the messages and the error codes of two revisions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from mcpgen.codegen import ir
 from mcpgen.codegen.diff.model import Change, Kind, Site, change
-from mcpgen.codegen.diff.type_text import words
+from mcpgen.codegen.diff.type_text import type_text
 from mcpgen.codegen.methods import Method
 from mcpgen.codegen.methods import Side as Sender
 
@@ -24,7 +24,7 @@ _Senders: TypeAlias = dict[Sender, Method]
 
 
 def compare_messages(schemas: SchemaPair, old: Iterable[Method], new: Iterable[Method]) -> Iterator[Change]:
-    """Yield how the messages *new* differ from *old*: which there are, who sends them, what they hold."""
+    """Yield the differences between the messages: added, removed, other sender, other content."""
     before, after = _by_name(old), _by_name(new)
     for key in sorted(before.keys() | after.keys()):
         senders, others = before.get(key, {}), after.get(key, {})
@@ -44,7 +44,7 @@ def compare_messages(schemas: SchemaPair, old: Iterable[Method], new: Iterable[M
 
 
 def compare_errors(old: Iterable[ErrorCode], new: Iterable[ErrorCode]) -> Iterator[Change]:
-    """Yield how the error codes *new* differ from *old*; their explanations are prose and do not count."""
+    """Yield the differences between the error codes; their descriptions do not count."""
     before, after = {each.code: each.name for each in old}, {each.code: each.name for each in new}
     gone = {name: code for code, name in before.items() if code not in after}
     come = {name: code for code, name in after.items() if code not in before}
@@ -64,7 +64,7 @@ def compare_errors(old: Iterable[ErrorCode], new: Iterable[ErrorCode]) -> Iterat
 
 
 def holders(schema: ir.Schema, methods: Iterable[Method]) -> dict[str, set[str]]:
-    """Return for each definition the messages that hold it somewhere: ``tools/call result``."""
+    """Return, for each definition, the messages that contain it at any depth: ``tools/call result``."""
     found: dict[str, set[str]] = {}
     for method in methods:
         results = [*ir.names(method.result)] if method.result is not None else []
@@ -86,7 +86,7 @@ def _mentioned(definition: ir.Definition) -> Iterator[str]:
 
 
 def _by_name(methods: Iterable[Method]) -> dict[tuple[bool, str], _Senders]:
-    """Return the messages by name, requests apart from notifications, and by sender."""
+    """Return the messages by name and sender; requests and notifications are separate."""
     found: dict[tuple[bool, str], _Senders] = {}
     for each in methods:
         found.setdefault((each.kind == "notification", each.name), {}).setdefault(each.sender, each)
@@ -104,7 +104,7 @@ def _compared(schemas: SchemaPair, old: Method, new: Method) -> Iterator[Change]
     """Yield how one message changed."""
     one, other = _site(schemas.old, old), _site(schemas.new, new)
     if old.kind != new.kind:
-        yield _told("carrier-changed", one, other, old.kind, new.kind)
+        yield _text_change("carrier-changed", one, other, old.kind, new.kind)
     if not schemas.alike(old.params, new.params):
         yield _typed("params-changed", schemas, (one, old.params), (other, new.params))
     if old.params_required != new.params_required:
@@ -117,29 +117,29 @@ def _compared(schemas: SchemaPair, old: Method, new: Method) -> Iterator[Change]
     if old.result is not None and new.result is not None and not schemas.alike(old.result, new.result):
         yield _typed("result-changed", schemas, (one, old.result), (other, new.result))
     if old.task_result != new.task_result:
-        yield _told("task-result-changed", one, other, old.task_result, new.task_result)
+        yield _text_change("task-result-changed", one, other, old.task_result, new.task_result)
     if old.capability != new.capability:
-        yield _told("capability-changed", one, other, ".".join(old.capability), ".".join(new.capability))
+        yield _text_change("capability-changed", one, other, ".".join(old.capability), ".".join(new.capability))
 
 
-def _told(kind: Kind, old: Site, new: Site, before: str, after: str) -> Change:
+def _text_change(kind: Kind, old: Site, new: Site, before: str, after: str) -> Change:
     return change(kind, old=replace(old, shape=before), new=replace(new, shape=after))
 
 
 def _typed(kind: Kind, schemas: SchemaPair, old: tuple[Site, ir.TypeRef], new: tuple[Site, ir.TypeRef]) -> Change:
     return change(
         kind,
-        old=replace(old[0], shape=words(schemas.old.schema, old[1])),
-        new=replace(new[0], shape=words(schemas.new.schema, new[1])),
+        old=replace(old[0], shape=type_text(schemas.old.schema, old[1])),
+        new=replace(new[0], shape=type_text(schemas.new.schema, new[1])),
         effect=schemas.effect(old[1], new[1]),
     )
 
 
 def _site(side: PairedSchema, method: Method) -> Site:
-    """Return where a message is defined; its shape is that of its params and of what answers it."""
-    shape = words(side.schema, method.params)
+    """Return the site of a message; its shape shows its params and its result."""
+    shape = type_text(side.schema, method.params)
     if method.result is not None:
-        shape += f" -> {words(side.schema, method.result)}"
+        shape += f" -> {type_text(side.schema, method.result)}"
     return Site(
         name=method.name,
         sender=method.sender,

@@ -1,4 +1,4 @@
-"""How one type differs from another: arms, values and bounds where both are of one sort, else the whole."""
+"""Compare two types: by arms, values or bounds if both are of one sort, otherwise as a whole."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from mcpgen.codegen import ir
 from mcpgen.codegen.diff.model import Effect
 from mcpgen.codegen.diff.schema_pair import PairedSchema, SchemaPair, typed
-from mcpgen.codegen.diff.type_text import bounds_words, constant_words, words
+from mcpgen.codegen.diff.type_text import bounds_text, constant_text, type_text
 
 __all__ = ["Difference", "TypeKind", "differences"]
 
@@ -19,7 +19,7 @@ TypeKind: TypeAlias = Literal[
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One difference between two types, in words; None on the side that lacks it."""
+    """One difference between two types, as text; None on the side that lacks it."""
 
     kind: TypeKind
     effect: Effect
@@ -29,21 +29,21 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def differences(schemas: SchemaPair, old: ir.TypeRef, new: ir.TypeRef, part: str = "") -> list[Difference]:
-    """Return how *new* differs from *old*, nothing if they are alike; *part* is where inside a type they stand."""
+    """Return the differences from *old* to *new*, which are at *part* inside a type."""
     if schemas.alike(old, new):
         return []
     found = _inside(schemas, old, new, part)
-    # What is not one arm, value or bound is clearest as a whole: `list[string]` that became `list[integer]`.
+    # Any other difference is clearest as a whole: `list[string]` became `list[integer]`.
     if found and all(each.kind != "type-changed" for each in found):
         return found
-    old_words, new_words = words(schemas.old.schema, old), words(schemas.new.schema, new)
+    old_words, new_words = type_text(schemas.old.schema, old), type_text(schemas.new.schema, new)
     return [
         Difference(kind="type-changed", effect=schemas.effect(old, new), old=old_words, new=new_words, part=part),
     ]
 
 
 def _inside(schemas: SchemaPair, old: ir.TypeRef, new: ir.TypeRef, part: str) -> list[Difference]:
-    """Return the differences inside two types of one sort; nothing if they are of different sorts."""
+    """Return the differences inside two types of one sort, or nothing if their sorts differ."""
     match old, new:
         case (ir.Scalar(), ir.Scalar()) if old.kind == new.kind:
             return _bounds(schemas, old, new, part)
@@ -61,25 +61,25 @@ def _inside(schemas: SchemaPair, old: ir.TypeRef, new: ir.TypeRef, part: str) ->
 def _bounds(schemas: SchemaPair, old: ir.Scalar | ir.Array, new: ir.Scalar | ir.Array, part: str) -> list[Difference]:
     if old.bounds == new.bounds:
         return []
-    before, after = bounds_words(old.bounds), bounds_words(new.bounds)
+    before, after = bounds_text(old.bounds), bounds_text(new.bounds)
     return [Difference(kind="bounds-changed", effect=schemas.effect(old, new), old=before, new=after, part=part)]
 
 
 def _values(old: ir.Fixed, new: ir.Fixed, part: str) -> list[Difference]:
-    """Return the values that came and went; nothing if all of them did."""
+    """Return the added and removed values, or nothing if no value stayed."""
     before, after = typed(old.values), typed(new.values)
     if not before & after:
         return []
-    gone = [constant_words(value) for _, value in before - after]
-    come = [constant_words(value) for _, value in after - before]
+    removed = [constant_text(value) for _, value in before - after]
+    added = [constant_text(value) for _, value in after - before]
     return [
-        *(Difference(kind="value-removed", effect="narrowed", old=each, part=f"{part}[{each}]") for each in gone),
-        *(Difference(kind="value-added", effect="widened", new=each, part=f"{part}[{each}]") for each in come),
+        *(Difference(kind="value-removed", effect="narrowed", old=each, part=f"{part}[{each}]") for each in removed),
+        *(Difference(kind="value-added", effect="widened", new=each, part=f"{part}[{each}]") for each in added),
     ]
 
 
 def _arms(schemas: SchemaPair, old: ir.TypeRef, new: ir.TypeRef, part: str) -> list[Difference]:
-    """Return the arms that came and went between two unions; nothing if all of them did, or one is no union."""
+    """Return the added and removed arms, or nothing if no arm stayed or one type is not a union."""
     before, after, shared = _left_over(schemas, old, new)
     found: list[Difference] = []
     for arm, other in _counterparts(before, after):
@@ -90,20 +90,20 @@ def _arms(schemas: SchemaPair, old: ir.TypeRef, new: ir.TypeRef, part: str) -> l
     if not shared or len(schemas.old.arms(old)) == 1 or len(schemas.new.arms(new)) == 1:
         return []
     for arm in before:
-        text = words(schemas.old.schema, arm)
+        text = type_text(schemas.old.schema, arm)
         effect: Effect = "same" if schemas.new_admits(new, arm) else "narrowed"
         found.append(Difference(kind="arm-removed", effect=effect, old=text, part=f"{part}[{text}]"))
     for arm in after:
-        text = words(schemas.new.schema, arm)
+        text = type_text(schemas.new.schema, arm)
         effect = "same" if schemas.old_admits(old, arm) else "widened"
         found.append(Difference(kind="arm-added", effect=effect, new=text, part=f"{part}[{text}]"))
     return found
 
 
 def _left_over(schemas: SchemaPair, old: ir.TypeRef, new: ir.TypeRef) -> tuple[list[ir.TypeRef], list[ir.TypeRef], int]:
-    """Return the arms of each side that the other lacks, and how many they share.
+    """Return the arms of each side that the other lacks, and the number of shared arms.
 
-    An arm that is itself the name of a union is taken apart only if the other side does not have that name.
+    An arm that refers to a union is replaced by the union's arms only if the other side lacks the reference.
     """
     before, after = [*schemas.old.arms(old)], [*schemas.new.arms(new)]
     opened_old, opened_new = _names(old), _names(new)
@@ -119,7 +119,7 @@ def _left_over(schemas: SchemaPair, old: ir.TypeRef, new: ir.TypeRef) -> tuple[l
 
 
 def _open(side: PairedSchema, arms: list[ir.TypeRef], opened: set[str]) -> bool:
-    """Replace the first arm that is the name of a union by what it holds; say whether there was one."""
+    """Replace the first arm that refers to a union by its arms; return whether there was one."""
     for index, arm in enumerate(arms):
         if isinstance(arm, ir.Named) and arm.name not in opened and (inner := side.arms(arm)) != (arm,):
             opened.add(arm.name)
@@ -133,7 +133,7 @@ def _names(ref: ir.TypeRef) -> set[str]:
 
 
 def _counterparts(before: list[ir.TypeRef], after: list[ir.TypeRef]) -> list[tuple[ir.TypeRef, ir.TypeRef]]:
-    """Pair the arms that are the only ones of their sort, such as two lists; a name has no counterpart."""
+    """Pair the arms that are the only ones of their sort, such as two lists. References are not paired."""
     old, new = _by_sort(before), _by_sort(after)
     return [
         (old[sort][0], new[sort][0])

@@ -1,4 +1,4 @@
-"""Types in the words of a schema, for people: ``string | integer``, ``list[ContentBlock]``, ``map[InputRequest]``."""
+"""Types as short text for reports: ``string | integer``, ``list[ContentBlock]``, ``map[InputRequest]``."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import assert_never
 
 from mcpgen.codegen import ir
 
-__all__ = ["bounds_words", "constant_words", "definition_words", "words"]
+__all__ = ["bounds_text", "constant_text", "definition_text", "type_text"]
 
 _BOUNDS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<", "min_length": "length >=", "max_length": "length <="}
 
 
-def words(schema: ir.Schema, ref: ir.TypeRef, *, inside: tuple[str, ...] = ()) -> str:
-    """Return *ref* in words; an inline union goes by what it holds, since nobody outside knows its name.
+def type_text(schema: ir.Schema, ref: ir.TypeRef, *, inside: tuple[str, ...] = ()) -> str:
+    """Return *ref* as text. An inline union is expanded, because its generated name means nothing to readers.
 
     Args:
-        schema: Where the names in *ref* are defined.
+        schema: The definitions that *ref* refers to.
         ref: The type.
-        inside: The inline unions that are being spelt out: a recursive one goes by its name.
+        inside: The inline unions that are being expanded. A recursive union is shown by its name.
     """
     match ref:
         case ir.Anything():
@@ -26,51 +26,51 @@ def words(schema: ir.Schema, ref: ir.TypeRef, *, inside: tuple[str, ...] = ()) -
         case ir.Scalar(kind=kind, bounds=bounds):
             return kind + _bounded(bounds)
         case ir.Fixed(values=values):
-            return " | ".join(map(constant_words, values))
+            return " | ".join(map(constant_text, values))
         case ir.Array(item=item, bounds=bounds):
-            return f"list[{words(schema, item, inside=inside)}]{_bounded(bounds)}"
+            return f"list[{type_text(schema, item, inside=inside)}]{_bounded(bounds)}"
         case ir.Mapping(value=ir.Anything()):
             return "object"
         case ir.Mapping(value=value):
-            return f"map[{words(schema, value, inside=inside)}]"
+            return f"map[{type_text(schema, value, inside=inside)}]"
         case ir.Named(name=name):
             target = schema.definitions[name]
             if isinstance(target, ir.Alias) and target.anonymous and name not in inside:
-                return words(schema, target.type, inside=(*inside, name))
+                return type_text(schema, target.type, inside=(*inside, name))
             return name
         case ir.Union(arms=arms):
-            return " | ".join(words(schema, arm, inside=inside) for arm in arms)
+            return " | ".join(type_text(schema, arm, inside=inside) for arm in arms)
         case _:
             assert_never(ref)
 
 
-def definition_words(schema: ir.Schema, definition: ir.Definition) -> str:
-    """Return what a definition says: an object by its keys, with ``?`` where optional and constants by their value."""
+def definition_text(schema: ir.Schema, definition: ir.Definition) -> str:
+    """Return a definition as text: an object as its keys, with ``?`` if optional and with constant values."""
     if isinstance(definition, ir.Alias):
-        return words(schema, definition.type, inside=(definition.name,))
-    keys = [_key_words(each) for each in definition.properties]
+        return type_text(schema, definition.type, inside=(definition.name,))
+    keys = [_key_text(each) for each in definition.properties]
     return "{" + ", ".join(keys + (["..."] if definition.unknown == "kept" else [])) + "}"
 
 
-def constant_words(value: ir.Constant) -> str:
+def constant_text(value: ir.Constant) -> str:
     """Return a constant as JSON."""
     return json.dumps(value, ensure_ascii=False)
 
 
-def bounds_words(bounds: tuple[tuple[str, str | int | float], ...]) -> str:
-    """Return bounds in words, ``>= 0, <= 1``; ``unbounded`` where there are none."""
-    return ", ".join(_bound_words(keyword, value) for keyword, value in bounds) or "unbounded"
+def bounds_text(bounds: tuple[tuple[str, str | int | float], ...]) -> str:
+    """Return bounds as text, ``>= 0, <= 1``, or ``unbounded``."""
+    return ", ".join(_bound_text(keyword, value) for keyword, value in bounds) or "unbounded"
 
 
-def _bound_words(keyword: str, value: str | float) -> str:
+def _bound_text(keyword: str, value: str | float) -> str:
     return f"{_BOUNDS.get(keyword, keyword)} {json.dumps(value, ensure_ascii=False)}"
 
 
 def _bounded(bounds: tuple[tuple[str, str | int | float], ...]) -> str:
-    return f" ({bounds_words(bounds)})" if bounds else ""
+    return f" ({bounds_text(bounds)})" if bounds else ""
 
 
-def _key_words(each: ir.Property) -> str:
+def _key_text(each: ir.Property) -> str:
     if each.constant:
-        return f"{each.wire}: {constant_words(each.constant.values[0])}"
+        return f"{each.wire}: {constant_text(each.constant.values[0])}"
     return each.wire if each.required else f"{each.wire}?"

@@ -73,7 +73,7 @@ def test_a_direction_without_losses_has_no_empty_table() -> None:
 
     assert "## Going down" in down
     assert "## Going up" not in down
-    assert same.endswith("Nothing.\n")
+    assert same.endswith("There are no losses.\n")
 
 
 def test_an_unknown_revision_is_named() -> None:
