@@ -30,17 +30,17 @@ _OLD: Final = Fields("v2024_11_05")
 
 NOT_IN_2025_03_26: Final = "2025-03-26 does not define it."
 NOT_VALID_IN_2025_03_26: Final = "2025-03-26 wants something else there."
-ERROR_32042_IN_2025_03_26: Final = "2025-03-26 does not define the error -32042."
-ERROR_32022_IN_2025_03_26: Final = "2025-03-26 does not define the error -32022."
-ERROR_32021_IN_2025_03_26: Final = "2025-03-26 does not define the error -32021."
-ERROR_32020_IN_2025_03_26: Final = "2025-03-26 does not define the error -32020."
+ERROR_32042_IN_2025_03_26: Final = "2025-03-26 does not define the error code -32042."
+ERROR_32022_IN_2025_03_26: Final = "2025-03-26 does not define the error code -32022."
+ERROR_32021_IN_2025_03_26: Final = "2025-03-26 does not define the error code -32021."
+ERROR_32020_IN_2025_03_26: Final = "2025-03-26 does not define the error code -32020."
 COMPLETIONS_CAPABILITY: Final = "2024-11-05 has no `completions` capability."
 PROGRESS_MESSAGE: Final = "2024-11-05 has no `message` in progress notifications."
 TOOL_ANNOTATIONS: Final = "2024-11-05 has no `annotations` on tools."
-ERROR_32042_IN_2024_11_05: Final = "2024-11-05 does not define the error -32042."
-ERROR_32022_IN_2024_11_05: Final = "2024-11-05 does not define the error -32022."
-ERROR_32021_IN_2024_11_05: Final = "2024-11-05 does not define the error -32021."
-ERROR_32020_IN_2024_11_05: Final = "2024-11-05 does not define the error -32020."
+ERROR_32042_IN_2024_11_05: Final = "2024-11-05 does not define the error code -32042."
+ERROR_32022_IN_2024_11_05: Final = "2024-11-05 does not define the error code -32022."
+ERROR_32021_IN_2024_11_05: Final = "2024-11-05 does not define the error code -32021."
+ERROR_32020_IN_2024_11_05: Final = "2024-11-05 does not define the error code -32020."
 _UP_REQUEST_META_OBJECT: Final = frozenset(
     {
         "io.modelcontextprotocol/clientCapabilities",
