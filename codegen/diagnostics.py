@@ -60,7 +60,7 @@ CODES: dict[str, str] = {
     "MG130": "The result type of a method is not known.",
     "MG131": "Two messages from the same sender have the same method.",
     "MG132": "A message type does not give its method as a constant.",
-    "MG133": "The capabilities cannot be built from the methods of a side.",
+    "MG133": "The capabilities of a client or server cannot be built from its methods.",
     "MG134": "A union has more members than Python can compile.",
     "MG201": "A definition's name cannot become the name of a Python class.",
     "MG202": "A definition's name is a Python keyword.",

@@ -43,9 +43,9 @@ _FORMATS = {"text": text, "md": markdown}
 def diff(old: str, new: str, *, output: str) -> None:
     """Report the differences from A to B.
 
-    A and B are vendored revisions (see `mcpgen schema list`) or paths of schema documents, in any order. A file that equals a vendored document,
-    apart from descriptions, counts as that revision. If one of them is another file, both are compared without the
-    overlays of revisions. The exit status is 0 with and without differences.
+    A and B are vendored revisions (see `mcpgen schema list`) or paths of schema documents, in any order. A file that
+    equals a vendored document, apart from descriptions, counts as that revision. If one of them is another file, both
+    are compared without the overlays of revisions. The exit status is 0 with and without differences.
     """
     with refusals_reported(as_json=output == "json", option="--format json"):
         room = SchemaRoom()

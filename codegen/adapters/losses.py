@@ -84,11 +84,16 @@ target. The column *loss* has one or more of:
 * *dropped*: the value is removed.
 * *degraded*: the value is replaced by one with less information.
 * *defaulted*: the target requires a value that the source lacks, and a default is filled in.
-* *refused*: the target cannot express the message, and the adapter raises `AdaptationError`. If a service of the engine
-  handles such messages, its name is in parentheses.
+* *refused*: the target cannot express the message, and the adapter raises `AdaptationError`. If the server or client of
+  this package handles such messages itself, the name of that service is in parentheses (see [adapters](adapters.md)).
 
-`A.b` is the key `b` of the type `A`. `A[B]` is a value of the type `B` where `A` allows several types. `{}` stands for
-the values of a map.
+Places are written as follows:
+
+* `A.b` is the key `b` of the type `A`; `A.b (absent)` means that the key is missing.
+* `A[B]` is a value of the type `B` where `A` allows several types. `{}` stands for the values of a map.
+* `m params`, `m result` and `m error` are the parts of the method `m`.
+
+An *input request* is a request of a server inside a result, as 2026-07-28 has it.
 
 Two rules for keys are not in the table:
 

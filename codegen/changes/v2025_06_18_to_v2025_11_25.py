@@ -195,7 +195,7 @@ STEP = Step(
         ),
         Change(
             name="task-results",
-            says="2025-06-18 has no tasks, so a request cannot be answered with one.",
+            says="2025-06-18 has no tasks, so a request cannot be answered with a task.",
             spec="2025-11-25, basic/utilities/tasks#creating-tasks",
             covers=("arm-added *result[CreateTaskResult]",),
             down=Refuse(service="tasks"),
@@ -217,7 +217,7 @@ STEP = Step(
         ),
         Change(
             name="tool-execution",
-            says="2025-06-18 has no `execution` on tools; a tool that runs only as a task rejects its calls.",
+            says="2025-06-18 has no `execution` on tools, and a tool that runs only as a task rejects normal calls.",
             spec="2025-11-25, basic/utilities/tasks#tool-level-negotiation",
             covers=("key-added Tool.execution",),
             down=Drop(),
@@ -251,7 +251,7 @@ STEP = Step(
         ),
         Change(
             name="elicitation-modes-of-a-client",
-            says="2025-06-18 has no modes in the `elicitation` capability: it always means forms.",
+            says="2025-06-18 has only forms, so a client with only URL elicitation loses the `elicitation` capability.",
             spec="2025-11-25, client/elicitation#capabilities",
             covers=("type-changed ClientCapabilities.elicitation",),
             at=("ClientCapabilities",),

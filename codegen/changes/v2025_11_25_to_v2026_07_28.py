@@ -279,14 +279,14 @@ STEP = Step(
         ),
         Change(
             name="subscriptions-of-a-session",
-            says="2026-07-28 has no `resources/subscribe` and `resources/unsubscribe`; use `subscriptions/listen`.",
+            says="2026-07-28 has `subscriptions/listen` instead of `resources/subscribe` and `resources/unsubscribe`.",
             spec="2026-07-28, basic/patterns/subscriptions#opening-a-stream",
             covers=("request-removed client resources/*subscribe",),
             up=Refuse(service="subscriptions"),
         ),
         Change(
             name="subscriptions",
-            says="2025-11-25 has no `subscriptions/listen` and no acknowledgement of it.",
+            says="2025-11-25 has no `subscriptions/listen` and does not acknowledge subscriptions.",
             spec="2026-07-28, basic/patterns/subscriptions#opening-a-stream",
             covers=(
                 "request-added client subscriptions/listen",
@@ -341,7 +341,7 @@ STEP = Step(
         ),
         Change(
             name="result-type",
-            says="2025-11-25 has no `resultType`: every result is complete.",
+            says="2025-11-25 has no `resultType` and allows only complete results.",
             spec="2026-07-28, basic/index#resulttype",
             covers=("key-added *.resultType",),
             up=Default(value="complete", implied=True),
@@ -349,7 +349,7 @@ STEP = Step(
         ),
         Change(
             name="no-result-type-before",
-            says="2025-11-25 has no `resultType`: as an unknown key it may not mark a result as incomplete.",
+            says="2025-11-25 has no `resultType`, so a value other than `complete` is dropped as an unknown key.",
             spec="2026-07-28, basic/index#resulttype",
             at=(
                 "CallToolResult",
@@ -386,7 +386,7 @@ STEP = Step(
         ),
         Change(
             name="task-results",
-            says="2026-07-28 has no tasks in the base protocol, so a request cannot be answered with one.",
+            says="2026-07-28 has no tasks in the base protocol, so a request cannot be answered with a task.",
             spec="2026-07-28, changelog#major-changes",
             covers=("arm-removed *result[CreateTaskResult]",),
             up=Refuse(service="tasks"),
@@ -413,7 +413,7 @@ STEP = Step(
         ),
         Change(
             name="tool-execution",
-            says="2026-07-28 has no `execution` on tools; a tool that runs only as a task rejects its calls.",
+            says="2026-07-28 has no `execution` on tools, and a tool that runs only as a task rejects normal calls.",
             spec="2026-07-28, changelog#major-changes",
             covers=("key-removed Tool.execution",),
             up=Drop(),
@@ -543,14 +543,14 @@ STEP = Step(
         ),
         Change(
             name="input-schemas",
-            says="2025-11-25 allows only objects in `properties` and only strings in `required`.",
+            says="2025-11-25 allows only objects in `properties` and strings in `required` of a tool's schema.",
             spec="2026-07-28, changelog#minor-changes",
             at=("ToolInputSchema",),
             down=Convert(with_shapes),
         ),
         Change(
             name="output-schemas",
-            says="2025-11-25 allows only schemas of objects as `outputSchema`.",
+            says="2025-11-25 allows `outputSchema` only with the type `object`.",
             spec="2026-07-28, server/tools#output-schema",
             at=("ToolOutputSchema",),
             down=Convert(of_objects),
