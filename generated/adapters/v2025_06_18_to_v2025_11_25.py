@@ -6,12 +6,12 @@ To change this file, change codegen/changes/v2025_06_18_to_v2025_11_25.py, the g
 What changed, beside optional keys that came:
 
 * tasks: 2025-06-18 has no tasks. (2025-11-25, basic/utilities/tasks#protocol-messages)
-* task-results: 2025-06-18 has no tasks, so a request cannot be answered with one. (2025-11-25,
+* task-results: 2025-06-18 has no tasks, so a request cannot be answered with a task. (2025-11-25,
   basic/utilities/tasks#creating-tasks)
 * task-augmentation: 2025-06-18 has no `task` in requests, so the request runs without a task. (2025-11-25,
   basic/utilities/tasks#task-support-and-handling)
 * task-capabilities: 2025-06-18 has no `tasks` capability. (2025-11-25, basic/utilities/tasks#capabilities)
-* tool-execution: 2025-06-18 has no `execution` on tools; a tool that runs only as a task rejects its calls.
+* tool-execution: 2025-06-18 has no `execution` on tools, and a tool that runs only as a task rejects normal calls.
   (2025-11-25, basic/utilities/tasks#tool-level-negotiation)
 * cancellation-without-request: 2025-06-18 requires `requestId` in a cancellation. (2025-11-25,
   basic/utilities/cancellation#behavior-requirements)
@@ -19,8 +19,8 @@ What changed, beside optional keys that came:
   client/elicitation#url-mode-elicitation-requests)
 * elicitation-mode: 2025-06-18 has no `mode` in elicitation requests: every elicitation is a form. (2025-11-25,
   client/elicitation#elicitation-requests)
-* elicitation-modes-of-a-client: 2025-06-18 has no modes in the `elicitation` capability: it always means forms.
-  (2025-11-25, client/elicitation#capabilities)
+* elicitation-modes-of-a-client: 2025-06-18 has only forms, so a client with only URL elicitation loses the
+  `elicitation` capability. (2025-11-25, client/elicitation#capabilities)
 * elicitation-completion: 2025-06-18 has no `notifications/elicitation/complete`. (2025-11-25,
   client/elicitation#completion-notifications-for-url-mode-elicitation)
 * url-elicitation-error: 2025-06-18 has no error code -32042 (URL elicitation required). (2025-11-25,
@@ -71,12 +71,14 @@ NOT_IN_2025_06_18: Final = "2025-06-18 does not define it."
 SCHEMA_DIALECT: Final = "2025-06-18 has no `$schema` in the schemas of tools and forms."
 TASK_AUGMENTATION: Final = "2025-06-18 has no `task` in requests, so the request runs without a task."
 URL_ELICITATION: Final = "2025-06-18 has no URL elicitation, only forms."
-TASK_RESULTS: Final = "2025-06-18 has no tasks, so a request cannot be answered with one."
+TASK_RESULTS: Final = "2025-06-18 has no tasks, so a request cannot be answered with a task."
 TASK_CAPABILITIES: Final = "2025-06-18 has no `tasks` capability."
 CANCELLATION_WITHOUT_REQUEST: Final = "2025-06-18 requires `requestId` in a cancellation."
 CHOICE_OF_TOOLS: Final = "2025-06-18 has no `toolChoice` in sampling requests."
 TOOLS_IN_SAMPLING: Final = "2025-06-18 has no `tools` in sampling requests."
-TOOL_EXECUTION: Final = "2025-06-18 has no `execution` on tools; a tool that runs only as a task rejects its calls."
+TOOL_EXECUTION: Final = (
+    "2025-06-18 has no `execution` on tools, and a tool that runs only as a task rejects normal calls."
+)
 URL_ELICITATION_ERROR: Final = "2025-06-18 has no error code -32042 (URL elicitation required)."
 ERROR_32022_IN_2025_06_18: Final = "2025-06-18 does not define the error code -32022."
 ERROR_32021_IN_2025_06_18: Final = "2025-06-18 does not define the error code -32021."

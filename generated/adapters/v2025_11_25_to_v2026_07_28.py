@@ -20,9 +20,9 @@ What changed, beside optional keys that came:
   server/utilities/logging#per-request-log-level)
 * log-level-of-a-session: 2026-07-28 has no `logging/setLevel`: each request carries its own log level.
   (2026-07-28, server/utilities/logging#per-request-log-level)
-* subscriptions-of-a-session: 2026-07-28 has no `resources/subscribe` and `resources/unsubscribe`; use
-  `subscriptions/listen`. (2026-07-28, basic/patterns/subscriptions#opening-a-stream)
-* subscriptions: 2025-11-25 has no `subscriptions/listen` and no acknowledgement of it. (2026-07-28,
+* subscriptions-of-a-session: 2026-07-28 has `subscriptions/listen` instead of `resources/subscribe` and
+  `resources/unsubscribe`. (2026-07-28, basic/patterns/subscriptions#opening-a-stream)
+* subscriptions: 2025-11-25 has no `subscriptions/listen` and does not acknowledge subscriptions. (2026-07-28,
   basic/patterns/subscriptions#opening-a-stream)
 * input-requests: In 2026-07-28 a server asks for input inside a result, and a client cannot answer with an error.
   (2026-07-28, basic/patterns/mrtr#multi-round-trip-requests)
@@ -34,21 +34,22 @@ What changed, beside optional keys that came:
   (2026-07-28, basic/patterns/mrtr#inputrequests)
 * input-response-metadata: 2026-07-28 has no `_meta` in the client's answers to `elicitation/create` and
   `roots/list`. (2026-07-28, basic/patterns/mrtr#inputresponses)
-* result-type: 2025-11-25 has no `resultType`: every result is complete. (2026-07-28, basic/index#resulttype)
-* no-result-type-before: 2025-11-25 has no `resultType`: as an unknown key it may not mark a result as incomplete.
-  (2026-07-28, basic/index#resulttype)
+* result-type: 2025-11-25 has no `resultType` and allows only complete results. (2026-07-28,
+  basic/index#resulttype)
+* no-result-type-before: 2025-11-25 has no `resultType`, so a value other than `complete` is dropped as an unknown
+  key. (2026-07-28, basic/index#resulttype)
 * time-to-live: 2025-11-25 has no `ttlMs`, and 2026-07-28 requires it. (2026-07-28,
   server/utilities/caching#time-to-live-ttl-field)
 * cache-scope: 2025-11-25 has no `cacheScope`, and 2026-07-28 requires it. (2026-07-28,
   server/utilities/caching#cache-scope-field)
 * tasks: 2026-07-28 has no tasks in the base protocol: they are an extension with other messages. (2026-07-28,
   changelog#major-changes)
-* task-results: 2026-07-28 has no tasks in the base protocol, so a request cannot be answered with one.
+* task-results: 2026-07-28 has no tasks in the base protocol, so a request cannot be answered with a task.
   (2026-07-28, changelog#major-changes)
 * task-augmentation: 2026-07-28 has no `task` in requests, so the request runs without a task. (2026-07-28,
   changelog#major-changes)
 * task-capabilities: 2026-07-28 has no `tasks` capability. (2026-07-28, changelog#major-changes)
-* tool-execution: 2026-07-28 has no `execution` on tools; a tool that runs only as a task rejects its calls.
+* tool-execution: 2026-07-28 has no `execution` on tools, and a tool that runs only as a task rejects normal calls.
   (2026-07-28, changelog#major-changes)
 * cancellation-names-a-request: 2026-07-28 requires `requestId` in a cancellation. (2026-07-28,
   basic/patterns/cancellation#cancellation-flow)
@@ -82,9 +83,9 @@ What changed, beside optional keys that came:
   server/tools#structured-content)
 * schema-keywords: 2026-07-28 allows all JSON Schema keywords in the schemas of tools, and so names none.
   (2026-07-28, changelog#minor-changes)
-* input-schemas: 2025-11-25 allows only objects in `properties` and only strings in `required`. (2026-07-28,
-  changelog#minor-changes)
-* output-schemas: 2025-11-25 allows only schemas of objects as `outputSchema`. (2026-07-28,
+* input-schemas: 2025-11-25 allows only objects in `properties` and strings in `required` of a tool's schema.
+  (2026-07-28, changelog#minor-changes)
+* output-schemas: 2025-11-25 allows `outputSchema` only with the type `object`. (2026-07-28,
   server/tools#output-schema)
 """
 
@@ -112,12 +113,14 @@ TASK_AUGMENTATION: Final = "2026-07-28 has no `task` in requests, so the request
 INPUT_RESPONSE_METADATA: Final = (
     "2026-07-28 has no `_meta` in the client's answers to `elicitation/create` and `roots/list`."
 )
-TASK_RESULTS: Final = "2026-07-28 has no tasks in the base protocol, so a request cannot be answered with one."
+TASK_RESULTS: Final = "2026-07-28 has no tasks in the base protocol, so a request cannot be answered with a task."
 CANCELLATION_NAMES_A_REQUEST: Final = "2026-07-28 requires `requestId` in a cancellation."
 CACHE_SCOPE: Final = "2025-11-25 has no `cacheScope`, and 2026-07-28 requires it."
 TIME_TO_LIVE: Final = "2025-11-25 has no `ttlMs`, and 2026-07-28 requires it."
 NOT_IN_2026_07_28: Final = "2026-07-28 does not define it."
-TOOL_EXECUTION: Final = "2026-07-28 has no `execution` on tools; a tool that runs only as a task rejects its calls."
+TOOL_EXECUTION: Final = (
+    "2026-07-28 has no `execution` on tools, and a tool that runs only as a task rejects normal calls."
+)
 CHANGED_ROOTS_CAPABILITY: Final = "2026-07-28 has no `listChanged` in the `roots` capability."
 TASK_CAPABILITIES: Final = "2026-07-28 has no `tasks` capability."
 URL_ELICITATION_ERROR: Final = "2026-07-28 has no error code -32042: a server asks for URL elicitation inside a result."
@@ -138,12 +141,12 @@ CLIENT_PROGRESS: Final = "2026-07-28 has no progress notifications from the clie
 CHANGED_ROOTS: Final = "2026-07-28 has no `notifications/roots/list_changed`."
 TASKS: Final = "2026-07-28 has no tasks in the base protocol: they are an extension with other messages."
 SUBSCRIPTIONS_OF_A_SESSION: Final = (
-    "2026-07-28 has no `resources/subscribe` and `resources/unsubscribe`; use `subscriptions/listen`."
+    "2026-07-28 has `subscriptions/listen` instead of `resources/subscribe` and `resources/unsubscribe`."
 )
 CLIENT_OF_A_REQUEST: Final = "2025-11-25 has the client's name and version once per session, not in each request."
 LOG_LEVEL_OF_A_REQUEST: Final = "2025-11-25 has one log level per session, not one per request."
 REVISION_OF_A_REQUEST: Final = "2025-11-25 negotiates the revision once per session, not in each request."
-RESULT_TYPE: Final = "2025-11-25 has no `resultType`: every result is complete."
+RESULT_TYPE: Final = "2025-11-25 has no `resultType` and allows only complete results."
 INPUT_RESPONSES: Final = "2025-11-25 has no `inputResponses` and no `requestState` in requests."
 INPUT_REQUIRED: Final = "2025-11-25 has no results that ask for input (`input_required`)."
 EXTENSIONS: Final = "2025-11-25 has no `extensions` in capabilities."
@@ -152,7 +155,7 @@ UNSUPPORTED_REVISION: Final = "2025-11-25 has no error code -32022 (the server d
 MISSING_CAPABILITY: Final = "2025-11-25 has no error code -32021 (the client did not declare a required capability)."
 HEADER_MISMATCH: Final = "2025-11-25 has no error code -32020 (the HTTP headers contradict the body)."
 ERROR_32002_IN_2026_07_28: Final = "2026-07-28 does not define the error code -32002."
-SUBSCRIPTIONS: Final = "2025-11-25 has no `subscriptions/listen` and no acknowledgement of it."
+SUBSCRIPTIONS: Final = "2025-11-25 has no `subscriptions/listen` and does not acknowledge subscriptions."
 DISCOVERY: Final = "2025-11-25 has no `server/discover`: the handshake tells the client what the server supports."
 _UP_REQUEST_META_OBJECT_2: Final = frozenset(
     {
