@@ -228,7 +228,9 @@ def _untold(walk: FunctionBuilder, functions: Iterable[Function]) -> Iterator[Ne
         plain = [each for each in function.body.cases if each.condition.sort != "object"]
         for one, other in combinations(plain, 2):
             if one.condition == other.condition and replace(one, arm=other.arm) != other:
-                problem = f"{one.arm} and {other.arm} need different things, and nothing tells them apart"
+                problem = (
+                    f"{one.arm} and {other.arm} need different conversions, but their values cannot be distinguished"
+                )
                 yield Need(kind="arms-alike", id=function.target, way=walk.way, pointer="", problem=problem)
 
 

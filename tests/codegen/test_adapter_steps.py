@@ -113,7 +113,7 @@ def test_a_loss_says_what_where_why_and_in_which_step(build: Compile) -> None:
         adapters.losses(getattr(adapters.step(), way).definitions["A"][1], {"y": "s"}) for way in ("UP", "DOWN")
     )
 
-    assert [("/y", "step", "2 wants something else there.", "dropped")] == [
+    assert [("/y", "step", "2 does not allow this value there.", "dropped")] == [
         (each.pointer, each.step, each.reason, each.severity) for each in up
     ]
     assert ["1 does not define it."] == [each.reason for each in down]

@@ -29,7 +29,7 @@ __all__ = ["DOWN", "UP"]
 _NEW: Final = Fields("v2")
 
 NOT_IN_2: Final = "2 does not define it."
-NOT_VALID_IN_2: Final = "2 wants something else there."
+NOT_VALID_IN_2: Final = "2 does not allow this value there."
 WENT: Final = "It went."
 DEMANDED: Final = "It is demanded."
 ONE: Final = "One is two."
