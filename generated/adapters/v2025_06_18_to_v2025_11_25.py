@@ -61,7 +61,7 @@ _NEW: Final = Fields("v2025_11_25")
 _OLD: Final = Fields("v2025_06_18")
 
 NOT_IN_2025_11_25: Final = "2025-11-25 does not define it."
-NOT_VALID_IN_2025_11_25: Final = "2025-11-25 wants something else there."
+NOT_VALID_IN_2025_11_25: Final = "2025-11-25 does not allow this value there."
 ERROR_32042_IN_2025_11_25: Final = "2025-11-25 defines the error code -32042 differently."
 ERROR_32022_IN_2025_11_25: Final = "2025-11-25 does not define the error code -32022."
 ERROR_32021_IN_2025_11_25: Final = "2025-11-25 does not define the error code -32021."

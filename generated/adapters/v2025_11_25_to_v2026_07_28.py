@@ -102,7 +102,7 @@ __all__ = ["DOWN", "UP"]
 _NEW: Final = Fields("v2026_07_28")
 _OLD: Final = Fields("v2025_11_25")
 
-NOT_VALID_IN_2026_07_28: Final = "2026-07-28 wants something else there."
+NOT_VALID_IN_2026_07_28: Final = "2026-07-28 does not allow this value there."
 NOT_IN_2025_11_25: Final = "2025-11-25 does not define it."
 CAPABILITIES_OF_A_REQUEST: Final = (
     "2025-11-25 has the client's capabilities once per session, 2026-07-28 in each request."
