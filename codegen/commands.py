@@ -128,7 +128,7 @@ def _check_usage(labels: tuple[str, ...], *, build_all: bool, schema: Path | Non
     if schema is not None:
         if build_all or len(labels) != 1 or out is None:
             raise click.UsageError(
-                "`--schema` needs exactly one `--revision LABEL` and `--out DIR`, and does not go with `--all`."
+                "`--schema` needs exactly one `--revision LABEL` and `--out DIR`, and cannot be combined with `--all`."
             )
         if not names.is_nameable(labels[0]):
             raise click.UsageError(

@@ -12,7 +12,7 @@ from mcpgen.codegen.keywords import INT64, shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["json_type", "keeps", "preset_findings"]
+__all__ = ["json_type", "json_types", "keeps", "preset_findings"]
 
 _JSON_TYPES: dict[type, ir.ScalarKind] = {bool: "boolean", int: "integer", str: "string", type(None): "null"}
 
@@ -20,6 +20,12 @@ _JSON_TYPES: dict[type, ir.ScalarKind] = {bool: "boolean", int: "integer", str: 
 def json_type(value: ir.Constant) -> ir.ScalarKind:
     """Return the JSON type of a constant."""
     return _JSON_TYPES[type(value)]
+
+
+def json_types(value: ir.Constant) -> set[str]:
+    """Return the JSON types that accept a constant: an integer is also a number."""
+    kind = json_type(value)
+    return {kind, "number"} if kind == "integer" else {kind}
 
 
 # By keyword of msgspec.Meta. Patterns are not tested: some would keep Python busy for years.
@@ -57,7 +63,7 @@ def preset_findings(schema: ir.Schema) -> Iterator[Diagnostic]:
 
 def admits(schema: ir.Schema, ref: ir.TypeRef, value: ir.Constant) -> bool:
     """Whether *ref*, a type of *schema*, certainly accepts *value*."""
-    kinds = {json_type(value), "number"} if json_type(value) == "integer" else {json_type(value)}
+    kinds = json_types(value)
     pending, seen = [ref], set[str]()  # there can be exponentially many paths to a definition
     while pending:
         match pending.pop():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from datamodel_code_generator import Error
@@ -19,10 +19,28 @@ from pydantic import ValidationError
 
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 
-__all__ = ["SchemaNode", "SchemaObject", "admits_anything", "exact", "schema_objects"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-_NUMBER_BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
-_BOUNDS = (*_NUMBER_BOUNDS, "minLength", "maxLength", "pattern", "minItems", "maxItems")
+__all__ = ["SchemaNode", "SchemaObject", "admits_anything", "exact", "quoted", "schema_objects"]
+
+_NUMBER_BOUNDS = (("ge", "minimum"), ("gt", "exclusiveMinimum"), ("le", "maximum"), ("lt", "exclusiveMaximum"))
+# By JSON type: the keywords of msgspec.Meta and of the document.
+_BOUNDS = {
+    "string": (("min_length", "minLength"), ("max_length", "maxLength"), ("pattern", "pattern")),
+    "integer": _NUMBER_BOUNDS,
+    "number": _NUMBER_BOUNDS,
+    "array": (("min_length", "minItems"), ("max_length", "maxItems")),
+}
+# In the document, these attributes of SchemaObject have another name.
+_KEYWORDS = {
+    "additional": "additionalProperties",
+    "all_of": "allOf",
+    "any_of": "anyOf",
+    "fixed": "enum",
+    "ref": "$ref",
+    "types": "type",
+}
 
 _HOMES = ("$defs", "definitions")
 
@@ -58,6 +76,11 @@ class SchemaObject(msgspec.Struct, frozen=True, kw_only=True):
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: value for name, value in fields.items() if name not in _ANNOTATIONS and value != _NOTHING[name]}
 
+    def bounds_for(self, kind: str) -> tuple[tuple[str, Any], ...]:
+        """Return the bounds for values of the JSON type *kind*, as pairs of a msgspec.Meta keyword and a value."""
+        known = _BOUNDS.get(kind, ())
+        return tuple((meta, self.bounds[keyword]) for meta, keyword in known if keyword in self.bounds)
+
     def implied_types(self) -> tuple[str, ...]:
         """Return the JSON type that a schema without ``type`` implies; ``check_document`` warns about it."""
         if self.properties is not None or self.additional is not None:
@@ -75,6 +98,11 @@ _NOTHING: dict[str, Any] = {name: getattr(SchemaObject(), name) for name in Sche
 def admits_anything(node: SchemaNode) -> bool:
     """Whether *node* is ``true`` or ``{}``, annotations aside."""
     return node is True or (isinstance(node, SchemaObject) and not node.decides())
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Return attributes of `SchemaObject`, or keywords, as the document writes them and in backquotes."""
+    return ", ".join(f"`{_KEYWORDS.get(name, name)}`" for name in names)
 
 
 def exact(schema: object) -> bytes:
@@ -147,11 +175,15 @@ def _schema_object(parsed: Any) -> SchemaObject:
         any_of=tuple(_node(arm) for arm in parsed.anyOf),
         all_of=tuple(_node(arm) for arm in parsed.allOf),
         fixed=listed,
-        bounds={name: _plain(getattr(parsed, name)) for name in _BOUNDS if getattr(parsed, name) is not None},
+        bounds={name: _plain(getattr(parsed, name)) for name in _bound_keywords() if getattr(parsed, name) is not None},
         default=parsed.default if isinstance(parsed.default, (str, int)) else None,
         title=parsed.title or "",
         description=parsed.description or "",
     )
+
+
+def _bound_keywords() -> set[str]:
+    return {keyword for pairs in _BOUNDS.values() for _, keyword in pairs}
 
 
 def _plain(bound: Any) -> str | int | float:

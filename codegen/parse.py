@@ -14,23 +14,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from mcpgen.codegen import ir, names
-from mcpgen.codegen.constants import json_type, keeps, preset_findings
+from mcpgen.codegen.constants import json_type, json_types, keeps, preset_findings
 from mcpgen.codegen.diagnostics import Diagnostic, Refused, pointer_to
-from mcpgen.codegen.frontend import SchemaNode, SchemaObject, admits_anything, exact, schema_objects
+from mcpgen.codegen.frontend import SchemaNode, SchemaObject, admits_anything, exact, quoted, schema_objects
 from mcpgen.codegen.union_arms import fixed_type, json_types_differ, ref_name, simplified, suffixes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from collections.abc import Set as AbstractSet
 
 __all__ = ["parse"]
 
-_STRING_BOUNDS = (("min_length", "minLength"), ("max_length", "maxLength"), ("pattern", "pattern"))
-_NUMBER_BOUNDS = (("ge", "minimum"), ("gt", "exclusiveMinimum"), ("le", "maximum"), ("lt", "exclusiveMaximum"))
-_ARRAY_BOUNDS = (("min_length", "minItems"), ("max_length", "maxItems"))
-
-# Keywords that cannot be merged with others: their names in SchemaObject and in the document.
-_APART = {"ref": "$ref", "any_of": "anyOf", "all_of": "allOf"}
+# Keywords that cannot be merged with others.
+_APART = {"all_of", "any_of", "ref"}
 
 # For each allOf, the parser visits all inherited definitions, properties and inline types again. A document of a few
 # kilobytes can make that take hours. Upstream's largest document, of any draft, needs 304 visits.
@@ -38,9 +33,6 @@ MAX_INHERITED = 10_000
 
 # Formatting more values takes minutes. Upstream's longest enum has 8 values.
 MAX_VALUES = 10_000
-
-# The document's keywords for the attributes of SchemaObject that have another name.
-_KEYWORDS = {**_APART, "additional": "additionalProperties", "fixed": "enum", "types": "type"}
 
 _HINTS = {
     "MG006": "Let definitions hold each other with `$ref` instead of extending each other with `allOf`.",
@@ -238,13 +230,13 @@ class _Parser:
         )
         for keyword in differing:
             self._report(
-                "MG122", pointer, f"two members of `allOf` give different {_quoted([keyword])} for one property"
+                "MG122", pointer, f"two members of `allOf` give different {quoted([keyword])} for one property"
             )
-        if apart := [word for keyword, word in _APART.items() if keyword in {*own, *other} - {*differing}]:
+        if apart := sorted(({*own, *other} & _APART) - {*differing}):
             self._report(
                 "MG122",
                 pointer,
-                f"two members of `allOf` describe one property, and {_quoted(apart)} cannot be merged",
+                f"two members of `allOf` describe one property, and {quoted(apart)} cannot be merged",
             )
         # additionalProperties applies to the keys that its own member does not describe.
         restricts = merged.additional is not None and not admits_anything(merged.additional)
@@ -269,7 +261,7 @@ class _Parser:
         for index, arm in enumerate(node.all_of):
             where = f"{pointer}/allOf/{index}"
             found = [] if isinstance(arm, bool) else self._parts(arm, where, seen)
-            if found and not any(map(_speaks_of_objects, found)):
+            if found and not any(map(_describes_objects, found)):
                 self._report("MG123", where, "`allOf` can only be merged if every member is an object with properties")
             parts += found
         return parts
@@ -293,7 +285,7 @@ class _Parser:
             self._report(
                 "MG118",
                 pointer,
-                f"{_quoted(sorted(node.bounds))} is used without `type`, and so applies to values of one type only",
+                f"{quoted(sorted(node.bounds))} is used without `type`, and so applies to values of one type only",
             )
         return simplified([self._kind(kind, node, pointer, name, hoist=hoist) for kind in types] or [ir.Anything()])
 
@@ -304,13 +296,13 @@ class _Parser:
                 return self._mapping(node, pointer, name, hoist=hoist)
             case "array":
                 item = self._type(True if node.items is None else node.items, f"{pointer}/items", f"{name}Item")
-                return ir.Array(item=item, bounds=_bounds(node, _ARRAY_BOUNDS))
+                return ir.Array(item=item, bounds=node.bounds_for("array"))
             case "string":
-                return ir.Scalar(kind="string", bounds=_bounds(node, _STRING_BOUNDS))
+                return ir.Scalar(kind="string", bounds=node.bounds_for("string"))
             case "integer":
-                return ir.Scalar(kind="integer", bounds=_bounds(node, _NUMBER_BOUNDS))
+                return ir.Scalar(kind="integer", bounds=node.bounds_for("integer"))
             case "number":
-                return ir.Scalar(kind="number", bounds=_bounds(node, _NUMBER_BOUNDS))
+                return ir.Scalar(kind="number", bounds=node.bounds_for("number"))
             case "boolean":
                 return ir.Scalar(kind="boolean")
             case _:
@@ -351,7 +343,7 @@ class _Parser:
     def _union(self, node: SchemaObject, pointer: str, name: str, *, hoist: bool) -> ir.TypeRef:
         """Return the type of an ``anyOf``; hoist it if JSON types alone do not distinguish its members."""
         if beside := sorted(node.decides().keys() - {"any_of"}):
-            self._report("MG124", pointer, f"`anyOf` stands beside {_quoted(beside)}, which also restricts the value")
+            self._report("MG124", pointer, f"`anyOf` stands beside {quoted(beside)}, which also restricts the value")
         distinct = {exact(arm): (index, arm) for index, arm in reversed([*enumerate(node.any_of)])}
         given = sorted(distinct.values(), key=itemgetter(0))
         named = zip(given, suffixes([arm for _, arm in given]), strict=True)
@@ -371,7 +363,7 @@ class _Parser:
         for value in node.fixed or ():
             if isinstance(value, float):
                 self._report("MG110", pointer, f"{value!r} cannot be a constant")
-            elif not node.types or json_type(value) in node.types or _is_number_of(value, node.types):
+            elif not node.types or not json_types(value).isdisjoint(node.types):
                 admitted.append(value)
         if "pattern" in node.bounds and any(isinstance(value, str) for value in admitted):
             self._report(
@@ -380,7 +372,7 @@ class _Parser:
                 "`pattern` stands beside `enum` or `const`; the generator does not test values against patterns",
             )
             return ir.Anything()
-        admitted = [value for value in admitted if keeps(value, _bounds_of(value, node))]
+        admitted = [value for value in admitted if keeps(value, node.bounds_for(json_type(value)))]
         if not admitted:
             self._report("MG125", pointer, "no value of `enum` or `const` matches the `type` and the bounds beside it")
             return ir.Anything()
@@ -397,12 +389,7 @@ class _Parser:
         self.diagnostics[Diagnostic(code=code, pointer=pointer, message=message, hint=_HINTS[code])] = None
 
 
-def _quoted(names: Iterable[str]) -> str:
-    """Return keywords, or attributes of SchemaObject, as the document writes them and in backquotes."""
-    return ", ".join(f"`{_KEYWORDS.get(name, name)}`" for name in names)
-
-
-def _speaks_of_objects(part: _Part) -> bool:
+def _describes_objects(part: _Part) -> bool:
     decides = part[0].decides()
     return not decides.keys().isdisjoint(("properties", "required", "additional")) or decides == {"types": ("object",)}
 
@@ -412,22 +399,3 @@ def _preset(node: SchemaNode) -> ir.Constant:
     if not isinstance(node, SchemaObject) or isinstance(node.default, float):
         return None
     return node.default
-
-
-def _is_number_of(value: ir.Constant, types: tuple[str, ...]) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and "number" in types
-
-
-def _bounds_of(value: ir.Constant, node: SchemaObject) -> tuple[tuple[str, Any], ...]:
-    """Return the bounds of *node* that apply to values of the type of *value*."""
-    match json_type(value):
-        case "string":
-            return _bounds(node, _STRING_BOUNDS)
-        case "integer":
-            return _bounds(node, _NUMBER_BOUNDS)
-        case _:
-            return ()
-
-
-def _bounds(node: SchemaObject, keywords: tuple[tuple[str, str], ...]) -> tuple[tuple[str, Any], ...]:
-    return tuple((meta, node.bounds[keyword]) for meta, keyword in keywords if keyword in node.bounds)

@@ -181,7 +181,7 @@ def oversized(schema: ir.Schema) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 code="MG134",
                 pointer=alias.pointer,
-                message=f"the union has {count} arms, more than {MAX_ARMS}",
+                message=f"the union has {count} members, more than {MAX_ARMS}",
                 hint="Split it into several unions, and make a union of these.",
             )
 

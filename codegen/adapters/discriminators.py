@@ -55,21 +55,21 @@ def conditions(side: RevisionTypes, arms: Sequence[ir.TypeRef]) -> list[tuple[ir
     ]
     found.sort(key=lambda each: -_demands(each[1]))
     optional = [_optional(side, arm) for arm, _ in found]
-    told: list[tuple[ir.TypeRef, Condition]] = []
+    distinct: list[tuple[ir.TypeRef, Condition]] = []
     bare: list[tuple[ir.TypeRef, Condition]] = []
     last: list[tuple[ir.TypeRef, Condition]] = []
     for (arm, condition), keys in zip(found, optional, strict=True):
         rivals = [others for (_, other), others in zip(found, optional, strict=True) if other == condition]
         extra = keys.difference(*(each for each in rivals if each is not keys))
         if len(rivals) > 1 and extra:
-            told.append((arm, replace(condition, some_of=tuple(sorted(extra)))))
+            distinct.append((arm, replace(condition, some_of=tuple(sorted(extra)))))
             last.append((arm, condition))
         elif len(rivals) > 1:
             bare.append((arm, condition))
         else:
-            told.append((arm, condition))
+            distinct.append((arm, condition))
     bare.sort(key=lambda each: -len(_optional(side, each[0])))  # the arm with the most optional keys first
-    return told + bare + last
+    return distinct + bare + last
 
 
 def _has_rival(one: Condition, others: Sequence[Condition]) -> bool:
@@ -84,9 +84,9 @@ def _condition(side: RevisionTypes, arm: ir.TypeRef) -> Condition:
     constants = tuple(
         (each.wire, fixed.values) for each in required if isinstance(fixed := side.schema.resolve(each.type), ir.Fixed)
     )
-    told = {key for key, _ in constants}
+    fixed_keys = {key for key, _ in constants}
     return Condition(
-        sort="object", constants=constants, keys=tuple(each.wire for each in required if each.wire not in told)
+        sort="object", constants=constants, keys=tuple(each.wire for each in required if each.wire not in fixed_keys)
     )
 
 

@@ -46,16 +46,16 @@ def compare_messages(schemas: SchemaPair, old: Iterable[Method], new: Iterable[M
 def compare_errors(old: Iterable[ErrorCode], new: Iterable[ErrorCode]) -> Iterator[Change]:
     """Yield the differences between the error codes; their descriptions do not count."""
     before, after = {each.code: each.name for each in old}, {each.code: each.name for each in new}
-    gone = {name: code for code, name in before.items() if code not in after}
-    come = {name: code for code, name in after.items() if code not in before}
+    removed = {name: code for code, name in before.items() if code not in after}
+    added = {name: code for code, name in after.items() if code not in before}
     for code in sorted(before.keys() | after.keys()):
         if code not in after:
-            if before[code] not in come:
+            if before[code] not in added:
                 yield change("error-removed", old=_error(code, before[code]))
         elif code not in before:
-            if after[code] in gone:
+            if after[code] in removed:
                 yield change(
-                    "error-code-changed", old=_error(gone[after[code]], after[code]), new=_error(code, after[code])
+                    "error-code-changed", old=_error(removed[after[code]], after[code]), new=_error(code, after[code])
                 )
             else:
                 yield change("error-added", new=_error(code, after[code]))

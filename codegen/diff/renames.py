@@ -32,12 +32,12 @@ def find_renames(old: ir.Schema, new: ir.Schema, declared: Mapping[str, str]) ->
 
     A name that both schemas have is not a candidate, unless it changed from an object to another type or back.
     """
-    gone = [name for name in old.definitions if name not in declared and not _stays(name, old, new)]
-    come = [name for name in new.definitions if name not in declared.values() and not _stays(name, new, old)]
-    likeness = _Likeness(old, new, gone, come, declared)
+    removed = [name for name in old.definitions if name not in declared and not _stays(name, old, new)]
+    added = [name for name in new.definitions if name not in declared.values() and not _stays(name, new, old)]
+    likeness = _Likeness(old, new, removed, added, declared)
     found = dict(declared)
     for strict in (True, False):
-        left = [name for name in gone if name not in found], [name for name in come if name not in found.values()]
+        left = [name for name in removed if name not in found], [name for name in added if name not in found.values()]
         found |= _unambiguous(likeness, *left, strict=strict)
     return dict(sorted(found.items()))
 
@@ -47,12 +47,12 @@ def _stays(name: str, here: ir.Schema, there: ir.Schema) -> bool:
     return other is not None and isinstance(one, ir.Object) == isinstance(other, ir.Object)
 
 
-def _unambiguous(likeness: _Likeness, gone: Sequence[str], come: Sequence[str], *, strict: bool) -> dict[str, str]:
+def _unambiguous(likeness: _Likeness, removed: Sequence[str], added: Sequence[str], *, strict: bool) -> dict[str, str]:
     """Return the pairs in which neither definition has another match."""
     groups: dict[Hashable, tuple[list[str], list[str]]] = {}
-    for name in gone:
+    for name in removed:
         groups.setdefault(_outline(likeness.old.definitions[name]), ([], []))[0].append(name)
-    for name in come:
+    for name in added:
         groups.setdefault(_outline(likeness.new.definitions[name]), ([], []))[1].append(name)
     pairs = [
         (one, other)
@@ -77,12 +77,12 @@ class _Likeness:
     """Compare the structures of removed definitions with those of added ones."""
 
     def __init__(
-        self, old: ir.Schema, new: ir.Schema, gone: Sequence[str], come: Sequence[str], declared: Mapping[str, str]
+        self, old: ir.Schema, new: ir.Schema, removed: Sequence[str], added: Sequence[str], declared: Mapping[str, str]
     ) -> None:
         self.old = old
         self.new = new
-        self._gone = frozenset(gone)
-        self._come = frozenset(come)
+        self._removed = frozenset(removed)
+        self._added = frozenset(added)
         self._declared = declared
         self._taken = frozenset(declared.values())
         self._assumed: list[tuple[str, str]] = []
@@ -101,7 +101,7 @@ class _Likeness:
 
     def _names(self, old: str, new: str) -> bool:
         """Whether the definitions *old* and *new* have the same structure."""
-        if old not in self._gone or new not in self._come:
+        if old not in self._removed or new not in self._added:
             return self._declared.get(old) == new if old in self._declared else old == new not in self._taken
         if (old, new) in self._assumed:
             return True
