@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mcpgen.codegen import ir, names
-from mcpgen.codegen.claims import unfounded
+from mcpgen.codegen.canonical import reduce
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.docs import Docs, load_docs
+from mcpgen.codegen.docstrings import prose
 from mcpgen.codegen.document import check_document
 from mcpgen.codegen.emit import Emitter
 from mcpgen.codegen.methods import Methods
 from mcpgen.codegen.overlay import Overlay, SharedOverlay, apply_overlay, load_overlay, load_shared
+from mcpgen.codegen.overlay_checks import overlay_findings
 from mcpgen.codegen.parse import parse
-from mcpgen.codegen.prose import prose
-from mcpgen.codegen.reduction import reduce
 from mcpgen.codegen.render import render
 from mcpgen.codegen.stubs import Stubs
 from mcpgen.codegen.unions import widen_json_value
@@ -154,7 +154,7 @@ def _generate(source: Source) -> Package:
         "client.py": ("side.py.jinja", {"side": stubs.side("client")}),
         "__init__.py": ("init.py.jinja", {"door": _door(models.exports, tables.exports)}),
     }
-    claims = unfounded(schema, methods, source.overlay, source.shared)
+    claims = overlay_findings(schema, methods, source.overlay, source.shared)
     findings = (*noticed, *reader.diagnostics, *claims, *emitter.diagnostics, *stubs.diagnostics)
     if any(each.severity == "error" for each in findings):
         raise Refused(findings)

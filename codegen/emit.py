@@ -13,7 +13,7 @@ import msgspec
 
 from mcpgen.codegen import ir, names
 from mcpgen.codegen.diagnostics import Diagnostic
-from mcpgen.codegen.prose import prose, wrapped
+from mcpgen.codegen.docstrings import prose, wrapped
 from mcpgen.codegen.unions import Structural, Tagged, Unions, oversized
 
 if TYPE_CHECKING:

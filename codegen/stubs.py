@@ -8,7 +8,7 @@ import msgspec
 
 from mcpgen.codegen import ir
 from mcpgen.codegen.diagnostics import Diagnostic
-from mcpgen.codegen.prose import prose, wrapped
+from mcpgen.codegen.docstrings import prose, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -278,8 +278,8 @@ class Stubs:
         finding = Diagnostic(
             code="MG133",
             pointer=self._schema.definitions[name].pointer,
-            message=f"the methods of a side do not always make a valid {name}: its handlers have no capabilities()",
-            hint="It has to be an object without required keys, and so does what it holds for a method.",
+            message=f"{name} cannot be built from the methods, so the handlers have no capabilities() method",
+            hint="Make it an object without required keys, and also the object that it has for each method.",
             severity="warning",
         )
         self.diagnostics.append(finding)

@@ -10,7 +10,7 @@ import msgspec
 from mcpgen.codegen import names
 from mcpgen.codegen.adapters.lines import Lines
 from mcpgen.codegen.adapters.ops import Keep
-from mcpgen.codegen.prose import prose, wrapped
+from mcpgen.codegen.docstrings import prose, wrapped
 
 if TYPE_CHECKING:
     from mcpgen.codegen.adapters.messages import GoneMessage, MessagePlan
@@ -81,7 +81,7 @@ class _Emitter:
         for label in (plan.up.source, plan.up.target):
             suffix = names.package(label)[1:]
             reasons[f"{label} does not define it."] = f"NOT_IN_{suffix}"
-            reasons[f"{label} wants something else there."] = f"NOT_VALID_IN_{suffix}"
+            reasons[f"{label} does not allow this value there."] = f"NOT_VALID_IN_{suffix}"
         for error in (*plan.up.errors, *plan.down.errors):
             label = error.reason.partition(" ")[0]
             reasons.setdefault(error.reason, f"ERROR_{abs(error.code)}_IN_{names.package(label)[1:]}")

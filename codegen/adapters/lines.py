@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from mcpgen.codegen import names
-from mcpgen.codegen.adapters.arms import may_overlap
+from mcpgen.codegen.adapters.discriminators import may_overlap
 from mcpgen.codegen.adapters.ops import (
     Absent,
     Admit,
@@ -184,7 +184,7 @@ class Lines:
 
     def _admit(self, operation: Admit, target: str) -> list[str]:
         key = repr(operation.key)
-        reason = self.constant(f"{target} wants something else there.")
+        reason = self.constant(f"{target} does not allow this value there.")
         test = f"{self._fields(target)}.admit({operation.definition!r}, {key}, value[{key}]"
         if isinstance(operation.closing, Call):
             # Without the keys in it that the target does not define, it might say something else.

@@ -5,15 +5,15 @@ To change this file, change codegen/changes/v2024_11_05_to_v2025_03_26.py, the g
 
 What changed, beside optional keys that came:
 
-* audio: Audio may stand in prompts and tool results. (2025-03-26, server/tools#audio-content)
-* audio-in-sampling: Audio may stand in sampling messages. (2025-03-26, client/sampling#audio-content)
-* batches: Several messages may travel as one JSON array. (2025-03-26, basic/index#batching)
-* tool-annotations: A tool may carry hints on what it does, such as whether it only reads. (2025-03-26,
-  server/tools#tool)
-* progress-message: Progress may say in words how far the work is. (2025-03-26,
+* audio: 2024-11-05 has no audio content in prompts and tool results. (2025-03-26, server/tools#audio-content)
+* audio-in-sampling: 2024-11-05 has no audio content in sampling messages. (2025-03-26,
+  client/sampling#audio-content)
+* batches: 2024-11-05 has no batches: each message is sent alone. (2025-03-26, basic/index#batching)
+* tool-annotations: 2024-11-05 has no `annotations` on tools. (2025-03-26, server/tools#tool)
+* progress-message: 2024-11-05 has no `message` in progress notifications. (2025-03-26,
   basic/utilities/progress#progress-flow)
-* completions-capability: A server declares whether it completes arguments; before, a client had to try.
-  (2025-03-26, server/utilities/completion#capabilities)
+* completions-capability: 2024-11-05 has no `completions` capability. (2025-03-26,
+  server/utilities/completion#capabilities)
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _NEW: Final = Fields("v2025_03_26")
 _OLD: Final = Fields("v2024_11_05")
 
 NOT_IN_2025_03_26: Final = "2025-03-26 does not define it."
-NOT_VALID_IN_2025_03_26: Final = "2025-03-26 wants something else there."
-ERROR_32042_IN_2025_03_26: Final = "2025-03-26 does not define the error -32042."
-ERROR_32022_IN_2025_03_26: Final = "2025-03-26 does not define the error -32022."
-ERROR_32021_IN_2025_03_26: Final = "2025-03-26 does not define the error -32021."
-ERROR_32020_IN_2025_03_26: Final = "2025-03-26 does not define the error -32020."
-COMPLETIONS_CAPABILITY: Final = "A server declares whether it completes arguments; before, a client had to try."
-PROGRESS_MESSAGE: Final = "Progress may say in words how far the work is."
-TOOL_ANNOTATIONS: Final = "A tool may carry hints on what it does, such as whether it only reads."
-ERROR_32042_IN_2024_11_05: Final = "2024-11-05 does not define the error -32042."
-ERROR_32022_IN_2024_11_05: Final = "2024-11-05 does not define the error -32022."
-ERROR_32021_IN_2024_11_05: Final = "2024-11-05 does not define the error -32021."
-ERROR_32020_IN_2024_11_05: Final = "2024-11-05 does not define the error -32020."
+NOT_VALID_IN_2025_03_26: Final = "2025-03-26 does not allow this value there."
+ERROR_32042_IN_2025_03_26: Final = "2025-03-26 does not define the error code -32042."
+ERROR_32022_IN_2025_03_26: Final = "2025-03-26 does not define the error code -32022."
+ERROR_32021_IN_2025_03_26: Final = "2025-03-26 does not define the error code -32021."
+ERROR_32020_IN_2025_03_26: Final = "2025-03-26 does not define the error code -32020."
+COMPLETIONS_CAPABILITY: Final = "2024-11-05 has no `completions` capability."
+PROGRESS_MESSAGE: Final = "2024-11-05 has no `message` in progress notifications."
+TOOL_ANNOTATIONS: Final = "2024-11-05 has no `annotations` on tools."
+ERROR_32042_IN_2024_11_05: Final = "2024-11-05 does not define the error code -32042."
+ERROR_32022_IN_2024_11_05: Final = "2024-11-05 does not define the error code -32022."
+ERROR_32021_IN_2024_11_05: Final = "2024-11-05 does not define the error code -32021."
+ERROR_32020_IN_2024_11_05: Final = "2024-11-05 does not define the error code -32020."
 _UP_REQUEST_META_OBJECT: Final = frozenset(
     {
         "io.modelcontextprotocol/clientCapabilities",
@@ -71,22 +71,24 @@ _UP_TOOL: Final = frozenset({"_meta", "execution", "icons", "outputSchema", "tit
 
 
 def attached_audio(block: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return a block of audio as an embedded resource with the same bytes."""
-    losses.degraded(at, "Audio became an embedded resource.")
+    """Return audio content as an embedded resource with the same bytes."""
+    losses.degraded(at, "The audio became an embedded resource, because 2024-11-05 has no audio content.")
     if "resource" in block:
-        losses.degraded((at, "resource"), "A key went, since an embedded resource gives it a meaning.")
+        losses.degraded(
+            (at, "resource"), "The unknown key `resource` was removed, because embedded resources use that key."
+        )
     kept = {key: value for key, value in block.items() if key not in {"data", "mimeType", "resource"}}
-    # Different resources have different addresses.
+    # Two resources must not share a URI.
     name = hashlib.sha256(block["data"].encode()).hexdigest()[:16]
     resource = {"uri": f"attachment:audio/{name}", "mimeType": block["mimeType"], "blob": block["data"]}
     return {**kept, "type": "resource", "resource": resource}
 
 
 def audio_note(block: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return a text that says which audio was there."""
-    losses.degraded(at, "Audio became a note in words, since sampling takes text and images only.")
+    """Return a text that gives the type and the size of the audio."""
+    losses.degraded(at, "The audio became a text note, because 2024-11-05 takes only text and images in sampling.")
     if "text" in block:
-        losses.degraded((at, "text"), "A key went, since a text gives it a meaning.")
+        losses.degraded((at, "text"), "The unknown key `text` was removed, because text content uses that key.")
     kept = {key: value for key, value in block.items() if key not in {"data", "mimeType", "text"}}
     size = len(block["data"].rstrip("=")) * 3 // 4
     return {**kept, "type": "text", "text": f"[Audio left out: {block['mimeType']}, {size} bytes]"}

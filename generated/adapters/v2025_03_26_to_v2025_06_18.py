@@ -5,18 +5,15 @@ To change this file, change codegen/changes/v2025_03_26_to_v2025_06_18.py, the g
 
 What changed, beside optional keys that came:
 
-* resource-links: A prompt or tool result may point to a resource without holding it. (2025-06-18,
-  server/tools#resource-links)
-* structured-content: A tool result may hold a JSON object for programs beside the blocks for people and models.
-  (2025-06-18, server/tools#structured-content)
-* output-schema: A tool may describe its structured results with a schema. (2025-06-18, server/tools#output-schema)
-* elicitation: A server may ask the user for input. (2025-06-18, client/elicitation#creating-elicitation-requests)
-* elicitation-capability: A client declares that its user can be asked for input. (2025-06-18,
-  client/elicitation#capabilities)
-* no-batches: Each message travels alone. (2025-06-18, changelog#major-changes)
-* titles: What has a name for programs may have a title for people, who see the name where there is none.
-  (2025-06-18, changelog#other-schema-changes)
-* completion-context: A client may tell which arguments are settled, so that completions fit them. (2025-06-18,
+* resource-links: 2025-03-26 has no resource links. (2025-06-18, server/tools#resource-links)
+* structured-content: 2025-03-26 has no `structuredContent` in tool results. (2025-06-18,
+  server/tools#structured-content)
+* output-schema: 2025-03-26 has no `outputSchema` on tools. (2025-06-18, server/tools#output-schema)
+* elicitation: 2025-03-26 has no elicitation. (2025-06-18, client/elicitation#creating-elicitation-requests)
+* elicitation-capability: 2025-03-26 has no `elicitation` capability. (2025-06-18, client/elicitation#capabilities)
+* no-batches: 2025-06-18 has no batches: each message is sent alone. (2025-06-18, changelog#major-changes)
+* titles: 2025-03-26 has no `title`. (2025-06-18, changelog#other-schema-changes)
+* completion-context: 2025-03-26 has no `context` in completion requests. (2025-06-18,
   server/utilities/completion#requesting-completions)
 """
 
@@ -33,21 +30,21 @@ _NEW: Final = Fields("v2025_06_18")
 _OLD: Final = Fields("v2025_03_26")
 
 NOT_IN_2025_06_18: Final = "2025-06-18 does not define it."
-NOT_VALID_IN_2025_06_18: Final = "2025-06-18 wants something else there."
-ERROR_32042_IN_2025_06_18: Final = "2025-06-18 does not define the error -32042."
-ERROR_32022_IN_2025_06_18: Final = "2025-06-18 does not define the error -32022."
-ERROR_32021_IN_2025_06_18: Final = "2025-06-18 does not define the error -32021."
-ERROR_32020_IN_2025_06_18: Final = "2025-06-18 does not define the error -32020."
-TITLES: Final = "What has a name for programs may have a title for people, who see the name where there is none."
-COMPLETION_CONTEXT: Final = "A client may tell which arguments are settled, so that completions fit them."
-ELICITATION_CAPABILITY: Final = "A client declares that its user can be asked for input."
+NOT_VALID_IN_2025_06_18: Final = "2025-06-18 does not allow this value there."
+ERROR_32042_IN_2025_06_18: Final = "2025-06-18 does not define the error code -32042."
+ERROR_32022_IN_2025_06_18: Final = "2025-06-18 does not define the error code -32022."
+ERROR_32021_IN_2025_06_18: Final = "2025-06-18 does not define the error code -32021."
+ERROR_32020_IN_2025_06_18: Final = "2025-06-18 does not define the error code -32020."
+TITLES: Final = "2025-03-26 has no `title`."
+COMPLETION_CONTEXT: Final = "2025-03-26 has no `context` in completion requests."
+ELICITATION_CAPABILITY: Final = "2025-03-26 has no `elicitation` capability."
 NOT_IN_2025_03_26: Final = "2025-03-26 does not define it."
-OUTPUT_SCHEMA: Final = "A tool may describe its structured results with a schema."
-ERROR_32042_IN_2025_03_26: Final = "2025-03-26 does not define the error -32042."
-ERROR_32022_IN_2025_03_26: Final = "2025-03-26 does not define the error -32022."
-ERROR_32021_IN_2025_03_26: Final = "2025-03-26 does not define the error -32021."
-ERROR_32020_IN_2025_03_26: Final = "2025-03-26 does not define the error -32020."
-ELICITATION: Final = "A server may ask the user for input."
+OUTPUT_SCHEMA: Final = "2025-03-26 has no `outputSchema` on tools."
+ERROR_32042_IN_2025_03_26: Final = "2025-03-26 does not define the error code -32042."
+ERROR_32022_IN_2025_03_26: Final = "2025-03-26 does not define the error code -32022."
+ERROR_32021_IN_2025_03_26: Final = "2025-03-26 does not define the error code -32021."
+ERROR_32020_IN_2025_03_26: Final = "2025-03-26 does not define the error code -32020."
+ELICITATION: Final = "2025-03-26 has no elicitation."
 _UP_REQUEST_META_OBJECT: Final = frozenset(
     {
         "io.modelcontextprotocol/clientCapabilities",
@@ -74,35 +71,38 @@ _CLOSE_CLIENT_CAPABILITIES_ELICITATION: Final = frozenset({"form", "url"})
 
 
 def link_text(block: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return a text that names the resource of a link, where it is and what it is."""
-    losses.degraded(at, "A link to a resource became text.")
+    """Return a resource link as text: the name of the resource, its URI and its description."""
+    losses.degraded(at, "The resource link became text, because 2025-03-26 has no resource links.")
     if "text" in block:
-        losses.degraded((at, "text"), "A key went, since a text gives it a meaning.")
-    spoken = {"text", "name", "title", "uri", "description", "mimeType", "size", "icons"}
-    kept = {key: value for key, value in block.items() if key not in spoken}
+        losses.degraded((at, "text"), "The unknown key `text` was removed, because text content uses that key.")
+    shown = {"text", "name", "title", "uri", "description", "mimeType", "size", "icons"}
+    kept = {key: value for key, value in block.items() if key not in shown}
     lines = [f"{block.get('title') or block['name']}: {block['uri']}", block.get("description")]
     return {**kept, "type": "text", "text": "\n".join(line for line in lines if line)}
 
 
 def structured_as_text(result: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return a tool result with its structured content as JSON among the blocks, unless a block holds it already."""
+    """Return a tool result whose structured content is JSON text in ``content``; add no text if it is there already."""
     if "structuredContent" not in result:
         return result
-    losses.degraded((at, "structuredContent"), "Structured content became its JSON as text.")
+    losses.degraded(
+        (at, "structuredContent"),
+        "`structuredContent` is left as JSON text in `content`, because 2025-03-26 has no such key.",
+    )
     structured = result["structuredContent"]
     kept = {key: value for key, value in result.items() if key != "structuredContent"}
-    # What is no object went under the key result on the way here, and its text did not.
-    spoken = {canonical(structured)}
+    # A newer step wraps a value that is not an object under the key `result`. The server's text holds the bare value.
+    known = {canonical(structured)}
     if structured.keys() == {"result"}:
-        spoken.add(canonical(structured["result"]))
-    if any(block["type"] == "text" and said(block["text"]) in spoken for block in result["content"]):
+        known.add(canonical(structured["result"]))
+    if any(block["type"] == "text" and canonical_text(block["text"]) in known for block in result["content"]):
         return kept
     text = json.dumps(structured, ensure_ascii=False)
     return {**kept, "content": [*result["content"], {"type": "text", "text": text}]}
 
 
-def said(text: str) -> str | None:
-    """Return the JSON that a text is, in the one way in which it can be compared; None if it is none."""
+def canonical_text(text: str) -> str | None:
+    """Return *text* as canonical JSON, or None if it is not JSON."""
     try:
         return canonical(json.loads(text))
     except (ValueError, RecursionError):
@@ -110,7 +110,7 @@ def said(text: str) -> str | None:
 
 
 def canonical(value: object) -> str:
-    """Return a value as JSON, equal for equal values."""
+    """Return *value* as canonical JSON: equal values give equal text."""
     return json.dumps(value, sort_keys=True)
 
 

@@ -5,47 +5,47 @@ To change this file, change codegen/changes/v2025_06_18_to_v2025_11_25.py, the g
 
 What changed, beside optional keys that came:
 
-* tasks: A request may run as a task that is polled for its outcome. (2025-11-25,
-  basic/utilities/tasks#protocol-messages)
-* task-results: A request that runs as a task is answered with the task, not with its result. (2025-11-25,
+* tasks: 2025-06-18 has no tasks. (2025-11-25, basic/utilities/tasks#protocol-messages)
+* task-results: 2025-06-18 has no tasks, so a request cannot be answered with a task. (2025-11-25,
   basic/utilities/tasks#creating-tasks)
-* task-augmentation: A request may ask to run as a task; a peer that knows no tasks runs it as usual. (2025-11-25,
+* task-augmentation: 2025-06-18 has no `task` in requests, so the request runs without a task. (2025-11-25,
   basic/utilities/tasks#task-support-and-handling)
-* task-capabilities: Each side declares what it can run as a task. (2025-11-25, basic/utilities/tasks#capabilities)
-* tool-execution: A tool may say whether it runs as a task; one that must do so refuses plain calls. (2025-11-25,
-  basic/utilities/tasks#tool-level-negotiation)
-* cancellation-without-request: A cancellation need not name a request. (2025-11-25,
+* task-capabilities: 2025-06-18 has no `tasks` capability. (2025-11-25, basic/utilities/tasks#capabilities)
+* tool-execution: 2025-06-18 has no `execution` on tools, and a tool that runs only as a task rejects normal calls.
+  (2025-11-25, basic/utilities/tasks#tool-level-negotiation)
+* cancellation-without-request: 2025-06-18 requires `requestId` in a cancellation. (2025-11-25,
   basic/utilities/cancellation#behavior-requirements)
-* url-elicitation: A server may send the user to a url instead of showing a form. (2025-11-25,
+* url-elicitation: 2025-06-18 has no URL elicitation, only forms. (2025-11-25,
   client/elicitation#url-mode-elicitation-requests)
-* elicitation-mode: An elicitation says whether it is a form; without a word it is one. (2025-11-25,
+* elicitation-mode: 2025-06-18 has no `mode` in elicitation requests: every elicitation is a form. (2025-11-25,
   client/elicitation#elicitation-requests)
-* elicitation-modes-of-a-client: A client declares which modes of elicitation it supports; nothing declared means
-  forms. (2025-11-25, client/elicitation#capabilities)
-* elicitation-completion: A server may tell that the user is done at a url. (2025-11-25,
+* elicitation-modes-of-a-client: 2025-06-18 has only forms, so a client with only URL elicitation loses the
+  `elicitation` capability. (2025-11-25, client/elicitation#capabilities)
+* elicitation-completion: 2025-06-18 has no `notifications/elicitation/complete`. (2025-11-25,
   client/elicitation#completion-notifications-for-url-mode-elicitation)
-* url-elicitation-error: A request may fail until the user has been at a url. (2025-11-25,
+* url-elicitation-error: 2025-06-18 has no error code -32042 (URL elicitation required). (2025-11-25,
   client/elicitation#url-elicitation-required-error)
-* untitled-choice: A choice whose options have no titles is a form of its own. (2025-11-25,
+* untitled-choice: 2025-06-18 has one schema for a single choice, with or without titles. (2025-11-25,
   client/elicitation#requested-schema)
-* titled-choice: The options of a choice hold their titles; before, a list beside them did. (2025-11-25,
+* titled-choice: 2025-06-18 lists the titles of options in `enumNames`, not in each option. (2025-11-25,
   client/elicitation#requested-schema)
-* choice-of-several: A form may let the user choose several options. (2025-11-25,
+* choice-of-several: 2025-06-18 has no multiple choice in forms. (2025-11-25, client/elicitation#requested-schema)
+* answer-of-several: 2025-06-18 has no lists in the answer to a form. (2025-11-25,
   client/elicitation#requested-schema)
-* answer-of-several: The answer to a form may be a list of chosen options. (2025-11-25,
+* form-defaults: 2025-06-18 has no `default` in form fields of this type. (2025-11-25,
   client/elicitation#requested-schema)
-* form-defaults: Fields for text, numbers and choices may be filled in beforehand. (2025-11-25,
-  client/elicitation#requested-schema)
-* schema-dialect: The schema of a tool or a form may name its dialect. (2025-11-25, basic/index#schema-dialect)
-* tools-in-sampling: A server may offer tools to the model that it samples; a client that did not declare that
-  refuses. (2025-11-25, client/sampling#sampling-with-tools)
-* choice-of-tools: A server may want the model to use a tool, if the client declared that it takes tools.
-  (2025-11-25, client/sampling#sampling-with-tools)
-* tool-blocks: A sampling message may hold a call of a tool or its result. (2025-11-25,
+* schema-dialect: 2025-06-18 has no `$schema` in the schemas of tools and forms. (2025-11-25,
+  basic/index#schema-dialect)
+* tools-in-sampling: 2025-06-18 has no `tools` in sampling requests. (2025-11-25,
+  client/sampling#sampling-with-tools)
+* choice-of-tools: 2025-06-18 has no `toolChoice` in sampling requests. (2025-11-25,
+  client/sampling#sampling-with-tools)
+* tool-blocks: 2025-06-18 has no tool calls or tool results in sampling messages. (2025-11-25,
   client/sampling#multi-turn-tool-loop)
-* several-blocks: A sampling message may hold several blocks. (2025-11-25, client/sampling#sampling-with-tools)
-* messages-of-several-blocks: A sampling message may hold several blocks; before, each was a message of its own.
-  (2025-11-25, client/sampling#multi-turn-tool-loop)
+* several-blocks: 2025-06-18 allows one content block in a sampling message. (2025-11-25,
+  client/sampling#sampling-with-tools)
+* messages-of-several-blocks: 2025-06-18 allows one content block in a sampling message, so each block becomes a
+  message. (2025-11-25, client/sampling#multi-turn-tool-loop)
 """
 
 from __future__ import annotations
@@ -61,30 +61,30 @@ _NEW: Final = Fields("v2025_11_25")
 _OLD: Final = Fields("v2025_06_18")
 
 NOT_IN_2025_11_25: Final = "2025-11-25 does not define it."
-NOT_VALID_IN_2025_11_25: Final = "2025-11-25 wants something else there."
-ERROR_32042_IN_2025_11_25: Final = "2025-11-25 gives the code -32042 a meaning that this error does not fit."
-ERROR_32022_IN_2025_11_25: Final = "2025-11-25 does not define the error -32022."
-ERROR_32021_IN_2025_11_25: Final = "2025-11-25 does not define the error -32021."
-ERROR_32020_IN_2025_11_25: Final = "2025-11-25 does not define the error -32020."
-FORM_DEFAULTS: Final = "Fields for text, numbers and choices may be filled in beforehand."
+NOT_VALID_IN_2025_11_25: Final = "2025-11-25 does not allow this value there."
+ERROR_32042_IN_2025_11_25: Final = "2025-11-25 defines the error code -32042 differently."
+ERROR_32022_IN_2025_11_25: Final = "2025-11-25 does not define the error code -32022."
+ERROR_32021_IN_2025_11_25: Final = "2025-11-25 does not define the error code -32021."
+ERROR_32020_IN_2025_11_25: Final = "2025-11-25 does not define the error code -32020."
+FORM_DEFAULTS: Final = "2025-06-18 has no `default` in form fields of this type."
 NOT_IN_2025_06_18: Final = "2025-06-18 does not define it."
-SCHEMA_DIALECT: Final = "The schema of a tool or a form may name its dialect."
-TASK_AUGMENTATION: Final = "A request may ask to run as a task; a peer that knows no tasks runs it as usual."
-URL_ELICITATION: Final = "A server may send the user to a url instead of showing a form."
-TASK_RESULTS: Final = "A request that runs as a task is answered with the task, not with its result."
-TASK_CAPABILITIES: Final = "Each side declares what it can run as a task."
-CANCELLATION_WITHOUT_REQUEST: Final = "A cancellation need not name a request."
-CHOICE_OF_TOOLS: Final = "A server may want the model to use a tool, if the client declared that it takes tools."
-TOOLS_IN_SAMPLING: Final = (
-    "A server may offer tools to the model that it samples; a client that did not declare that refuses."
+SCHEMA_DIALECT: Final = "2025-06-18 has no `$schema` in the schemas of tools and forms."
+TASK_AUGMENTATION: Final = "2025-06-18 has no `task` in requests, so the request runs without a task."
+URL_ELICITATION: Final = "2025-06-18 has no URL elicitation, only forms."
+TASK_RESULTS: Final = "2025-06-18 has no tasks, so a request cannot be answered with a task."
+TASK_CAPABILITIES: Final = "2025-06-18 has no `tasks` capability."
+CANCELLATION_WITHOUT_REQUEST: Final = "2025-06-18 requires `requestId` in a cancellation."
+CHOICE_OF_TOOLS: Final = "2025-06-18 has no `toolChoice` in sampling requests."
+TOOLS_IN_SAMPLING: Final = "2025-06-18 has no `tools` in sampling requests."
+TOOL_EXECUTION: Final = (
+    "2025-06-18 has no `execution` on tools, and a tool that runs only as a task rejects normal calls."
 )
-TOOL_EXECUTION: Final = "A tool may say whether it runs as a task; one that must do so refuses plain calls."
-URL_ELICITATION_ERROR: Final = "A request may fail until the user has been at a url."
-ERROR_32022_IN_2025_06_18: Final = "2025-06-18 does not define the error -32022."
-ERROR_32021_IN_2025_06_18: Final = "2025-06-18 does not define the error -32021."
-ERROR_32020_IN_2025_06_18: Final = "2025-06-18 does not define the error -32020."
-ELICITATION_COMPLETION: Final = "A server may tell that the user is done at a url."
-TASKS: Final = "A request may run as a task that is polled for its outcome."
+URL_ELICITATION_ERROR: Final = "2025-06-18 has no error code -32042 (URL elicitation required)."
+ERROR_32022_IN_2025_06_18: Final = "2025-06-18 does not define the error code -32022."
+ERROR_32021_IN_2025_06_18: Final = "2025-06-18 does not define the error code -32021."
+ERROR_32020_IN_2025_06_18: Final = "2025-06-18 does not define the error code -32020."
+ELICITATION_COMPLETION: Final = "2025-06-18 has no `notifications/elicitation/complete`."
+TASKS: Final = "2025-06-18 has no tasks."
 _UP_REQUEST_META_OBJECT: Final = frozenset(
     {
         "io.modelcontextprotocol/clientCapabilities",
@@ -103,40 +103,43 @@ _DOWN_UNTITLED_SINGLE_SELECT_ENUM_SCHEMA: Final = frozenset({"enumNames"})
 
 
 def form_or_nothing(capabilities: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return client capabilities without elicitation if that is by url only."""
+    """Return client capabilities, without ``elicitation`` if the client supports only URL mode."""
     modes = capabilities.get("elicitation", {})
-    if modes.get("form") == {}:  # which is what is meant without it
+    if modes.get("form") == {}:  # an absent `form` means the same
         return {**capabilities, "elicitation": {key: value for key, value in modes.items() if key != "form"}}
     if "form" in modes:
         return capabilities
     if "url" not in modes:
         return capabilities
-    losses.dropped((at, "elicitation"), "This client cannot show forms, and the peer knows no other elicitation.")
+    losses.dropped((at, "elicitation"), "This client supports URL elicitation only, and 2025-06-18 has only forms.")
     return {key: value for key, value in capabilities.items() if key != "elicitation"}
 
 
 def as_form(params: dict[str, Any], _at: At, _losses: Losses) -> dict[str, Any]:
-    """Return an elicitation by form without a word about its mode, which means the same."""
+    """Return a form elicitation without ``mode``; an absent mode means a form."""
     return {key: value for key, value in params.items() if key != "mode"}
 
 
 def named_options(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return a choice whose options have titles in the older form, with a list of names."""
+    """Return a choice whose titles are in ``enumNames`` instead of in each option."""
     kept = {key: value for key, value in schema.items() if key != "oneOf"}
     named = options(schema["oneOf"])
-    if named is None:  # another form, with a key of that name
-        losses.dropped((at, "oneOf"), "Options have a constant and a title each.")
+    if named is None:  # an unknown key that is also called oneOf
+        losses.dropped((at, "oneOf"), "`oneOf` was removed, because its options do not each have `const` and `title`.")
         return kept
     if any(each.keys() - {"const", "title"} for each in schema["oneOf"]):
-        losses.degraded((at, "oneOf"), "Of an option, its constant and its title are left.")
+        losses.degraded(
+            (at, "oneOf"),
+            "Only `const` and `title` of each option are left, because 2025-06-18 has no other keys for options.",
+        )
     return kept | named
 
 
 def one_choice(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return a choice of several options as a choice of one, if one is enough."""
+    """Return a multiple choice as a single choice, if one option is enough."""
     if schema.get("minItems", 0) > 1:
-        losses.refuse(at, "The peer can choose one option, and the server wants more.", "input")
-    losses.degraded(at, "A choice of several options became a choice of one.")
+        losses.refuse(at, "2025-06-18 has no multiple choice, and this form requires at least two options.", "input")
+    losses.degraded(at, "The multiple choice became a single choice, because 2025-06-18 has no multiple choice.")
     others = {"items", "default", "minItems", "maxItems", "oneOf"}
     kept = {key: value for key, value in schema.items() if key not in others}
     items = schema["items"]
@@ -144,7 +147,7 @@ def one_choice(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]
 
 
 def options(titled: object) -> dict[str, list[str]] | None:
-    """Return the constants and the titles of options, or None if they are none."""
+    """Return the constants and the titles of options, or None if the value is not a list of such options."""
     values: list[str] = []
     names: list[str] = []
     for each in cast("list[object]", titled) if isinstance(titled, list) else [None]:
@@ -158,27 +161,31 @@ def options(titled: object) -> dict[str, list[str]] | None:
 
 
 def no_tools(tools: list[dict[str, Any]], at: At, losses: Losses) -> list[dict[str, Any]]:
-    """Return the tools that a model may use, of which there must be none: a client that cannot must answer an error."""
+    """Return the empty list of tools, and refuse any other: a client without tools must answer with an error."""
     if tools:
-        losses.refuse(at, "The peer cannot sample with tools.", "input")
+        losses.refuse(at, "2025-06-18 has no tools in sampling, and this request offers some.", "input")
     return tools
 
 
-def no_demand(choice: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return how the model may use tools, which it must not have to."""
+def no_required_tool(choice: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
+    """Return the tool choice, and refuse one that requires a tool call."""
     if choice.get("mode") == "required":
-        losses.refuse((at, "mode"), "The peer cannot sample with tools.", "input")
+        losses.refuse(
+            (at, "mode"), "2025-06-18 has no tools in sampling, and this request requires a tool call.", "input"
+        )
     return choice
 
 
 def one_answer(chosen: list[str], at: At, losses: Losses) -> str:
-    """Return the options that a user chose as one string, with commas between them."""
-    losses.degraded(at, "A list of chosen options became one string.")
+    """Return the chosen options as one string, separated by commas."""
+    losses.degraded(
+        at, "The list of chosen options became one string, because 2025-06-18 has no lists in the answer to a form."
+    )
     return ", ".join(chosen)
 
 
 def without_bytes(block: dict[str, Any]) -> dict[str, Any]:
-    """Return a content block as a note can hold it: without the base64 of images, audio and binary resources."""
+    """Return a content block for a text note: without the base64 data of images, audio and binary resources."""
     brief = {key: value for key, value in block.items() if key not in {"data", "_meta", "annotations"}}
     if block["type"] == "resource":
         brief["resource"] = {key: value for key, value in block["resource"].items() if key not in {"blob", "_meta"}}
@@ -186,47 +193,49 @@ def without_bytes(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def note(block: dict[str, Any]) -> str:
-    """Return in words what a block of a sampling message holds."""
+    """Return a block of a sampling message as text."""
     match block["type"]:
         case "text":
             return str(block["text"])
         case "tool_use":
             return "[Tool call] " + json.dumps({key: block[key] for key in ("id", "name", "input")}, ensure_ascii=False)
         case "tool_result":
-            said: dict[str, Any] = {
+            outcome: dict[str, Any] = {
                 key: block[key] for key in ("toolUseId", "isError", "structuredContent") if key in block
             }
-            said["content"] = [without_bytes(each) for each in block["content"]]
-            return "[Tool result] " + json.dumps(said, ensure_ascii=False)
+            outcome["content"] = [without_bytes(each) for each in block["content"]]
+            return "[Tool result] " + json.dumps(outcome, ensure_ascii=False)
         case kind:
             return f"[Left out: {kind}, {block['mimeType']}]"
 
 
 def tool_note(block: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return a call of a tool, or its result, as text."""
-    losses.degraded(at, "A tool call or its result became text.")
-    told = {"id", "name", "input", "toolUseId", "content", "isError", "structuredContent"}
-    kept = {key: value for key, value in block.items() if key not in told}
-    for key in ("annotations", "text"):  # of no meaning there, and of another in a text
+    """Return a tool call or a tool result as text."""
+    losses.degraded(
+        at, "The tool call or tool result became text, because 2025-06-18 has neither in sampling messages."
+    )
+    shown = {"id", "name", "input", "toolUseId", "content", "isError", "structuredContent"}
+    kept = {key: value for key, value in block.items() if key not in shown}
+    for key in ("annotations", "text"):  # unknown in a tool block, but text content uses them
         if key in kept:
-            losses.degraded((at, key), "A key went, since a text gives it a meaning.")
+            losses.degraded((at, key), f"The unknown key `{key}` was removed, because text content uses that key.")
             del kept[key]
     return {**kept, "type": "text", "text": note(block)}
 
 
 def one_block(blocks: list[dict[str, Any]], at: At, losses: Losses) -> dict[str, Any]:
-    """Return the blocks of a message as one: their text if there is any, otherwise the first of them."""
+    """Return the blocks of a message as one: the first one if all are images or audio, otherwise their text."""
     if len(blocks) == 1:
         only = blocks[0]
         return tool_note(only, at, losses) if only["type"] in {"tool_use", "tool_result"} else only
-    losses.degraded(at, "Several blocks became one, since a message holds one.")
+    losses.degraded(at, "Several content blocks became one, because 2025-06-18 allows one in a sampling message.")
     if blocks and all(block["type"] in {"image", "audio"} for block in blocks):
         return blocks[0]
     return {"type": "text", "text": "\n\n".join(map(note, blocks))}
 
 
 def one_block_each(messages: list[dict[str, Any]], at: At, losses: Losses) -> list[dict[str, Any]]:
-    """Return sampling messages of one block each, in the order of the blocks."""
+    """Return sampling messages with one block each, in the order of the blocks."""
     singles: list[dict[str, Any]] = []
     for index, message in enumerate(messages):
         if not isinstance(message["content"], list):
@@ -234,10 +243,13 @@ def one_block_each(messages: list[dict[str, Any]], at: At, losses: Losses) -> li
             continue
         blocks = cast("list[dict[str, Any]]", message["content"])
         if not blocks:
-            losses.dropped((at, index), "An empty message went, since a message holds one block.")
+            losses.dropped((at, index), "The empty message was removed, because 2025-06-18 requires a content block.")
             continue
         if len(blocks) > 1:
-            losses.degraded(((at, index), "content"), "Each block became a message of its own.")
+            losses.degraded(
+                ((at, index), "content"),
+                "Each content block became a message, because 2025-06-18 allows one block in a message.",
+            )
         singles.append({**message, "content": blocks[0]})
         singles += [{"role": message["role"], "content": block} for block in blocks[1:]]
     return singles
@@ -1197,7 +1209,7 @@ def down_create_message_request_params(value: dict[str, Any], at: At, losses: Lo
     if "task" in value:
         losses.drop(value, "task", at, TASK_AUGMENTATION)
     if "toolChoice" in value:
-        value["toolChoice"] = no_demand(value["toolChoice"], (at, "toolChoice"), losses)
+        value["toolChoice"] = no_required_tool(value["toolChoice"], (at, "toolChoice"), losses)
     if "toolChoice" in value:
         losses.drop(value, "toolChoice", at, CHOICE_OF_TOOLS)
     if "tools" in value:

@@ -5,82 +5,88 @@ To change this file, change codegen/changes/v2025_11_25_to_v2026_07_28.py, the g
 
 What changed, beside optional keys that came:
 
-* handshake: Nobody initializes or pings: each request says for itself what a session had settled. (2026-07-28,
-  basic/versioning#protocol-version-negotiation)
-* discovery: A client may ask a server which revisions and capabilities it has. (2026-07-28,
-  server/discover#request)
-* request-metadata: Every request carries metadata. (2026-07-28, basic/index#meta)
-* revision-of-a-request: Every request names its revision. (2026-07-28, basic/index#meta)
-* capabilities-of-a-request: Every request names the client's capabilities; before, the session knew them.
-  (2026-07-28, basic/index#meta)
-* client-of-a-request: A request may name the client; before, the session knew it. (2026-07-28, basic/index#meta)
-* log-level-of-a-request: A request may say which log messages it wants; before, the session had one level.
-  (2026-07-28, server/utilities/logging#per-request-log-level)
-* log-level-of-a-session: No request sets a log level for those that follow. (2026-07-28,
-  server/utilities/logging#per-request-log-level)
-* subscriptions-of-a-session: No request subscribes to a resource for as long as a session lasts. (2026-07-28,
-  basic/patterns/subscriptions#opening-a-stream)
-* subscriptions: A client names the changes that it wants to hear of, and hears of them until it ends the request.
-  (2026-07-28, basic/patterns/subscriptions#opening-a-stream)
-* input-requests: What a server asks of a client travels in a result; a client that cannot answer does not retry.
-  (2026-07-28, basic/patterns/mrtr#multi-round-trip-requests)
-* input-required: A result may ask for input, which a retry of the request brings. (2026-07-28,
-  basic/patterns/mrtr#inputrequiredresult)
-* input-responses: A retry brings the input that was asked for. (2026-07-28, basic/patterns/mrtr#inputresponses)
-* input-request-metadata: What a server asks of a client carries no metadata, and so no progress token.
-  (2026-07-28, basic/patterns/mrtr#inputrequests)
-* input-response-metadata: Answers to elicitation and lists of roots carry no metadata. (2026-07-28,
-  basic/patterns/mrtr#inputresponses)
-* result-type: Every result says whether it is the last word; without a word it is. (2026-07-28,
-  basic/index#resulttype)
-* no-result-type-before: Results of older revisions are complete, whatever an unknown key says. (2026-07-28,
-  basic/index#resulttype)
-* time-to-live: Lists and resources say for how long they stay fresh. (2026-07-28,
-  server/utilities/caching#time-to-live-ttl-field)
-* cache-scope: Lists and resources say whether a cache may share them. (2026-07-28,
-  server/utilities/caching#cache-scope-field)
-* tasks: Tasks are an extension, with other messages. (2026-07-28, changelog#major-changes)
-* task-results: No request is answered with a task. (2026-07-28, changelog#major-changes)
-* task-augmentation: No request asks to run as a task. (2026-07-28, changelog#major-changes)
-* task-capabilities: No capability is about tasks. (2026-07-28, changelog#major-changes)
-* tool-execution: A tool does not say whether it runs as a task; one that must do so refuses plain calls.
-  (2026-07-28, changelog#major-changes)
-* cancellation-names-a-request: A cancellation names a request, since there are no tasks. (2026-07-28,
-  basic/patterns/cancellation#cancellation-flow)
-* client-progress: A client reports no progress, since it is sent no requests. (2026-07-28,
-  basic/patterns/progress#progress-flow)
-* changed-roots: A client does not tell that its roots changed. (2026-07-28, changelog#major-changes)
-* changed-roots-capability: A client does not declare that it tells when its roots change. (2026-07-28,
-  client/roots#capabilities)
-* extensions: Each side declares the extensions that it supports. (2026-07-28,
-  basic/versioning#extension-negotiation)
-* elicitation-completion: A server does not tell that the user is done at a url: the client retries its request.
-  (2026-07-28, changelog#minor-changes)
-* elicitation-id: An elicitation by url has no identifier. (2026-07-28, changelog#minor-changes)
-* url-elicitation-error: A request that needs the user at a url asks for that in its result. (2026-07-28,
-  basic/index#error-codes)
-* resource-not-found: A resource that is not there is an invalid parameter. (2026-07-28,
-  server/resources#error-handling)
-* resource-not-found-before: A resource that is not there has a code of its own. (2025-11-25,
-  server/resources#error-handling)
-* user-rejected-sampling: A client that does not sample does not retry; elsewhere the code is the application's, as
-  before. (2026-07-28, basic/index#error-codes)
-* header-mismatch: The headers of an HTTP request must agree with its body. (2026-07-28,
-  basic/transports/streamable-http#server-validation)
-* missing-capability: A request fails if it needs a capability that it did not declare. (2026-07-28,
+* handshake: 2026-07-28 has no handshake and no `ping`: each request carries its revision and capabilities.
+  (2026-07-28, basic/versioning#protocol-version-negotiation)
+* discovery: 2025-11-25 has no `server/discover`: the handshake tells the client what the server supports.
+  (2026-07-28, server/discover#request)
+* request-metadata: 2026-07-28 requires `_meta` in every request. (2026-07-28, basic/index#meta)
+* revision-of-a-request: 2025-11-25 negotiates the revision once per session, not in each request. (2026-07-28,
   basic/index#meta)
-* unsupported-revision: A request fails if the server does not serve its revision. (2026-07-28,
-  basic/versioning#protocol-version-negotiation)
-* completions-bound: At most 100 completions come at a time, and now the schema says so. (2026-07-28,
+* capabilities-of-a-request: 2025-11-25 has the client's capabilities once per session, 2026-07-28 in each request.
+  (2026-07-28, basic/index#meta)
+* client-of-a-request: 2025-11-25 has the client's name and version once per session, not in each request.
+  (2026-07-28, basic/index#meta)
+* log-level-of-a-request: 2025-11-25 has one log level per session, not one per request. (2026-07-28,
+  server/utilities/logging#per-request-log-level)
+* log-level-of-a-session: 2026-07-28 has no `logging/setLevel`: each request carries its own log level.
+  (2026-07-28, server/utilities/logging#per-request-log-level)
+* subscriptions-of-a-session: 2026-07-28 has `subscriptions/listen` instead of `resources/subscribe` and
+  `resources/unsubscribe`. (2026-07-28, basic/patterns/subscriptions#opening-a-stream)
+* subscriptions: 2025-11-25 has no `subscriptions/listen` and does not acknowledge subscriptions. (2026-07-28,
+  basic/patterns/subscriptions#opening-a-stream)
+* input-requests: In 2026-07-28 a server asks for input inside a result, and a client cannot answer with an error.
+  (2026-07-28, basic/patterns/mrtr#multi-round-trip-requests)
+* input-required: 2025-11-25 has no results that ask for input (`input_required`). (2026-07-28,
+  basic/patterns/mrtr#inputrequiredresult)
+* input-responses: 2025-11-25 has no `inputResponses` and no `requestState` in requests. (2026-07-28,
+  basic/patterns/mrtr#inputresponses)
+* input-request-metadata: 2026-07-28 has no request metadata in input requests, and so no progress token.
+  (2026-07-28, basic/patterns/mrtr#inputrequests)
+* input-response-metadata: 2026-07-28 has no `_meta` in the client's answers to `elicitation/create` and
+  `roots/list`. (2026-07-28, basic/patterns/mrtr#inputresponses)
+* result-type: 2025-11-25 has no `resultType` and allows only complete results. (2026-07-28,
+  basic/index#resulttype)
+* no-result-type-before: 2025-11-25 has no `resultType`, so a value other than `complete` is dropped as an unknown
+  key. (2026-07-28, basic/index#resulttype)
+* time-to-live: 2025-11-25 has no `ttlMs`, and 2026-07-28 requires it. (2026-07-28,
+  server/utilities/caching#time-to-live-ttl-field)
+* cache-scope: 2025-11-25 has no `cacheScope`, and 2026-07-28 requires it. (2026-07-28,
+  server/utilities/caching#cache-scope-field)
+* tasks: 2026-07-28 has no tasks in the base protocol: they are an extension with other messages. (2026-07-28,
+  changelog#major-changes)
+* task-results: 2026-07-28 has no tasks in the base protocol, so a request cannot be answered with a task.
+  (2026-07-28, changelog#major-changes)
+* task-augmentation: 2026-07-28 has no `task` in requests, so the request runs without a task. (2026-07-28,
+  changelog#major-changes)
+* task-capabilities: 2026-07-28 has no `tasks` capability. (2026-07-28, changelog#major-changes)
+* tool-execution: 2026-07-28 has no `execution` on tools, and a tool that runs only as a task rejects normal calls.
+  (2026-07-28, changelog#major-changes)
+* cancellation-names-a-request: 2026-07-28 requires `requestId` in a cancellation. (2026-07-28,
+  basic/patterns/cancellation#cancellation-flow)
+* client-progress: 2026-07-28 has no progress notifications from the client. (2026-07-28,
+  basic/patterns/progress#progress-flow)
+* changed-roots: 2026-07-28 has no `notifications/roots/list_changed`. (2026-07-28, changelog#major-changes)
+* changed-roots-capability: 2026-07-28 has no `listChanged` in the `roots` capability. (2026-07-28,
+  client/roots#capabilities)
+* extensions: 2025-11-25 has no `extensions` in capabilities. (2026-07-28, basic/versioning#extension-negotiation)
+* elicitation-completion: 2026-07-28 has no `notifications/elicitation/complete`: the client retries its request.
+  (2026-07-28, changelog#minor-changes)
+* elicitation-id: 2026-07-28 has no `elicitationId`, and 2025-11-25 requires it. (2026-07-28,
+  changelog#minor-changes)
+* url-elicitation-error: 2026-07-28 has no error code -32042: a server asks for URL elicitation inside a result.
+  (2026-07-28, basic/index#error-codes)
+* resource-not-found: 2026-07-28 has no error code -32002: an unknown resource is an invalid parameter.
+  (2026-07-28, server/resources#error-handling)
+* resource-not-found-before: 2025-11-25 has the error code -32002 for an unknown resource. (2025-11-25,
+  server/resources#error-handling)
+* user-rejected-sampling: 2026-07-28 leaves the error code -1 to applications. (2026-07-28,
+  basic/index#error-codes)
+* header-mismatch: 2025-11-25 has no error code -32020 (the HTTP headers contradict the body). (2026-07-28,
+  basic/transports/streamable-http#server-validation)
+* missing-capability: 2025-11-25 has no error code -32021 (the client did not declare a required capability).
+  (2026-07-28, basic/index#meta)
+* unsupported-revision: 2025-11-25 has no error code -32022 (the server does not support the revision).
+  (2026-07-28, basic/versioning#protocol-version-negotiation)
+* completions-bound: 2026-07-28 allows at most 100 values in a completion. (2026-07-28,
   server/utilities/completion#completion-results)
-* structured-values: A structured result may be any JSON value; before, it was an object. (2026-07-28,
+* structured-values: 2025-11-25 allows only objects as `structuredContent`. (2026-07-28,
   server/tools#structured-content)
-* schema-keywords: The schemas of tools name no keywords, since all of JSON Schema is allowed. (2026-07-28,
-  changelog#minor-changes)
-* input-schemas: The schema of arguments may use keywords in every way that JSON Schema allows. (2026-07-28,
-  changelog#minor-changes)
-* output-schemas: The schema of structured results may allow any JSON value; before, it was one of objects.
-  (2026-07-28, server/tools#output-schema)
+* schema-keywords: 2026-07-28 allows all JSON Schema keywords in the schemas of tools, and so names none.
+  (2026-07-28, changelog#minor-changes)
+* input-schemas: 2025-11-25 allows only objects in `properties` and strings in `required` of a tool's schema.
+  (2026-07-28, changelog#minor-changes)
+* output-schemas: 2025-11-25 allows `outputSchema` only with the type `object`. (2026-07-28,
+  server/tools#output-schema)
 """
 
 from __future__ import annotations
@@ -96,53 +102,61 @@ __all__ = ["DOWN", "UP"]
 _NEW: Final = Fields("v2026_07_28")
 _OLD: Final = Fields("v2025_11_25")
 
-NOT_VALID_IN_2026_07_28: Final = "2026-07-28 wants something else there."
+NOT_VALID_IN_2026_07_28: Final = "2026-07-28 does not allow this value there."
 NOT_IN_2025_11_25: Final = "2025-11-25 does not define it."
-CAPABILITIES_OF_A_REQUEST: Final = "Every request names the client's capabilities; before, the session knew them."
-INPUT_REQUEST_METADATA: Final = "What a server asks of a client carries no metadata, and so no progress token."
-ELICITATION_ID: Final = "An elicitation by url has no identifier."
-TASK_AUGMENTATION: Final = "No request asks to run as a task."
-INPUT_RESPONSE_METADATA: Final = "Answers to elicitation and lists of roots carry no metadata."
-TASK_RESULTS: Final = "No request is answered with a task."
-CANCELLATION_NAMES_A_REQUEST: Final = "A cancellation names a request, since there are no tasks."
-CACHE_SCOPE: Final = "Lists and resources say whether a cache may share them."
-TIME_TO_LIVE: Final = "Lists and resources say for how long they stay fresh."
+CAPABILITIES_OF_A_REQUEST: Final = (
+    "2025-11-25 has the client's capabilities once per session, 2026-07-28 in each request."
+)
+INPUT_REQUEST_METADATA: Final = "2026-07-28 has no request metadata in input requests, and so no progress token."
+ELICITATION_ID: Final = "2026-07-28 has no `elicitationId`, and 2025-11-25 requires it."
+TASK_AUGMENTATION: Final = "2026-07-28 has no `task` in requests, so the request runs without a task."
+INPUT_RESPONSE_METADATA: Final = (
+    "2026-07-28 has no `_meta` in the client's answers to `elicitation/create` and `roots/list`."
+)
+TASK_RESULTS: Final = "2026-07-28 has no tasks in the base protocol, so a request cannot be answered with a task."
+CANCELLATION_NAMES_A_REQUEST: Final = "2026-07-28 requires `requestId` in a cancellation."
+CACHE_SCOPE: Final = "2025-11-25 has no `cacheScope`, and 2026-07-28 requires it."
+TIME_TO_LIVE: Final = "2025-11-25 has no `ttlMs`, and 2026-07-28 requires it."
 NOT_IN_2026_07_28: Final = "2026-07-28 does not define it."
-TOOL_EXECUTION: Final = "A tool does not say whether it runs as a task; one that must do so refuses plain calls."
-CHANGED_ROOTS_CAPABILITY: Final = "A client does not declare that it tells when its roots change."
-TASK_CAPABILITIES: Final = "No capability is about tasks."
-URL_ELICITATION_ERROR: Final = "A request that needs the user at a url asks for that in its result."
-ERROR_32022_IN_2026_07_28: Final = "2026-07-28 gives the code -32022 a meaning that this error does not fit."
-ERROR_32021_IN_2026_07_28: Final = "2026-07-28 gives the code -32021 a meaning that this error does not fit."
-ERROR_32020_IN_2026_07_28: Final = "2026-07-28 gives the code -32020 a meaning that this error does not fit."
-RESOURCE_NOT_FOUND: Final = "A resource that is not there is an invalid parameter."
-ERROR_32099_IN_2026_07_28: Final = "2026-07-28 reserves the code."
+TOOL_EXECUTION: Final = (
+    "2026-07-28 has no `execution` on tools, and a tool that runs only as a task rejects normal calls."
+)
+CHANGED_ROOTS_CAPABILITY: Final = "2026-07-28 has no `listChanged` in the `roots` capability."
+TASK_CAPABILITIES: Final = "2026-07-28 has no `tasks` capability."
+URL_ELICITATION_ERROR: Final = "2026-07-28 has no error code -32042: a server asks for URL elicitation inside a result."
+ERROR_32022_IN_2026_07_28: Final = "2026-07-28 defines the error code -32022 differently."
+ERROR_32021_IN_2026_07_28: Final = "2026-07-28 defines the error code -32021 differently."
+ERROR_32020_IN_2026_07_28: Final = "2026-07-28 defines the error code -32020 differently."
+RESOURCE_NOT_FOUND: Final = "2026-07-28 has no error code -32002: an unknown resource is an invalid parameter."
+ERROR_32099_IN_2026_07_28: Final = "2026-07-28 reserves this error code for the specification."
 INPUT_REQUESTS: Final = (
-    "What a server asks of a client travels in a result; a client that cannot answer does not retry."
+    "In 2026-07-28 a server asks for input inside a result, and a client cannot answer with an error."
 )
-HANDSHAKE: Final = "Nobody initializes or pings: each request says for itself what a session had settled."
-LOG_LEVEL_OF_A_SESSION: Final = "No request sets a log level for those that follow."
-ELICITATION_COMPLETION: Final = "A server does not tell that the user is done at a url: the client retries its request."
-CLIENT_PROGRESS: Final = "A client reports no progress, since it is sent no requests."
-CHANGED_ROOTS: Final = "A client does not tell that its roots changed."
-TASKS: Final = "Tasks are an extension, with other messages."
-SUBSCRIPTIONS_OF_A_SESSION: Final = "No request subscribes to a resource for as long as a session lasts."
-CLIENT_OF_A_REQUEST: Final = "A request may name the client; before, the session knew it."
-LOG_LEVEL_OF_A_REQUEST: Final = "A request may say which log messages it wants; before, the session had one level."
-REVISION_OF_A_REQUEST: Final = "Every request names its revision."
-RESULT_TYPE: Final = "Every result says whether it is the last word; without a word it is."
-INPUT_RESPONSES: Final = "A retry brings the input that was asked for."
-INPUT_REQUIRED: Final = "A result may ask for input, which a retry of the request brings."
-EXTENSIONS: Final = "Each side declares the extensions that it supports."
-ERROR_32042_IN_2026_07_28: Final = "2026-07-28 does not define the error -32042."
-UNSUPPORTED_REVISION: Final = "A request fails if the server does not serve its revision."
-MISSING_CAPABILITY: Final = "A request fails if it needs a capability that it did not declare."
-HEADER_MISMATCH: Final = "The headers of an HTTP request must agree with its body."
-ERROR_32002_IN_2026_07_28: Final = "2026-07-28 does not define the error -32002."
-SUBSCRIPTIONS: Final = (
-    "A client names the changes that it wants to hear of, and hears of them until it ends the request."
+HANDSHAKE: Final = "2026-07-28 has no handshake and no `ping`: each request carries its revision and capabilities."
+LOG_LEVEL_OF_A_SESSION: Final = "2026-07-28 has no `logging/setLevel`: each request carries its own log level."
+ELICITATION_COMPLETION: Final = (
+    "2026-07-28 has no `notifications/elicitation/complete`: the client retries its request."
 )
-DISCOVERY: Final = "A client may ask a server which revisions and capabilities it has."
+CLIENT_PROGRESS: Final = "2026-07-28 has no progress notifications from the client."
+CHANGED_ROOTS: Final = "2026-07-28 has no `notifications/roots/list_changed`."
+TASKS: Final = "2026-07-28 has no tasks in the base protocol: they are an extension with other messages."
+SUBSCRIPTIONS_OF_A_SESSION: Final = (
+    "2026-07-28 has `subscriptions/listen` instead of `resources/subscribe` and `resources/unsubscribe`."
+)
+CLIENT_OF_A_REQUEST: Final = "2025-11-25 has the client's name and version once per session, not in each request."
+LOG_LEVEL_OF_A_REQUEST: Final = "2025-11-25 has one log level per session, not one per request."
+REVISION_OF_A_REQUEST: Final = "2025-11-25 negotiates the revision once per session, not in each request."
+RESULT_TYPE: Final = "2025-11-25 has no `resultType` and allows only complete results."
+INPUT_RESPONSES: Final = "2025-11-25 has no `inputResponses` and no `requestState` in requests."
+INPUT_REQUIRED: Final = "2025-11-25 has no results that ask for input (`input_required`)."
+EXTENSIONS: Final = "2025-11-25 has no `extensions` in capabilities."
+ERROR_32042_IN_2026_07_28: Final = "2026-07-28 does not define the error code -32042."
+UNSUPPORTED_REVISION: Final = "2025-11-25 has no error code -32022 (the server does not support the revision)."
+MISSING_CAPABILITY: Final = "2025-11-25 has no error code -32021 (the client did not declare a required capability)."
+HEADER_MISMATCH: Final = "2025-11-25 has no error code -32020 (the HTTP headers contradict the body)."
+ERROR_32002_IN_2026_07_28: Final = "2026-07-28 does not define the error code -32002."
+SUBSCRIPTIONS: Final = "2025-11-25 has no `subscriptions/listen` and does not acknowledge subscriptions."
+DISCOVERY: Final = "2025-11-25 has no `server/discover`: the handshake tells the client what the server supports."
 _UP_REQUEST_META_OBJECT_2: Final = frozenset(
     {
         "io.modelcontextprotocol/clientCapabilities",
@@ -185,41 +199,49 @@ REFERENCES = {"$dynamicRef", "$recursiveRef", "$ref"}
 
 
 def only_complete(result_type: str, at: At, losses: Losses) -> str:
-    """Return the type of a result, which must be the only one that older revisions know."""
+    """Return the ``resultType``, and refuse any but ``complete``."""
     if result_type != "complete":
         service = "input" if result_type == "input_required" else None
-        losses.refuse(at, f"A result of the type {result_type!r} is not the last word.", service)
+        losses.refuse(
+            at, f"2025-11-25 has only complete results, and this result has the type {result_type!r}.", service
+        )
     return result_type
 
 
 def as_complete(result: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return a result of a revision that knows no types of results without a type that says otherwise."""
+    """Return a result of an older revision without a ``resultType`` that contradicts ``complete``."""
     if result.get("resultType", "complete") == "complete":
         return result
-    losses.dropped((at, "resultType"), "Every result of the older revision is complete.")
+    losses.dropped(
+        (at, "resultType"), "2025-11-25 has no `resultType`, so every result is complete and this value was removed."
+    )
     return {key: value for key, value in result.items() if key != "resultType"}
 
 
 def elicitation_id(params: dict[str, Any], _at: At, _losses: Losses) -> str:
-    """Return an identifier of an elicitation that is the same for the same url and message."""
-    told = json.dumps([params["url"], params["message"]])
-    return hashlib.sha256(told.encode()).hexdigest()[:32]
+    """Return an identifier for an elicitation: equal for equal URL and message."""
+    text = json.dumps([params["url"], params["message"]])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def first_hundred(completion: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return a completion with at most 100 values, which says that there are more."""
+    """Return a completion with at most 100 values; set ``hasMore`` if values were removed."""
     values = completion["values"]
     if len(values) <= 100:  # noqa: PLR2004 - the bound of the newer revision
         return completion
-    losses.degraded((at, "values"), f"Of {len(values)} values, 100 are left.")
+    losses.degraded(
+        (at, "values"), f"2026-07-28 allows at most 100 values in a completion; 100 of {len(values)} are left."
+    )
     return {**completion, "values": values[:100], "hasMore": True}
 
 
 def as_object(value: object, at: At, losses: Losses) -> dict[str, Any]:
-    """Return a structured result as an object."""
+    """Return structured content as an object."""
     if isinstance(value, dict):
         return cast("dict[str, Any]", value)
-    losses.degraded(at, "A structured result that is no object went under the key result.")
+    losses.degraded(
+        at, "2025-11-25 allows only objects as `structuredContent`, so the value moved under the key `result`."
+    )
     return {"result": value}
 
 
@@ -232,17 +254,17 @@ def with_shapes(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any
         if not all(isinstance(each, dict) for each in named.values()):
             fixed["properties"] = objects_only(named, (at, "properties"), losses)
     else:
-        losses.dropped((at, "properties"), "Properties must be an object.")
+        losses.dropped((at, "properties"), "`properties` was removed, because 2025-11-25 requires an object there.")
         del fixed["properties"]
     required: object = schema.get("required", [])
     if not isinstance(required, list) or not all(isinstance(each, str) for each in cast("list[object]", required)):
-        losses.dropped((at, "required"), "Required must be a list of strings.")
+        losses.dropped((at, "required"), "`required` was removed, because 2025-11-25 requires a list of strings there.")
         del fixed["required"]
     return fixed
 
 
 def objects_only(properties: dict[str, object], at: At, losses: Losses) -> dict[str, object]:
-    """Return the properties of a schema as objects: a boolean has an object that means the same."""
+    """Return the properties of a schema as objects; replace a boolean by the object with the same meaning."""
     fixed: dict[str, object] = {}
     for name, each in properties.items():
         if isinstance(each, dict):
@@ -250,15 +272,15 @@ def objects_only(properties: dict[str, object], at: At, losses: Losses) -> dict[
         elif isinstance(each, bool):
             fixed[name] = {} if each else {"not": {}}
         else:
-            losses.dropped((at, name), "A property must be a schema.")
+            losses.dropped((at, name), "The property was removed, because 2025-11-25 requires an object as its schema.")
     return fixed
 
 
 def of_objects(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return the schema of structured results as one of objects: of what `as_object` makes of them."""
+    """Return an output schema for objects: for the values that `as_object` returns."""
     if schema.get("type") == "object" and not ignores_siblings(schema):
         return with_shapes(schema, at, losses)
-    losses.degraded(at, "The schema allows results that are no objects, which go under the key result.")
+    losses.degraded(at, "The schema was wrapped, because results that are not objects move under the key `result`.")
     outer = {"$schema": schema["$schema"]} if "$schema" in schema else {}
     inner = {key: value for key, value in schema.items() if key != "$schema"}
     address = "id" if "/draft-04/" in str(schema.get("$schema")) else "$id"
@@ -270,14 +292,14 @@ def of_objects(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]
 
 
 def ignores_siblings(schema: dict[str, Any]) -> bool:
-    """Whether a schema is nothing but its reference, as in the dialects before 2019-09."""
+    """Whether only the reference of a schema counts, as in the dialects before 2019-09."""
     return "$ref" in schema and "/draft-0" in str(schema.get("$schema"))
 
 
 def never_object(schema: dict[str, Any]) -> bool:
-    """Whether it shows at the root of a schema that no object is valid."""
+    """Whether the root of a schema alone excludes every object."""
     if any(key in schema for key in REFERENCES):
-        return False  # older dialects ignore what stands beside a reference
+        return False  # older dialects ignore the keywords beside a reference
     types: object = schema.get("type")
     if isinstance(types, str):
         return types != "object"
@@ -290,11 +312,11 @@ def never_object(schema: dict[str, Any]) -> bool:
 
 
 def moved(schema: dict[str, Any], place: str, address: str) -> dict[str, Any]:
-    """Return a schema for another place in its document: its references into itself follow it."""
+    """Return a schema for another place in its document, with its references into itself corrected."""
     if has_base(schema, address):
         return schema
     root = dict(schema)
-    waiting: list[tuple[dict[str, Any] | list[Any], bool]] = [(root, True)]  # and whether its keys are keywords
+    waiting: list[tuple[dict[str, Any] | list[Any], bool]] = [(root, True)]  # the bool: its keys are keywords
     while waiting:
         node, keywords = waiting.pop()
         if isinstance(node, list):
@@ -309,14 +331,14 @@ def moved(schema: dict[str, Any], place: str, address: str) -> dict[str, Any]:
 
 
 def is_plain(key: str, value: object) -> bool:
-    """Whether what a keyword holds is data; `enum` and `examples` are lists, or else the names of something."""
+    """Whether a keyword holds data; ``enum`` and ``examples`` do so only as lists."""
     return key in PLAIN_VALUES and (key in {"const", "default"} or isinstance(value, list))
 
 
 def copied(
     value: object, waiting: list[tuple[dict[str, Any] | list[Any], bool]], address: str, *, named: bool = False
 ) -> object:
-    """Return a list or object of a schema as a copy that is *waiting*, unless references in it stay as they are."""
+    """Return a copy of *value* and add it to *waiting*; a part with its own base URI is not copied."""
     same = value
     if isinstance(value, list):
         items = list(cast("list[object]", value))
@@ -330,13 +352,13 @@ def copied(
 
 
 def has_base(schema: dict[str, Any], address: str) -> bool:
-    """Whether references in a schema start at the schema itself, since the key *address* gives it one."""
+    """Whether the key *address* gives a schema its own base URI, so that its references start there."""
     base = schema.get(address)
     return isinstance(base, str) and base != "" and not base.startswith("#")
 
 
 def resource_not_found(error: dict[str, Any], _at: At, _losses: Losses) -> dict[str, Any]:
-    """Return the error of a resource, with the code of its own if it says which resource is not there."""
+    """Return an error of ``resources/read``, with code -32002 if its data names the resource."""
     data: object = error.get("data")
     uri: object = cast("dict[str, object]", data).get("uri") if isinstance(data, dict) else None
     if error["code"] != -32602 or not isinstance(uri, str):  # noqa: PLR2004 - invalid parameters

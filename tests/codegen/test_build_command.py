@@ -175,7 +175,7 @@ def test_an_unknown_revision_says_which_there_are(elsewhere: Path) -> None:
     result = run("--revision", "2025-11-26", "--out", "out")
 
     assert 2 == result.exit_code
-    assert "MG303 error: there is no revision '2025-11-26'" in result.stderr
+    assert "MG303 error: the revision '2025-11-26' is not vendored" in result.stderr
     assert ", ".join(SchemaRoom().revisions) in result.stderr
     assert ["MG303"] == codes(run("--revision", "2025-11-26", "--out", "out", "--json"))
     assert [] == list(elsewhere.iterdir())

@@ -49,15 +49,15 @@ def error(code: int, name: str) -> str:
 
 @pytest.mark.parametrize("name", ["NoSuch", "Tool.nosuch", "Tool.input_schema", "NoSuch.name", "Cursor.x", ""])
 def test_what_is_deprecated_is_there(name: str) -> None:
-    assert [("MG315", f"{name} is said to be deprecated, and is not there (r)")] == refusals(deprecated(name))
+    assert [("MG315", f"the overlay deprecates {name}, which does not exist (r)")] == refusals(deprecated(name))
 
 
 @pytest.mark.parametrize(
     ("text", "part"),
     [
         ("[methods.'no/such']", "a method that no request or notification has"),
-        ("[methods.'tools/call']\nresult = 'Nope'", "the result Nope, which is not there"),
-        ("[methods.'tools/call']\ntask_result = 'Nope'", "the result Nope, which is not there"),
+        ("[methods.'tools/call']\nresult = 'Nope'", "the result Nope, which does not exist"),
+        ("[methods.'tools/call']\ntask_result = 'Nope'", "the result Nope, which does not exist"),
     ],
 )
 def test_methods_and_their_results_are_there(text: str, part: str) -> None:
@@ -70,10 +70,10 @@ def test_methods_and_their_results_are_there(text: str, part: str) -> None:
 @pytest.mark.parametrize(
     ("code", "name", "said"),
     [
-        (-32020, "X", "the error code -32020 is HEADER_MISMATCH and X"),
-        (-32601, "X", "the error code -32601 is METHOD_NOT_FOUND and X"),  # of the shared overlay
-        (-32020, "HEADER_MISMATCH", "the error code -32020 is HEADER_MISMATCH and HEADER_MISMATCH"),
-        (-32023, "HEADER_MISMATCH", "the error HEADER_MISMATCH has the codes -32020 and -32023"),
+        (-32020, "X", "the error code -32020 has two names: HEADER_MISMATCH and X"),
+        (-32601, "X", "the error code -32601 has two names: METHOD_NOT_FOUND and X"),  # of the shared overlay
+        (-32020, "HEADER_MISMATCH", "the error code -32020 has two names: HEADER_MISMATCH and HEADER_MISMATCH"),
+        (-32023, "HEADER_MISMATCH", "the error HEADER_MISMATCH has two codes: -32020 and -32023"),
     ],
 )
 def test_a_code_has_one_name_and_a_name_one_code(code: int, name: str, said: str) -> None:

@@ -1,8 +1,8 @@
-"""Which definitions only changed their name.
+"""Find definitions that were only renamed.
 
-A rename is reported where nothing else can be meant: the two definitions have the same structure once what they
-mention is renamed too, and neither has another match. Where one name extends the other, keys may also have become
-required or optional (``JSONRPCError`` lost its required ``id`` on the way to ``JSONRPCErrorResponse``).
+A rename is reported if it is unambiguous: both definitions have the same structure, including renamed definitions that
+they refer to, and neither has another match. If one name extends the other, keys may also have become required or
+optional (``JSONRPCError`` became ``JSONRPCErrorResponse``, whose ``id`` is no longer required).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from mcpgen.codegen import ir
-from mcpgen.codegen.diff_kinship import Body, body, typed
+from mcpgen.codegen.diff.schema_pair import Body, body, typed
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 __all__ = ["find_renames"]
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^A-Za-z]+")
-# Structures with less to them (an object of one key, an alias of one scalar) coincide by chance.
+# Smaller structures (an object of one key, an alias of one scalar) can be equal by chance.
 _LEAST_CONTENT = 2
-# More definitions than this with the same keys are a hostile document, and nobody could say which became which.
+# A document with more definitions with the same keys is hostile, and a match would be ambiguous.
 _MOST_ALIKE = 40
-# Types may be nested in each other as deep as a document of unknown origin likes.
+# An untrusted document can nest types deeply.
 _MOST_DEPTH = 60
 
 
 def find_renames(old: ir.Schema, new: ir.Schema, declared: Mapping[str, str]) -> dict[str, str]:
-    """Return new name by old name, sorted; those that are *declared* are among them and beyond question.
+    """Return new name by old name, sorted, including all *declared* renames.
 
-    A name that both schemas have is no candidate, unless it went from an object to another type or back.
+    A name that both schemas have is not a candidate, unless it changed from an object to another type or back.
     """
-    gone = [name for name in old.definitions if name not in declared and not _stays(name, old, new)]
-    come = [name for name in new.definitions if name not in declared.values() and not _stays(name, new, old)]
-    likeness = _Likeness(old, new, gone, come, declared)
+    removed = [name for name in old.definitions if name not in declared and not _stays(name, old, new)]
+    added = [name for name in new.definitions if name not in declared.values() and not _stays(name, new, old)]
+    likeness = _Likeness(old, new, removed, added, declared)
     found = dict(declared)
     for strict in (True, False):
-        left = [name for name in gone if name not in found], [name for name in come if name not in found.values()]
+        left = [name for name in removed if name not in found], [name for name in added if name not in found.values()]
         found |= _unambiguous(likeness, *left, strict=strict)
     return dict(sorted(found.items()))
 
@@ -47,12 +47,12 @@ def _stays(name: str, here: ir.Schema, there: ir.Schema) -> bool:
     return other is not None and isinstance(one, ir.Object) == isinstance(other, ir.Object)
 
 
-def _unambiguous(likeness: _Likeness, gone: Sequence[str], come: Sequence[str], *, strict: bool) -> dict[str, str]:
-    """Return the pairs of which neither half has another match."""
+def _unambiguous(likeness: _Likeness, removed: Sequence[str], added: Sequence[str], *, strict: bool) -> dict[str, str]:
+    """Return the pairs in which neither definition has another match."""
     groups: dict[Hashable, tuple[list[str], list[str]]] = {}
-    for name in gone:
+    for name in removed:
         groups.setdefault(_outline(likeness.old.definitions[name]), ([], []))[0].append(name)
-    for name in come:
+    for name in added:
         groups.setdefault(_outline(likeness.new.definitions[name]), ([], []))[1].append(name)
     pairs = [
         (one, other)
@@ -67,41 +67,41 @@ def _unambiguous(likeness: _Likeness, gone: Sequence[str], come: Sequence[str], 
 
 
 def _outline(definition: ir.Definition) -> Hashable:
-    """Return what two definitions must share to be worth a closer look."""
+    """Return a key that two definitions must share to be candidates."""
     if isinstance(definition, ir.Object):
         return (definition.unknown, *(each.wire for each in definition.properties))
     return type(definition.type).__name__
 
 
 class _Likeness:
-    """Compares the structures of definitions that went with those of definitions that came."""
+    """Compare the structures of removed definitions with those of added ones."""
 
     def __init__(
-        self, old: ir.Schema, new: ir.Schema, gone: Sequence[str], come: Sequence[str], declared: Mapping[str, str]
+        self, old: ir.Schema, new: ir.Schema, removed: Sequence[str], added: Sequence[str], declared: Mapping[str, str]
     ) -> None:
         self.old = old
         self.new = new
-        self._gone = frozenset(gone)
-        self._come = frozenset(come)
+        self._removed = frozenset(removed)
+        self._added = frozenset(added)
         self._declared = declared
         self._taken = frozenset(declared.values())
         self._assumed: list[tuple[str, str]] = []
         self._unlike: set[tuple[str, str]] = set()
 
     def matches(self, old: str, new: str, *, strict: bool) -> bool:
-        """Whether the definition *old* may have become *new*; *strict* demands the same required keys as well."""
+        """Whether the definition *old* may have become *new*; *strict* also requires the same required keys."""
         one, other = body(self.old, old), body(self.new, new)
         related = _extends(old, new) or _extends(new, old)
         if not strict:
             both_objects = isinstance(one, ir.Object) and isinstance(other, ir.Object)
             return related and both_objects and self._bodies(one, other, strict=False)
-        # What is inline is named after its place, so a structure of its own in another place is another thing.
+        # An inline type is named after its place. The same structure in another place is another type.
         inline = self.old.definitions[old].anonymous or self.new.definitions[new].anonymous
         return (related or (not inline and _content(one) >= _LEAST_CONTENT)) and self._names(old, new)
 
     def _names(self, old: str, new: str) -> bool:
-        """Whether what is called *old* here and *new* there has the same structure."""
-        if old not in self._gone or new not in self._come:
+        """Whether the definitions *old* and *new* have the same structure."""
+        if old not in self._removed or new not in self._added:
             return self._declared.get(old) == new if old in self._declared else old == new not in self._taken
         if (old, new) in self._assumed:
             return True
@@ -111,7 +111,7 @@ class _Likeness:
         found = self._bodies(body(self.old, old), body(self.new, new), strict=True)
         self._assumed.pop()
         if not found:
-            self._unlike.add((old, new))  # what fails under assumptions fails without them
+            self._unlike.add((old, new))  # a match that fails under assumptions also fails without them
         return found
 
     def _bodies(self, old: Body, new: Body, *, strict: bool) -> bool:
@@ -145,7 +145,7 @@ class _Likeness:
 
 
 def _content(of: Body) -> int:
-    """Return how much there is to a structure, roughly: how unlikely it is to exist twice."""
+    """Return a rough size of a structure: a larger one is less likely to exist twice by chance."""
     match of:
         case ir.Object(properties=properties):
             return len(properties) + sum(each.constant is not None for each in properties)
@@ -158,6 +158,6 @@ def _content(of: Body) -> int:
 
 
 def _extends(name: str, other: str) -> bool:
-    """Whether *other* has the words of *name* in that order: ResourceTemplateReference those of ResourceReference."""
+    """Whether *other* has the words of *name* in order, as ResourceTemplateReference has those of ResourceReference."""
     rest = iter(_WORD.findall(other))
     return all(word in rest for word in _WORD.findall(name))

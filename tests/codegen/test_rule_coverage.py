@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from mcpgen.codegen.adapters.coverage import compare_vendored
 from mcpgen.codegen.adapters.declared import Declared, declared_steps
 from mcpgen.codegen.adapters.plan import survey_steps
+from mcpgen.codegen.adapters.rule_coverage import compare_vendored
 from mcpgen.codegen.build import pinned_source
 from mcpgen.codegen.changes.vocabulary import Change, Default, Drop, Refuse, Step
 from mcpgen.codegen.diagnostics import Refused
@@ -21,7 +21,7 @@ from tests.codegen.editions import INTEGER, ROOM, STRING, any_of, obj, read, ref
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mcpgen.codegen.diff_values import Diff
+    from mcpgen.codegen.diff.model import Diff
 
 REVISIONS = ROOM.revisions
 A, B, C, D, E = "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpgen.codegen.prose import prose
+from mcpgen.codegen.docstrings import prose
 from tests.codegen.packages import build, load
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Text that goes into docstrings: ours, and that of documents, which may hold anything."""
+"""Text for docstrings. Some of it comes from documents, which can contain anything."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ __all__ = ["prose", "wrapped"]
 
 _LINE_LENGTH = 120
 
-# What nobody sees, or could steer a terminal or an editor: blanks, control and format characters, private use and
-# noncharacters. A list of ours, because `str.isprintable` knows more characters with each release of Python, and a
-# document has to become the same bytes on all of them.
-_UNSEEN = re.compile(
+# Characters that are invisible or could control a terminal or an editor: blanks, control and format characters, private
+# use and noncharacters. The list is fixed, because `str.isprintable` accepts more characters with each release of
+# Python, and the output must have the same bytes on all of them.
+_INVISIBLE = re.compile(
     "[\x00-\x20\x7f-\xa0\xad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000"
     "\ud800-\uf8ff\ufdd0-\ufdef\ufeff\ufff0-\ufffb\ufffe\uffff\U000e0000-\U0010ffff]+"
 )
 
 
 def prose(text: str) -> str:
-    """Return *text* as it may stand in a docstring: one paragraph, visible, without quotes that could end it."""
-    flat = _UNSEEN.sub(" ", text).strip(" ").replace("\\", "\\\\").replace('"""', "'''")
+    """Return *text* for a docstring: one paragraph of visible characters, without quotes that could end it."""
+    flat = _INVISIBLE.sub(" ", text).strip(" ").replace("\\", "\\\\").replace('"""', "'''")
     return flat.removesuffix('"') + '\\"' if flat.endswith('"') else flat
 
 
 def wrapped(*paragraphs: str, indent: str) -> str:
-    """Return the inside of a docstring that stands *indent* deep: one line if it is one, else closed on its own."""
+    """Return the text of a docstring at *indent*; if it has several lines, the closing quotes get their own line."""
     width = _LINE_LENGTH - len(indent)
-    # The first line also holds the opening quotes, and a lone line the closing ones.
+    # The first line also holds the opening quotes. A single line also holds the closing quotes.
     first = textwrap.wrap(paragraphs[0], width - len('""""""'), break_long_words=False, break_on_hyphens=False)
     if len(first) > 1:
         first = textwrap.wrap(f"___{paragraphs[0]}", width, break_long_words=False, break_on_hyphens=False)

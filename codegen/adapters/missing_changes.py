@@ -1,4 +1,4 @@
-"""The to-do list of a step: what nothing covers, each with the words that would cover it."""
+"""Report the differences of a step that have no rule, each with a declared change to paste."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from mcpgen.codegen.adapters.rules import Need
     from mcpgen.codegen.changes.vocabulary import Step
-    from mcpgen.codegen.diff_values import Diff
+    from mcpgen.codegen.diff.model import Diff
 
-__all__ = ["to_do"]
+__all__ = ["missing_changes"]
 
-# What can be done about a need, the likeliest first.
+# The most likely action for each kind of difference.
 _ACTIONS = {
     "key-added": "Default(value=...)",
     "key-removed": "Drop()",
@@ -37,8 +37,8 @@ _ACTIONS = {
 }
 
 
-def to_do(step: Step, diff: Diff, needs: Iterable[Need]) -> Iterator[Diagnostic]:
-    """Yield a finding for each of *needs*, with a change to paste into the module of *step*."""
+def missing_changes(step: Step, diff: Diff, needs: Iterable[Need]) -> Iterator[Diagnostic]:
+    """Yield a finding for each of *needs*, with a `Change` to paste into the module of *step*."""
     merged: dict[tuple[str, str], list[Need]] = {}
     for need in needs:
         merged.setdefault((need.kind, need.id), []).append(need)
@@ -52,23 +52,26 @@ def to_do(step: Step, diff: Diff, needs: Iterable[Need]) -> Iterator[Diagnostic]
         problems = "; ".join(f"going {need.way}, {need.problem}" for need in group)
         pointer = pointers.get((kind, id_)) or next((need.pointer for need in group if need.pointer), "")
         renamed = next((need.renamed for need in group if need.renamed), "")
-        hint = f"Add to {'renames' if renamed else 'changes'} of STEP in {where}:\n"
+        hint = f"Add this to `{'renames' if renamed else 'changes'}` of STEP in {where}:\n"
         hint += _rename(renamed, id_) if renamed else _stub(kind, id_, group, diff)
+        fault = f"no declared change covers `{kind} {id_}`"
+        if kind in {"arms-alike", "misplaced"}:
+            fault = f"`{id_}` cannot be adapted"
         if kind == "misplaced":
-            hint = f"Declare another action in {where}."
+            hint = f"Use another action in {where}."
         if kind == "arms-alike":
-            hint = f"Add a change to {where} that converts the union as a whole: at=({json.dumps(id_)},)."
+            hint = f"Add a `Change` to {where} that converts the whole union, with at=({json.dumps(id_)},)."
         yield Diagnostic(
             code="MG501",
             pointer=pointer,
-            message=f"{step.old} to {step.new}: no change covers {kind} {id_}: {problems}",
+            message=f"{step.old} to {step.new}: {fault}: {problems}",
             hint=hint,
         )
 
 
 def _rename(old: str, new: str) -> str:
     covered = json.dumps(f"definition-added {new}")
-    return f"{_renamed(old, new)}\n# or, if they are two things: a Change that covers {covered} and converts both ways"
+    return f"{_renamed(old, new)}\n# Or, if these are two definitions: a Change that covers {covered}."
 
 
 def _renamed(old: str, new: str) -> str:
@@ -76,7 +79,7 @@ def _renamed(old: str, new: str) -> str:
 
 
 def _stub(kind: str, id_: str, needs: Iterable[Need], diff: Diff) -> str:
-    # A name has to begin with a letter, and an error's id is a number.
+    # The name of a change starts with a letter, but the id of an error is a number.
     name = names.snake(f"{id_} {kind}" if id_[0].isalpha() else f"{kind} {id_}").replace("_", "-")
     action = _ACTIONS.get(kind, "Convert(...)")
     ways = [f"    {way}={action}," for way in sorted({need.way for need in needs}, reverse=True)]
@@ -84,8 +87,8 @@ def _stub(kind: str, id_: str, needs: Iterable[Need], diff: Diff) -> str:
         [
             "Change(",
             f"    name={json.dumps(name)},",
-            '    says="...",  # one sentence, for people who read losses',
-            '    spec="...",  # revision, path#anchor',
+            '    says="...",  # the reason of its losses, one sentence: "2025-03-26 has no `title`."',
+            '    spec="...",  # its place in the specification: "2025-06-18, server/tools#structured-content"',
             f"    covers=({json.dumps(f'{kind} {id_}')},),",
             *ways,
             *(f"    # {line}" for line in _other_ways(kind, id_, diff)),
@@ -95,7 +98,7 @@ def _stub(kind: str, id_: str, needs: Iterable[Need], diff: Diff) -> str:
 
 
 def _other_ways(kind: str, id_: str, diff: Diff) -> Iterator[str]:
-    """Yield what else may be meant: what went and what came in one place can be the same, by another name."""
+    """Yield alternatives: a key or arm that was removed may be one that was added under another name."""
     ours = next((each.old or each.new for each in diff.changes if (each.kind, each.id) == (kind, id_)), None)
     opposite = {"arm-added": "arm-removed", "arm-removed": "arm-added", "key-removed": "key-added"}.get(kind)
     if ours is None or opposite is None:
@@ -105,8 +108,9 @@ def _other_ways(kind: str, id_: str, diff: Diff) -> Iterator[str]:
         if each.kind != opposite or theirs is None or (theirs.name, bool(theirs.key)) != (ours.name, bool(ours.key)):
             continue
         if kind == "key-removed" and theirs.shape == ours.shape:
-            yield f"or, if it is {theirs.key} now: cover {json.dumps(f'{each.kind} {each.id}')} too, with"
+            yield f"Or, if {theirs.key} replaces it: also cover {json.dumps(f'{each.kind} {each.id}')}, and use"
             yield f"up=Rename({json.dumps(theirs.key)}), down=Rename({json.dumps(ours.key)}),"
         elif kind != "key-removed" and theirs.key == ours.key:
             old, new = (theirs, ours) if kind == "arm-added" else (ours, theirs)
-            yield f"or, if they are one, add to renames of STEP: {_renamed(old.part.strip('[]'), new.part.strip('[]'))}"
+            rename = _renamed(old.part.strip("[]"), new.part.strip("[]"))
+            yield f"Or, if one replaces the other, add to `renames` of STEP: {rename}"

@@ -1,10 +1,10 @@
-"""Which rule covers each difference between two vendored revisions.
+"""Find the rule that covers each difference between two vendored revisions.
 
-Theory of operation. Rules belong to steps. The diff of two neighbours is the one that their step was planned with, so
-each difference has the change that covers it, or the mechanical part of the step takes care of it, or a `Need` says
-that nothing does. A far pair has no rules of its own: its values pass every step between, so a difference has the rules
-of what those steps found at the same place, whatever it is called there. Only the steps up to the newer revision are
-looked at. A later one cannot change what these need, and it may be the one that is just being added.
+Theory of operation. Rules belong to steps. The step of two neighbours was planned with the same diff, so each
+difference either has a declared change, or is converted mechanically, or has a `Need`, which means that nothing covers
+it. Distant revisions have no rules of their own: a value passes every step between them. A difference then gets the
+rules that these steps have for the same place, whatever its name there. Only the steps up to the newer revision are
+planned. Later steps cannot change the result, and the last one may be unfinished.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from mcpgen.codegen import ir
 from mcpgen.codegen.adapters.declared import declared_steps
 from mcpgen.codegen.adapters.plan import survey_steps
 from mcpgen.codegen.diff import compare
-from mcpgen.codegen.diff_kinship import Kinship
-from mcpgen.codegen.diff_renames import find_renames
-from mcpgen.codegen.diff_values import DEPRECATIONS, MECHANICAL, UNCOVERED, mirrored
+from mcpgen.codegen.diff.model import DEPRECATIONS, MECHANICAL, UNCOVERED, mirrored
+from mcpgen.codegen.diff.renames import find_renames
+from mcpgen.codegen.diff.schema_pair import SchemaPair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcpgen.codegen.adapters.plan import StepPlan
     from mcpgen.codegen.adapters.rules import Need
     from mcpgen.codegen.diff import Edition
-    from mcpgen.codegen.diff_values import Change, Diff, Site
+    from mcpgen.codegen.diff.model import Change, Diff, Site
 
 __all__ = ["compare_vendored"]
 
@@ -38,18 +38,18 @@ __all__ = ["compare_vendored"]
 def compare_vendored(
     old: str, new: str, editions: Sequence[Edition], declared: Sequence[Declared] | None = None
 ) -> Diff:
-    """Return what changed from revision *old* to *new*, in either order, with the rule that covers each difference.
+    """Return the differences from revision *old* to *new*, in either order, each with the rule that covers it.
 
-    Definitions that the steps between declare to be renamed count as the same ones.
+    Definitions count as the same if a step between the revisions declares the rename.
 
     Args:
         old: The label of one of *editions*.
-        new: The same.
-        editions: Those of the vendored revisions, oldest first, at least up to the newer of the two.
-        declared: What is declared of the steps between them; None is what the package declares.
+        new: The label of another one.
+        editions: The vendored revisions, oldest first, at least up to the newer of the two.
+        declared: The declarations of the steps; None means those of the package.
 
     Raises:
-        Refused: MG503, what is declared cannot be used.
+        Refused: MG503, the declarations are not valid.
     """
     labels = [each.label for each in editions]
     first, last = sorted((labels.index(old), labels.index(new)))
@@ -69,7 +69,7 @@ class _Step:
         self.new = new
         self.diff = plan.diff
         self.renames = plan.declared.step.renames
-        self.kinship = Kinship(old.schema, new.schema, find_renames(old.schema, new.schema, self.renames))
+        self.schemas = SchemaPair(old.schema, new.schema, find_renames(old.schema, new.schema, self.renames))
         self._plan = plan
         self._at: dict[str, list[Change]] = {}
         self._by_alias: dict[str, list[Change]] = {}
@@ -94,14 +94,14 @@ class _Step:
         return self._at.get(place, [])
 
     def _spellings(self, each: Change) -> Iterator[str]:
-        """Yield how either side, and the plan of this step, spells the place of a difference: its id comes first."""
+        """Yield the names of the place of a difference: its id, then the names in both revisions and in the plan."""
         yield each.id
-        for site, partners in ((each.old, self.kinship.old.partners), (each.new, self.kinship.new.partners)):
+        for site, partners in ((each.old, self.schemas.old.partners), (each.new, self.schemas.new.partners)):
             if site is None:
                 continue
             yield site.place
             yield _called(site, partners.get(site.name, site.name))
-            match each.kind:  # a message is planned by what it carries
+            match each.kind:  # the plan names the parts of a message
                 case "params-changed":
                     yield f"{site.name} params"
                 case "result-changed":
@@ -112,14 +112,14 @@ class _Step:
                     pass
 
     def _asked(self, need: Need) -> list[Change]:
-        """Return the differences that *need* is about: the same one, otherwise the nearest that it is inside of."""
+        """Return the differences that *need* belongs to: the same one, otherwise the nearest enclosing one."""
         for found in (self._at, self._by_alias):
             if same := [each for each in found.get(need.id, ()) if each.kind == need.kind]:
                 return same
         around = [place for place in self._at if re.match(rf"{re.escape(place)}($|[.\[{{])", need.id)]
         if around:
             nearest = self._at[max(around, key=len)]
-        else:  # what a message carries went by one name and became something else
+        else:  # the params or the result of a message became another definition
             carried = {
                 ref.name: None
                 for method in (*self.old.methods, *self.new.methods)
@@ -140,20 +140,21 @@ def _far(steps: Sequence[_Step], old: Edition, new: Edition) -> Diff:
 
 
 def _renames(steps: Sequence[_Step], old: Edition) -> dict[str, str]:
-    """Return new name by old name, for the definitions of *old* that one of *steps* declares to be renamed.
+    """Return new name by old name, for the definitions of *old* whose rename one of *steps* declares.
 
-    What the steps found without being told is left to be found again, or not: between a far pair it is less certain.
+    Renames that a step found without a declaration are searched for again: between distant revisions they are less
+    certain.
     """
     names, declared = {name: name for name in old.schema.definitions}, set[str]()
     for step in steps:
-        partners = step.kinship.old.partners
+        partners = step.schemas.old.partners
         declared |= {first for first, name in names.items() if name in step.renames}
         names = {first: partners[name] for first, name in names.items() if name in partners}
     return {first: last for first, last in names.items() if first in declared and first != last}
 
 
 def _along(steps: Sequence[_Step], far: Change) -> str:
-    """Return the rules of what *steps* found at the place of *far*; nothing if none of them found anything there."""
+    """Return the rules that *steps* have at the place of *far*, or an empty string if they have none."""
     site = far.new or far.old
     if site is None:
         return ""
@@ -165,9 +166,9 @@ def _along(steps: Sequence[_Step], far: Change) -> str:
         for each in step.at(place)
     ]
     if far.kind in DEPRECATIONS or all(_stays(each) for each in (far, *(each for _, each in here))):
-        # It is there all the way: what became of its type is one difference, and whether it is required another.
+        # The place exists in all revisions. A change of its type and of its requiredness are different differences.
         here = [(step, each) for step, each in here if each.kind == far.kind] or here
-    if not here:  # the far union spells out what the steps found in a union with a name
+    if not here:  # the union is inline here, but has a name in the steps
         here = [
             (step, each)
             for step, names in passed
@@ -176,18 +177,18 @@ def _along(steps: Sequence[_Step], far: Change) -> str:
             for each in step.at(place)
             if each.kind == far.kind
         ]
-    if not here:  # the definition as a whole was something else in between
+    if not here:  # the whole definition was another one in between
         here = [(step, each) for step, names in passed for name in dict.fromkeys(names) for each in step.at(name)]
     return _joined(here)
 
 
 def _stays(each: Change) -> bool:
-    """Whether what *each* is about is there before and after."""
+    """Whether the place of *each* exists before and after."""
     return (each.old is not None and each.new is not None) or each.kind in DEPRECATIONS
 
 
 def _joined(found: Sequence[tuple[_Step, Change]]) -> str:
-    """Return the rules of differences of several steps in one line."""
+    """Return the rules of several steps as one line."""
     rules: dict[str, dict[str, None]] = {}
     for step, each in found:
         rules.setdefault(step.label, {})[step.rule(each)] = None
@@ -199,15 +200,15 @@ def _joined(found: Sequence[tuple[_Step, Change]]) -> str:
 
 
 def _names(steps: Sequence[_Step], far: Change) -> list[str]:
-    """Return what each revision, oldest first, calls the definition where *far* is."""
+    """Return the name of the definition of *far* in each revision, oldest first."""
     if far.new is not None:
         names = [far.new.name]
         for step in reversed(steps):
-            names.append(step.kinship.new.partners.get(names[-1], names[-1]))
+            names.append(step.schemas.new.partners.get(names[-1], names[-1]))
         return names[::-1]
     names = [far.old.name if far.old is not None else ""]
     for step in steps:
-        names.append(step.kinship.old.partners.get(names[-1], names[-1]))
+        names.append(step.schemas.old.partners.get(names[-1], names[-1]))
     return names
 
 
@@ -216,7 +217,7 @@ def _called(site: Site, name: str) -> str:
 
 
 def _by_alias(each: Change, schema: ir.Schema, name: str) -> Iterator[str]:
-    """Yield the places of an arm or a value in the aliases that *schema* uses where *each* is, in *name*."""
+    """Yield the places of an arm or a value in the aliases that *schema* uses at the place of *each*."""
     site, definition = each.new or each.old, schema.definitions.get(name)
     if site is None or not site.part.endswith(f"[{site.shape}]"):
         return
@@ -232,7 +233,7 @@ def _by_alias(each: Change, schema: ir.Schema, name: str) -> Iterator[str]:
 
 
 def _aliases(schema: ir.Schema, refs: list[ir.TypeRef]) -> dict[str, None]:
-    """Return the aliases that values of *refs* are values of, those inside lists and maps too."""
+    """Return the aliases that *refs* refer to, including those inside lists and maps."""
     found: dict[str, None] = {}
     while refs:
         match refs.pop():

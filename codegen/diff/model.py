@@ -1,8 +1,7 @@
-"""What a comparison of two revisions finds, as values.
+"""The result of a comparison of two revisions, as values.
 
-A `Change` is one difference, at the definition that owns it: what merely mentions that definition is not repeated.
-Everything about the older side stands in ``old`` and everything about the newer in ``new``, so that a diff can be
-turned round without looking at the schemas again.
+A `Change` is one difference, reported once at the definition that contains it. All facts about the first revision are
+in ``old`` and all facts about the second in ``new``, so a diff can be mirrored without the schemas.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ Kind: TypeAlias = Literal[
     "request-removed",
     "notification-added",
     "notification-removed",
-    "direction-changed",  # all its senders became receivers
-    "carrier-changed",  # a request of its own, or asked inside a result
+    "direction-changed",  # the sender and the receiver changed roles
+    "carrier-changed",  # a separate request, or an input request inside a result
     "params-changed",
     "params-requiredness-changed",
     "result-changed",
@@ -44,9 +43,9 @@ Kind: TypeAlias = Literal[
     "capability-changed",
     "error-added",
     "error-removed",
-    "error-code-changed",  # the name has another number
-    "error-name-changed",  # the number has another name
-    # Definitions, and what is inside them.
+    "error-code-changed",  # the same name with another code
+    "error-name-changed",  # the same code with another name
+    # Definitions and their content.
     "definition-added",
     "definition-removed",
     "definition-renamed",
@@ -66,10 +65,10 @@ Kind: TypeAlias = Literal[
 ]
 
 Effect: TypeAlias = Literal["widened", "narrowed", "same", "changed"]
-"""What became of the values at that place; an object without openness counts as holding its known keys alone.
+"""How the set of valid values changed. An object that is not open counts as having only its known keys.
 
 ``widened``: every old value is still valid. ``narrowed``: every new value was valid before. ``same``: both.
-``changed``: neither could be shown.
+``changed``: neither could be proven.
 """
 
 _ORDER = {kind: index for index, kind in enumerate(get_args(Kind))}
@@ -86,29 +85,29 @@ _COMES_AND_GOES: dict[Kind, Kind] = {
 }
 _MIRRORED: dict[Kind, Kind] = {**_COMES_AND_GOES, **{after: before for before, after in _COMES_AND_GOES.items()}}
 TURNED: dict[Effect, Effect] = {"widened": "narrowed", "narrowed": "widened", "same": "same", "changed": "changed"}
-"""What an effect is, seen from the other side."""
+"""Each effect in the opposite direction."""
 
 DEPRECATIONS: frozenset[Kind] = frozenset({"definition-deprecated", "definition-undeprecated"})
-"""The kinds that say nothing about which messages and values there are."""
+"""The kinds that do not change which messages and values are valid."""
 
 MECHANICAL = "mechanical"
-"""The rule of a difference that adapters take care of without a declared change."""
+"""The rule of a difference that adapters convert without a declared change."""
 UNCOVERED = "none"
-"""The rule of a difference that has none and needs one."""
+"""The rule of a difference that needs a declared change and has none."""
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One side of a change.
 
     Attributes:
-        name: The definition; of a message its method; of an error its code.
-        sender: Who sends the message *name*; nothing elsewhere.
-        carrier: How the message travels: a request, a notification, or an input request inside a result.
-        key: The key of the object *name*, or nothing.
-        part: What inside the type: ``[AudioContent]`` an arm or a value, ``[]`` the items, ``{}`` the values of a map.
-        pointer: Where in the revision's patched document (the vendored one with its overlay).
-        shape: The type, value or setting there, in words.
-        required: Whether the key, or the params of a message, must be there.
+        name: The definition, the method of a message, or the code of an error.
+        sender: The sender of the message *name*; otherwise empty.
+        carrier: How the message is sent: as a request, as a notification, or as an input request inside a result.
+        key: The key of the object *name*, or empty.
+        part: A part of the type: ``[AudioContent]`` is an arm or a value, ``[]`` the items, ``{}`` the values of a map.
+        pointer: The place in the patched document of the revision.
+        shape: The type, value or setting there, as text.
+        required: Whether the key, or the params of a message, is required.
     """
 
     name: str
@@ -131,15 +130,15 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """One difference.
 
     Attributes:
-        kind: What changed.
-        id: The place, as the new side spells it if it has it. With the kind it names the change, in every diff.
-        effect: What became of the values there; None where the question makes no sense.
-        old: How it was; None if it was not there.
-        new: How it is; None if it is gone.
-        affects: The messages that hold the place, ``tools/call result``, sorted.
-        rule: The declared change that covers it, or `MECHANICAL` or `UNCOVERED`; between revisions that are no
-            neighbours with its step, ``2024-11-05 to 2025-03-26: audio``, several with semicolons. Nothing where no
-            step leads from the one to the other, since rules belong to steps between vendored revisions.
+        kind: The kind of the difference.
+        id: The place, with the names of the new side if it exists there. Kind and id identify the change in a diff.
+        effect: How the set of valid values changed; None if that does not apply.
+        old: The old site; None if the place is new.
+        new: The new site; None if the place was removed.
+        affects: The messages that contain the place, ``tools/call result``, sorted.
+        rule: The declared change that covers the difference, or `MECHANICAL` or `UNCOVERED`. If the revisions are not
+            neighbours, each change has its step, ``2024-11-05 to 2025-03-26: audio``, and semicolons separate the
+            steps. Empty if one of the revisions is not vendored, because rules belong to steps.
     """
 
     kind: Kind
@@ -155,10 +154,10 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
     """All differences between two revisions, sorted.
 
     Attributes:
-        old: The label of the one.
-        new: The label of the other.
-        uncompared: What is not known of one of them and was left out: ``era``, ``errors``, ``deprecations``, and
-            ``overlay``.
+        old: The label of the first revision.
+        new: The label of the second revision.
+        uncompared: The facts that were not compared, because one revision lacks them: ``era``, ``errors``,
+            ``deprecations``, ``overlay``.
         changes: Sorted by subject (era, messages, errors, definitions), then id, then kind.
     """
 
@@ -169,13 +168,13 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def change(kind: Kind, *, old: Site | None = None, new: Site | None = None, effect: Effect | None = None) -> Change:
-    """Return the change between two sites, at least one of which is given."""
+    """Return the change between two sites. At least one of them must be given."""
     site = new or old
     return Change(kind=kind, id=site.place if site else "", effect=effect, old=old, new=new)
 
 
 def mirrored(diff: Diff) -> Diff:
-    """Return *diff* seen from the other side: what was added is removed, what was widened is narrowed."""
+    """Return *diff* in the opposite direction: added becomes removed, widened becomes narrowed."""
     turned = [
         msgspec.structs.replace(
             change(
@@ -193,7 +192,7 @@ def mirrored(diff: Diff) -> Diff:
 
 
 def sort_changes(changes: list[Change]) -> tuple[Change, ...]:
-    """Return *changes* in the order of a diff."""
+    """Return *changes* sorted as in a `Diff`."""
     return tuple(sorted(changes, key=_sort_key))
 
 
@@ -208,7 +207,7 @@ _CONTENT = frozenset(kind for kind in _ORDER if _ORDER[kind] >= _ORDER["unknown-
 
 
 def subject(each: Change) -> Subject:
-    """Say what a change is about: a message, an error, a definition as a whole, or the content of one."""
+    """Return the subject of a change: a message, an error, a whole definition, or the content of one."""
     if each.kind in _DEFINITION:
         return "definition"
     if each.kind in _CONTENT:

@@ -1,43 +1,20 @@
-"""The arms of a union: what inline ones are called, and which of them remain."""
+"""The arms of a union: simplify them, and name the inline ones."""
 
 from __future__ import annotations
 
-import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from mcpgen.codegen import ir, names
+from mcpgen.codegen.constants import json_type
 from mcpgen.codegen.frontend import SchemaNode, SchemaObject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-_JSON_TYPES: dict[type, ir.ScalarKind] = {bool: "boolean", int: "integer", str: "string", type(None): "null"}
-
-
-def json_type(value: ir.Constant) -> ir.ScalarKind:
-    """Return the JSON type of a constant."""
-    return _JSON_TYPES[type(value)]
-
-
-# By keyword of msgspec.Meta. A pattern is not among them: there are some that Python would try to match for years.
-_KEPT: dict[str, Callable[[Any, Any], bool]] = {
-    "ge": operator.ge,
-    "gt": operator.gt,
-    "le": operator.le,
-    "lt": operator.lt,
-    "min_length": lambda value, bound: len(value) >= bound,
-    "max_length": lambda value, bound: len(value) <= bound,
-}
-
-
-def keeps(value: ir.Constant, bounds: Sequence[tuple[str, str | int | float]]) -> bool:
-    """Whether *value* is surely within *bounds*, which are those of its own type: of a pattern that is not known."""
-    return all(name in _KEPT and _KEPT[name](value, bound) for name, bound in bounds)
+    from collections.abc import Iterator, Sequence
 
 
 def json_types_differ(arms: Sequence[ir.TypeRef]) -> bool:
-    """Whether each JSON type has one arm at most: msgspec refuses two string-like types, two arrays and so on."""
+    """Whether each JSON type has at most one arm. msgspec does not support two string types, two arrays and so on."""
     kinds: list[str] = []
     for arm in arms:
         match arm:
@@ -55,9 +32,9 @@ def json_types_differ(arms: Sequence[ir.TypeRef]) -> bool:
 
 
 def simplified(arms: Sequence[ir.TypeRef]) -> ir.TypeRef:
-    """Return the union of *arms*: flat, without repetition, and without an arm that another one contains."""
+    """Return the union of *arms*: flat, without duplicates, and without an arm that another one contains."""
     every = (each for arm in arms for each in (arm.arms if isinstance(arm, ir.Union) else (arm,)))
-    flat = list({repr(arm): arm for arm in every}.values())  # compared as text, since 1 equals True
+    flat = list({repr(arm): arm for arm in every}.values())  # compared as text, because 1 == True
     if any(isinstance(arm, ir.Anything) for arm in flat):
         return ir.Anything()
     wide: set[str] = {arm.kind for arm in flat if isinstance(arm, ir.Scalar) and not arm.bounds}
@@ -70,13 +47,13 @@ def simplified(arms: Sequence[ir.TypeRef]) -> ir.TypeRef:
 
 
 def fixed_type(values: Sequence[ir.Constant]) -> ir.TypeRef:
-    """Return the exact type for *values*: both booleans are the type boolean, and null is a type of its own."""
+    """Return the exact type for *values*: both booleans become the type boolean, and null a separate type."""
     arms = _fixed_arms(values)
     return arms[0] if len(arms) == 1 else ir.Union(arms=tuple(arms))
 
 
 def _fixed_arms(values: Sequence[ir.Constant]) -> list[ir.TypeRef]:
-    # Keyed by type as well: to Python, True equals 1.
+    # Keyed by type too, because 1 == True in Python.
     distinct = list({(type(value), value): value for value in values}.values())
     plain = tuple(value for value in distinct if value is not None and not isinstance(value, bool))
     booleans = tuple(value for value in distinct if isinstance(value, bool))
@@ -91,7 +68,7 @@ def _fixed_arms(values: Sequence[ir.Constant]) -> list[ir.TypeRef]:
 
 
 def _is_contained(arm: ir.TypeRef, wide: set[str]) -> bool:
-    """Whether an unbounded scalar of *wide* admits all that *arm* admits."""
+    """Whether an unbounded scalar type in *wide* accepts every value of *arm*."""
     match arm:
         case ir.Fixed(values=values):
             kinds = {json_type(value) for value in values}
@@ -105,11 +82,11 @@ def _is_contained(arm: ir.TypeRef, wide: set[str]) -> bool:
 
 
 def suffixes(arms: Sequence[SchemaNode]) -> list[str]:
-    """Name the inline arms of a union after what tells them apart: never after their position.
+    """Return a name suffix for each inline arm of a union, from its content and never from its position.
 
-    The first of these that differs for all of them: their titles; their constants; these and their required keys;
-    these and all their keys; all their keys with the required keys of the objects there. An array goes by the
-    definitions that its items mention.
+    The first of these that differs in all arms: the title; the constants; the constants with the required keys; with
+    all keys; with all keys and the required keys of their objects. An array is named after the definitions that its
+    items refer to.
     """
     inline = [(index, arm) for index, arm in enumerate(arms) if isinstance(arm, SchemaObject) and _is_structured(arm)]
     found: dict[int, str] = {}
@@ -151,7 +128,7 @@ def _inner(arm: SchemaObject) -> Iterator[tuple[str, SchemaObject]]:
 
 
 def _mentioned(items: SchemaNode | None) -> Iterator[str]:
-    """Yield the names of the definitions that the items of an array are."""
+    """Yield the names of the definitions that *items*, those of an array, refer to."""
     if isinstance(items, SchemaObject):
         if items.ref:
             yield ref_name(items.ref)

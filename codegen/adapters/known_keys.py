@@ -1,4 +1,4 @@
-"""One revision as a step sees it, and which keys of its types only other revisions define."""
+"""The keys that each revision defines for an object: *known* to it, or *foreign* because only others define them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from mcpgen.codegen.unions import Unions
 if TYPE_CHECKING:
     from mcpgen.codegen.diff import Edition
 
-__all__ = ["Lineages", "Node", "Side", "Thing"]
+__all__ = ["Lineages", "Node", "RevisionTypes", "ObjectKeys"]
 
 Node: TypeAlias = tuple[str, str]
-"""A revision, and a definition of it or the place of an object without one."""
+"""A revision, and one of its definitions or the place of an object without a definition."""
 
 
-class Thing(msgspec.Struct, frozen=True, kw_only=True):
-    """An object as adapters see it: one with a definition, or any object at a place.
+class ObjectKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """The keys of an object that has a definition, or of an open object at a place.
 
     Attributes:
         name: The definition, or the place, ``CallToolResult._meta``.
         is_defined: Whether *name* is a definition.
-        properties: By key.
+        properties: The properties by key.
     """
 
     name: str
@@ -33,8 +33,8 @@ class Thing(msgspec.Struct, frozen=True, kw_only=True):
     properties: dict[str, ir.Property]
 
 
-class Side:
-    """The types of one revision, with the keys that a change keeps although the schema does not name them."""
+class RevisionTypes:
+    """The types of one revision, with the unknown keys that a declared change keeps."""
 
     def __init__(self, edition: Edition, kept: frozenset[tuple[str, str]] = frozenset()) -> None:
         self.label: str = edition.label
@@ -43,29 +43,29 @@ class Side:
         self.unions: Unions = Unions(edition.schema)
         self._kept = kept
 
-    def thing(self, ref: ir.TypeRef, place: str) -> Thing | None:
-        """Return the object that *ref* is, at *place*; None if it is no object whose keys are known."""
+    def object_keys(self, ref: ir.TypeRef, place: str) -> ObjectKeys | None:
+        """Return the keys of *ref* at *place*, or None if it is not an object or its keys are data."""
         target = self.schema.resolve(ref)
         if isinstance(target, ir.Object):
             return self._defined(target)
         if isinstance(target, ir.Mapping) and isinstance(target.value, ir.Anything):
-            return Thing(name=place, is_defined=False, properties={})
+            return ObjectKeys(name=place, is_defined=False, properties={})
         return None
 
     def keeps(self, name: str, key: str) -> bool:
-        """Whether a change keeps *key* of the definition *name* although the schema does not name it."""
+        """Whether a declared change keeps the unknown key *key* of the definition *name*."""
         return (name, key) in self._kept
 
-    def _defined(self, target: ir.Object) -> Thing:
+    def _defined(self, target: ir.Object) -> ObjectKeys:
         properties = {each.wire: each for each in target.properties}
         for owner, key in sorted(self._kept):
             if owner == target.name and key not in properties:
                 properties[key] = ir.Property(wire=key, pointer=target.pointer, type=ir.Anything(), required=False)
-        return Thing(name=target.name, is_defined=True, properties=properties)
+        return ObjectKeys(name=target.name, is_defined=True, properties=properties)
 
 
 class Lineages:
-    """Which objects of different revisions are the same one, and so which keys are foreign to each."""
+    """Which objects of different revisions are the same one, which determines their foreign keys."""
 
     def __init__(self) -> None:
         self._parents: dict[Node, Node] = {}
@@ -73,14 +73,14 @@ class Lineages:
         self._own: dict[Node, set[str]] = defaultdict(set)
 
     def join(self, one: Node, other: Node) -> None:
-        """Say that two objects are the same one."""
+        """Record that two objects are the same one."""
         first, second = sorted((self._root(one), self._root(other)))
         if first != second:
             self._parents[second] = first
             self._keys[first] |= self._keys.pop(second, set())
 
     def define(self, node: Node, keys: set[str]) -> None:
-        """Say that the object *node* defines *keys*."""
+        """Record that the object *node* defines *keys*."""
         self._keys[self._root(node)] |= keys
         self._own[node] |= keys
 
@@ -89,7 +89,7 @@ class Lineages:
         return frozenset(self._keys[self._root(node)])
 
     def has(self, revision: str, node: Node, key: str) -> bool:
-        """Whether *revision* defines *key* for the object *node*, which may be one of another revision."""
+        """Whether *revision* defines *key* for the object *node*, which can be an object of another revision."""
         root = self._root(node)
         return any(key in keys for each, keys in self._own.items() if each[0] == revision and self._root(each) == root)
 

@@ -1,8 +1,9 @@
-"""Which definitions of two revisions are the same one, and which types admit the values of which.
+"""Two schemas with paired definitions: which types are alike, and which types accept the values of which.
 
-Theory of operation. A difference is reported where it is defined, so two types are *alike* as soon as they mention the
-same definitions, however much these changed. Definitions are the same if they share a name; a rename says otherwise,
-and may leave the old name to a new definition (``JSONRPCResponse`` of 2025-11-25 is not that of 2025-06-18).
+Theory of operation. A difference is reported at the definition that contains it. So two types are *alike* if they refer
+to the same definitions, even if these definitions changed. Two definitions are the same if they have the same name,
+unless a rename says otherwise. A rename can free the old name for a new definition: ``JSONRPCResponse`` of 2025-11-25
+is not the one of 2025-06-18.
 """
 
 from __future__ import annotations
@@ -16,49 +17,51 @@ from mcpgen.codegen import ir
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from mcpgen.codegen.diff_values import Effect
+    from mcpgen.codegen.diff.model import Effect
 
-__all__ = ["Body", "Kinship", "Side", "body", "typed"]
+__all__ = ["Body", "SchemaPair", "PairedSchema", "body", "typed"]
 
 Body: TypeAlias = ir.TypeRef | ir.Object
 
-# Names are followed at most so deep, and a question costs at most so many steps: documents of unknown origin can nest
-# and multiply as they like. MCP's need a tenth. What is not answered by then counts as not shown.
+# Limits for following names, because untrusted documents can nest and multiply definitions. MCP's documents need a
+# tenth of them. A question that reaches a limit is answered with False.
 _MOST_DEPTH = 60
 _MOST_STEPS = 20_000
 
 
-class Side(msgspec.Struct, frozen=True, kw_only=True):
+class PairedSchema(msgspec.Struct, frozen=True, kw_only=True):
     """One of the two schemas.
 
     Attributes:
-        schema: Its definitions.
-        partners: The name that each of its definitions has on the other side, if it is there.
+        schema: The definitions.
+        partners: The other side's name for each definition that exists there.
     """
 
     schema: ir.Schema
     partners: dict[str, str]
 
     def arms(self, ref: ir.TypeRef) -> tuple[ir.TypeRef, ...]:
-        """Return the arms of a union or of the alias of one; any other type is one arm."""
+        """Return the arms of a union or of an alias of a union. Any other type counts as one arm."""
         if isinstance(ref, ir.Named) and isinstance(target := self.schema.definitions[ref.name], ir.Alias):
             return target.type.arms if isinstance(target.type, ir.Union) else (ref,)
         return ref.arms if isinstance(ref, ir.Union) else (ref,)
 
 
-class Kinship:
-    """Answers questions about types of two schemas, of which some definitions correspond."""
+class SchemaPair:
+    """Two schemas, some of whose definitions correspond."""
 
     def __init__(self, old: ir.Schema, new: ir.Schema, renames: Mapping[str, str]) -> None:
-        """Pair the definitions: by *renames* (old name to new name), then by name."""
+        """Pair the definitions by *renames* (old name to new name), then by name."""
         taken = set(renames.values())
         partners = {name: name for name in old.definitions if name in new.definitions and name not in taken}
         partners |= renames
-        self.old: Side = Side(schema=old, partners=partners)
-        self.new: Side = Side(schema=new, partners={after: before for before, after in partners.items()})
+        self.old: PairedSchema = PairedSchema(schema=old, partners=partners)
+        self.new: PairedSchema = PairedSchema(
+            schema=new, partners={after: before for before, after in partners.items()}
+        )
 
     def alike(self, old: ir.TypeRef, new: ir.TypeRef) -> bool:
-        """Whether two types say the same, in any order of arms and values."""
+        """Whether two types are equal; the order of arms and values does not matter."""
         match old, new:
             case ir.Named(), ir.Named():
                 return self.old.partners.get(old.name) == new.name
@@ -76,25 +79,25 @@ class Kinship:
                 return old == new
 
     def effect(self, old: Body, new: Body) -> Effect:
-        """Say what became of the values from *old* to *new*."""
+        """Return how the set of valid values changed from *old* to *new*."""
         widened, narrowed = self.new_admits(new, old), self.old_admits(old, new)
         if widened and narrowed:
             return "same"
         return "widened" if widened else "narrowed" if narrowed else "changed"
 
     def new_admits(self, new: Body, old: Body) -> bool:
-        """Whether the new side's *new* admits all values of the old side's *old*, as far as that can be shown."""
-        return _Question(self.new, self.old).admits(new, old)
+        """Whether *new*, of the new schema, certainly accepts all values of *old*, of the old schema."""
+        return _Containment(self.new, self.old).admits(new, old)
 
     def old_admits(self, old: Body, new: Body) -> bool:
-        """Whether the old side's *old* admits all values of the new side's *new*, as far as that can be shown."""
-        return _Question(self.old, self.new).admits(old, new)
+        """Whether *old*, of the old schema, certainly accepts all values of *new*, of the new schema."""
+        return _Containment(self.old, self.new).admits(old, new)
 
 
-class _Question:
-    """Whether a type of the side *wide* admits every value of a type of the side *narrow*; False if in doubt."""
+class _Containment:
+    """Decide whether a type of *wide* accepts every value of a type of *narrow*; False if in doubt."""
 
-    def __init__(self, wide: Side, narrow: Side) -> None:
+    def __init__(self, wide: PairedSchema, narrow: PairedSchema) -> None:
         self._wide = wide
         self._narrow = narrow
         self._assumed: set[tuple[str, str]] = set()
@@ -112,7 +115,7 @@ class _Question:
             self._depth -= 1
 
     def _admits(self, wide: Body, narrow: Body) -> bool:
-        # A name is followed only when nothing else can be taken apart: the other side may know the same definition.
+        # A name is followed last, because the other side may have the same definition.
         match wide, narrow:
             case ir.Anything(), _:
                 return True
@@ -132,7 +135,7 @@ class _Question:
                 return self._structure_admits(wide, narrow)
 
     def _structure_admits(self, wide: Body, narrow: Body) -> bool:
-        """Answer where neither is a name or a union."""
+        """Decide for two types that are neither names nor unions."""
         match wide, narrow:
             case (ir.Object() | ir.Mapping(), ir.Object() | ir.Mapping()):
                 return self._keys_admit(wide, narrow)
@@ -150,7 +153,7 @@ class _Question:
     def _names_admit(self, wide: ir.Named, narrow: ir.Named) -> bool:
         if self._narrow.partners.get(narrow.name) == wide.name or (wide.name, narrow.name) in self._assumed:
             return True
-        # Types may be recursive: what is being shown may be assumed further inside, and only there.
+        # Types can be recursive. The claim being proven may be assumed further inside, and only there.
         self._assumed.add((wide.name, narrow.name))
         held, opened = body(self._narrow.schema, narrow.name), body(self._wide.schema, wide.name)
         if not isinstance(held, ir.Object):
@@ -163,7 +166,7 @@ class _Question:
         return found
 
     def _keys_admit(self, wide: ir.Object | ir.Mapping, narrow: ir.Object | ir.Mapping) -> bool:
-        """Whether *wide* admits the objects of *narrow*; one that drops unknown keys counts as holding known ones."""
+        """Whether *wide* accepts the objects of *narrow*. An object that drops unknown keys counts as having none."""
         ours, theirs = _properties(wide), _properties(narrow)
         if any(each.required and not (wire in theirs and theirs[wire].required) for wire, each in ours.items()):
             return False
@@ -179,7 +182,7 @@ class _Question:
 
 
 def body(schema: ir.Schema, name: str) -> Body:
-    """Return what *name* stands for, one step inside."""
+    """Return the definition *name*: an object, or the type of an alias."""
     target = schema.definitions[name]
     return target if isinstance(target, ir.Object) else target.type
 
@@ -189,7 +192,7 @@ def _properties(holder: ir.Object | ir.Mapping) -> dict[str, ir.Property]:
 
 
 def _rest(holder: ir.Object | ir.Mapping) -> ir.TypeRef | None:
-    """Return the type of the keys that are not known, None if there are none to speak of."""
+    """Return the type of unknown keys, or None if they are not kept."""
     if isinstance(holder, ir.Mapping):
         return holder.value
     return ir.Anything() if holder.unknown == "kept" else None
@@ -199,7 +202,7 @@ _KINDS: dict[type, ir.ScalarKind] = {bool: "boolean", int: "integer", str: "stri
 
 
 def typed(values: Iterable[ir.Constant]) -> set[tuple[type, ir.Constant]]:
-    """Return *values* so that 1 and true stay two."""
+    """Return *values* with their types, so that 1 and true differ."""
     return {(type(value), value) for value in values}
 
 
@@ -210,14 +213,14 @@ def _kind_admits(wide: ir.ScalarKind, narrow: ir.ScalarKind) -> bool:
 def _bounds_admit(
     wide: Iterable[tuple[str, str | int | float]], narrow: Iterable[tuple[str, str | int | float]]
 ) -> bool:
-    """Whether values within the bounds *narrow* are within the bounds *wide*."""
+    """Whether every value within the bounds *narrow* is within the bounds *wide*."""
     given = dict(narrow)
     return all(_bound_admits(keyword, limit, given) for keyword, limit in wide)
 
 
 def _bound_admits(keyword: str, limit: str | float, given: Mapping[str, str | int | float]) -> bool:
     if isinstance(limit, str):
-        return given.get(keyword) == limit  # a pattern: whether one contains another is beyond us
+        return given.get(keyword) == limit  # patterns are only compared for equality
     direction, inclusive, strict = _STRICTER[keyword]
     margins = [
         (key, direction * (number - limit)) for key in (inclusive, strict) if _is_number(number := given.get(key))

@@ -1,4 +1,4 @@
-"""Places in a JSON document that a pointer names: RFC 6901, where a ``*`` token stands for every key or index."""
+"""JSON pointers (RFC 6901) with one addition: the token ``*`` matches every key or index."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from mcpgen.codegen.diagnostics import pointer_to
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Json", "Place", "objects", "places"]
+__all__ = ["Json", "Location", "objects", "locations"]
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 
 
-class Place:
-    """One key of an object, which need not exist, or one index of an array, which does."""
+class Location:
+    """One key of an object, which may be absent, or one index of an array, which exists."""
 
     def __init__(self, holder: dict[str, Json] | list[Json], key: str | int, path: tuple[str | int, ...]) -> None:
         self._holder = holder
@@ -26,46 +26,46 @@ class Place:
 
     @property
     def pointer(self) -> str:
-        """The pointer of this place, without wildcards."""
+        """The pointer of this location, without wildcards."""
         return pointer_to(*self._path)
 
     def get(self) -> Json | UnsetType:
-        """Return what is here, UNSET if there is nothing."""
+        """Return the value here, or UNSET if there is none."""
         if isinstance(self._holder, dict):
             return self._holder.get(str(self._key), UNSET)
         return self._holder[int(self._key)]
 
     def put(self, value: Json) -> None:
-        """Put *value* here."""
+        """Replace the value here by *value*."""
         if isinstance(self._holder, dict):
             self._holder[str(self._key)] = value
         else:
             self._holder[int(self._key)] = value
 
-    def below(self, token: str) -> Iterator[Place]:
-        """Yield the places that *token* names in what is here."""
+    def below(self, token: str) -> Iterator[Location]:
+        """Yield the locations that *token* matches inside the value here."""
         match self.get():
             case dict() as found:
                 for key in sorted(found) if token == "*" else [token]:  # noqa: S105 a token of a pointer
-                    yield Place(found, key, self._path)
+                    yield Location(found, key, self._path)
             case list() as found:
                 indexes = range(len(found)) if token == "*" else [int(token)] if token.isdecimal() else []  # noqa: S105
-                yield from (Place(found, index, self._path) for index in indexes if index < len(found))
+                yield from (Location(found, index, self._path) for index in indexes if index < len(found))
             case _:
                 pass
 
 
-def places(document: dict[str, Json], pointer: str) -> list[Place]:
-    """Return the places in *document* that *pointer* names; only the last key of it need not exist."""
+def locations(document: dict[str, Json], pointer: str) -> list[Location]:
+    """Return the locations in *document* that *pointer* matches. Only its last key may be absent."""
     first, *rest = [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]] or [""]
-    found = [Place(document, key, ()) for key in (sorted(document) if first == "*" else [first])]
+    found = [Location(document, key, ()) for key in (sorted(document) if first == "*" else [first])]
     for token in rest:
         found = [inner for place in found for inner in place.below(token)]
     return found
 
 
 def objects(value: Json) -> Iterator[dict[str, Json]]:
-    """Yield every object inside *value*, itself included, in the order of keys."""
+    """Yield every object inside *value*, including *value*, in the order of the keys."""
     match value:
         case dict():
             yield value

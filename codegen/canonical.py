@@ -1,11 +1,11 @@
-"""The form in which documents are vendored: their facts, without the prose, always in the same bytes.
+"""The form in which documents are vendored: without descriptions, and always with the same bytes.
 
-Prose is the ``description`` annotation: official texts are upstream's to publish, ours are in ``docs.toml``. A property
-that is called "description" is a fact and stays, and so does whatever stands inside ``const``, ``enum``, ``default``,
-``examples`` and ``required``, which hold values rather than schemas. Nothing else is removed.
+The official descriptions are not ours to publish; our own are in ``docs.toml``. Only the ``description`` annotation is
+removed. A property that is called "description" stays, and so does everything inside ``const``, ``enum``, ``default``,
+``examples`` and ``required``, which hold values, not schemas.
 
-Canonical form is what ``json.dumps(document, indent=2)`` gives, in ASCII, the keys in the document's own order, and a
-newline at the end.
+The canonical form is the result of ``json.dumps(document, indent=2)`` plus a newline: ASCII, with the keys in the order
+of the document.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mcpgen.codegen.places import Json
+    from mcpgen.codegen.json_pointers import Json
 
 __all__ = ["canonical_bytes", "reduce"]
 
-# Where JSON Schema has schemas, in draft-07 and in 2020-12. The table is wider than what can be generated from, so that
-# a document of tomorrow is reduced by the same rule before anybody can generate from it.
+# The keywords that contain schemas, in draft-07 and 2020-12. The tables include keywords that the generator does not
+# support, so that this rule does not change when it supports more.
 _HOLDS_A_SCHEMA = frozenset(
     {
         "additionalItems",
@@ -43,12 +43,12 @@ _HOLDS_NAMES = frozenset(
 
 
 def reduce(document: dict[str, Json]) -> dict[str, Json]:
-    """Return *document* without its prose; *document*, as ``read_document`` bounds it, is left alone."""
+    """Return a copy of *document* without descriptions. ``read_document`` limits the depth of *document*."""
     return {name: _reduced(name, value) for name, value in document.items() if name != "description"}
 
 
 def canonical_bytes(document: dict[str, Json]) -> bytes:
-    """Return the one way in which *document* is written."""
+    """Return *document* in canonical form."""
     return (json.dumps(document, indent=2) + "\n").encode("ascii")
 
 

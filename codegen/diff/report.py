@@ -1,4 +1,4 @@
-"""A diff for people: text for a terminal, and Markdown as GitHub renders it."""
+"""Print a diff as text for a terminal, or as Markdown for GitHub."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mcpgen.codegen.diff_rows import Mark, Row, Section, sections
-from mcpgen.codegen.diff_values import MECHANICAL, UNCOVERED
-from mcpgen.codegen.report import printable
+from mcpgen.codegen.console import printable
+from mcpgen.codegen.diff.model import MECHANICAL, UNCOVERED
+from mcpgen.codegen.diff.rows import Mark, Row, Section, sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from mcpgen.codegen.diff_values import Diff
+    from mcpgen.codegen.diff.model import Diff
 
 __all__ = ["markdown", "text"]
 
-# Wide enough for most rows and narrow enough for most terminals; the same in a pipe, so that outputs can be compared.
+# Wide enough for most rows and narrow enough for most terminals. The same in a pipe, so that outputs can be compared.
 _WIDTH = 110
 _WIDEST_HEAD = 60
 _NARROWEST_TAIL = 20
@@ -32,7 +32,7 @@ _TO = "\xa0to\xa0"
 
 
 def text(diff: Diff) -> str:
-    """Return *diff* as text, with colours; ``click.echo`` leaves them out where there is no terminal."""
+    """Return *diff* as text with colours. ``click.echo`` removes them if the output is not a terminal."""
     lines = [click.style(f"{printable(diff.old)} -> {printable(diff.new)}", bold=True), _summary(diff)]
     for section in sections(diff):
         lines += ["", click.style(section.title, bold=True)]
@@ -43,7 +43,10 @@ def text(diff: Diff) -> str:
             for row, head in rows:
                 lines += _text_row(row, head, width, _tail(section, row), "    " if group else "  ")
     if _has_rules(diff):
-        lines += ["", "In brackets: the declared change that covers a row. A row without one is adapted mechanically."]
+        lines += [
+            "",
+            "In brackets: the declared change that covers the row. A row without brackets needs no declared change.",
+        ]
         lines += [click.style(line, fg=_NO_RULE_COLOUR) for line in _uncovered(diff)]
     return "\n".join(lines) + "\n"
 
@@ -54,8 +57,8 @@ def markdown(diff: Diff) -> str:
     for section in sections(diff):
         blocks += [f"## {section.title}", "\n".join(_table(section, has_rules=_has_rules(diff)))]
     if _has_rules(diff):
-        said = "A rule is the declared change that covers a row. A row without one is adapted mechanically."
-        blocks.append("\n".join([said, *_uncovered(diff)]))
+        legend = "A rule is the declared change that covers the row. Rows without one need no declared change."
+        blocks.append("\n".join([legend, *_uncovered(diff)]))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -63,7 +66,7 @@ def _summary(diff: Diff) -> str:
     count = len(diff.changes)
     found = f"{count} differences." if count > 1 else "1 difference." if count else "No differences."
     if diff.uncompared:
-        found += f" Not compared, since a document alone does not say it: {', '.join(diff.uncompared)}."
+        found += f" Not compared, because a document without an overlay lacks it: {', '.join(diff.uncompared)}."
     return found
 
 
@@ -72,15 +75,15 @@ def _has_rules(diff: Diff) -> bool:
 
 
 def _uncovered(diff: Diff) -> Iterator[str]:
-    """Yield a line on the differences that have no rule and need one, if there are any."""
+    """Yield a line about the differences that need a rule and have none, if there are any."""
     count = sum(each.rule == UNCOVERED for each in diff.changes)
     if count:
         found = f"{count} differences have" if count > 1 else "1 difference has"
-        yield f"{found} no rule and cannot be adapted mechanically; `mcpgen build --all` says what to declare."
+        yield f"{found} no rule and cannot be adapted. `mcpgen build --all` shows the changes to declare."
 
 
 def _head(section: Section, row: Row) -> str:
-    """Return what stands in the first column; names that come before the detail, which are short, belong there."""
+    """Return the first column. It includes the notes if they come before the detail, because then they are short."""
     if list(section.columns) != ["label", "notes", "detail"]:
         return printable(row.label)
     width = max(len(other.label) for other in section.rows)
@@ -88,13 +91,13 @@ def _head(section: Section, row: Row) -> str:
 
 
 def _tail(section: Section, row: Row) -> list[str]:
-    """Return what stands in the second column, each on lines of its own."""
+    """Return the cells of the second column, each for its own line."""
     names = ", ".join(row.notes) if list(section.columns)[-1] == "notes" else ""
     return [printable(cell) for cell in (row.detail, names) if cell]
 
 
 def _text_row(row: Row, head: str, head_width: int, tail: list[str], indent: str) -> Iterator[str]:
-    """Yield the lines of *row*, with its second column behind the head, or below one that leaves it too little room."""
+    """Yield the lines of *row*. The second column is beside the head, or below it if there is too little room."""
     gap = "  " if head_width else ""
     margin = " " * (len(indent) + 2 + max(head_width, len(head))) + gap
     is_below = len(margin) > _WIDTH - _NARROWEST_TAIL
@@ -110,7 +113,7 @@ def _text_row(row: Row, head: str, head_width: int, tail: list[str], indent: str
 
 
 def _with_rule(lines: list[str], rule: str, width: int) -> list[str]:
-    """Return *lines* with *rule* in brackets behind the last one, or below where it does not fit."""
+    """Return *lines* with *rule* in brackets after the last one, or below it if there is no room."""
     if rule in {"", MECHANICAL}:
         return lines
     shown, colour = (_NO_RULE, _NO_RULE_COLOUR) if rule == UNCOVERED else (printable(rule), _RULE_COLOUR)
@@ -123,7 +126,7 @@ def _with_rule(lines: list[str], rule: str, width: int) -> list[str]:
 
 
 def _wrapped(cell: str, width: int) -> list[str]:
-    # A key and its value stay together, and so do the ends of a step: textwrap does not know this space as one.
+    # A key and its value stay on one line, and so do the ends of a step: textwrap does not break at this space.
     lines = textwrap.wrap(cell.replace(": ", ":\xa0"), width, break_long_words=False, break_on_hyphens=False)
     return [line.replace("\xa0", " ") for line in lines]
 
@@ -154,10 +157,10 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _code(cell: str) -> str:
-    """Return *cell* as a code span that can stand in a table: a pipe would end the cell even in code."""
+    """Return *cell* as a code span for a table, with pipes escaped: they end a cell even inside code."""
     if not cell:
         return ""
     shown = printable(cell).replace("|", "\\|")
-    # A span ends at a run of as many backticks as it began with.
+    # A code span ends at the same number of backticks with which it began.
     fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
     return f"{fence}{shown}{fence}" if fence == "`" else f"{fence} {shown} {fence}"

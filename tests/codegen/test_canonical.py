@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mcpgen.codegen.canonical import canonical_bytes, reduce
 from mcpgen.codegen.pinned import SchemaRoom
-from mcpgen.codegen.reduction import canonical_bytes, reduce
 
 # A busy machine is no finding: how long an example takes says nothing about what is tested here.
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

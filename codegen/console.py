@@ -1,4 +1,4 @@
-"""Showing diagnostics to people and to machines, in one way for every command."""
+"""Print diagnostics, as text or JSON, in the same way for every command."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 __all__ = ["echo_diagnostics", "echo_json", "exit_status", "printable", "refusals_reported"]
 
-# The first findings are what one reads and corrects; a hostile document can have a hundred thousand. JSON has all.
+# A hostile document can have a hundred thousand findings. The text output shows the first ones, JSON shows all.
 MOST_SHOWN = 50
 
-# What was asked for does not exist or cannot be a name: the caller's command is wrong, not a document.
+# With these codes the command line is wrong, not a document.
 _USAGE = frozenset({"MG303", "MG304", "MG404"})
 
 
 def echo_diagnostics(diagnostics: Sequence[Diagnostic], *, as_json: bool, option: str = "--json") -> None:
-    """Write *diagnostics* to stderr, a line each and hints, or all of them as one JSON object to stdout.
+    """Write *diagnostics* to stderr as lines with hints, or to stdout as one JSON object.
 
     Args:
-        diagnostics: What was found.
-        as_json: Whether machines read it.
-        option: What a command is given so that it lists all of them; empty where nothing does.
+        diagnostics: The findings.
+        as_json: Whether to write JSON.
+        option: The option with which the command lists all findings; empty if there is none.
     """
     if as_json:
         echo_json({"diagnostics": msgspec.to_builtins(diagnostics)})
@@ -40,24 +40,24 @@ def echo_diagnostics(diagnostics: Sequence[Diagnostic], *, as_json: bool, option
     shown = diagnostics[:MOST_SHOWN]
     for finding, following in zip_longest(shown, shown[1:]):
         click.echo(printable(str(finding)), err=True)
-        # One hint for a run of findings of one kind.
+        # Consecutive findings with the same hint show it once.
         if finding.hint and (following is None or following.hint != finding.hint):
-            first, *more = finding.hint.split("\n")  # what can be pasted stays as it is
+            first, *more = finding.hint.split("\n")  # text to paste keeps its lines
             click.echo(f"  hint: {printable(first)}", err=True)
             for line in more:
                 click.echo(f"    {printable(line)}".rstrip(), err=True)
     if len(diagnostics) > MOST_SHOWN:
-        others = f"and {len(diagnostics) - MOST_SHOWN} more"
-        click.echo(f"{others}; {option} lists them all" if option else others, err=True)
+        others = f"{len(diagnostics) - MOST_SHOWN} more findings are not shown"
+        click.echo(f"{others}; use {option} to list all" if option else others, err=True)
 
 
 def echo_json(value: object) -> None:
-    """Write *value* to stdout as JSON, in ASCII so that no terminal's encoding can refuse it."""
+    """Write *value* to stdout as JSON, in ASCII so that every terminal encoding supports it."""
     click.echo(json.dumps(value, indent=2))
 
 
 def exit_status(diagnostics: Sequence[Diagnostic]) -> int:
-    """Return 2 where the command was wrong, 1 where anything else is an error, 0 for warnings alone."""
+    """Return 2 if the command line is wrong, 1 for any other error, and 0 for warnings only."""
     errors = [finding.code for finding in diagnostics if finding.severity == "error"]
     if not errors:
         return 0
@@ -66,7 +66,7 @@ def exit_status(diagnostics: Sequence[Diagnostic]) -> int:
 
 @contextmanager
 def refusals_reported(*, as_json: bool, option: str = "--json") -> Generator[None, None, None]:
-    """Report what is refused inside, as `echo_diagnostics` does, and exit as it deserves."""
+    """Print the diagnostics of `Refused` and exit with their status."""
     try:
         yield
     except Refused as refused:
@@ -75,7 +75,7 @@ def refusals_reported(*, as_json: bool, option: str = "--json") -> Generator[Non
 
 
 def printable(text: str) -> str:
-    """Return *text* on one line, with what could steer a terminal (names come from documents) written as an escape."""
+    """Return *text* with control characters escaped, because names from documents could control the terminal."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
         for character in text

@@ -1,7 +1,7 @@
-"""From the changes of a diff to the rows of a report, which are fewer.
+"""Group the changes of a diff into the rows of a report.
 
-What changed alike in many definitions (``jsonrpc`` became part of every request) is one row that lists them, and so are
-the arms that one union gained. Changes share a row only if one rule covers them.
+An equal change in many definitions (``jsonrpc`` became part of every request) is one row that lists them. The arms that
+a union gained also share a row. Changes share a row only if the same rule covers them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from mcpgen.codegen.diff_values import DEPRECATIONS, Change, Diff, Kind, Site, Subject, subject
+from mcpgen.codegen.diff.model import DEPRECATIONS, Change, Diff, Kind, Site, Subject, subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -20,7 +20,7 @@ __all__ = ["Column", "Mark", "Row", "Section", "sections"]
 Mark: TypeAlias = Literal["+", "-", "~"]
 Column: TypeAlias = Literal["group", "label", "notes", "detail"]
 
-# Alike in so many definitions, a change is easier to read once with their names than in each of them.
+# An equal change in at least this many definitions becomes one row.
 _LEAST_SHARED = 3
 
 _ASPECTS: dict[Kind, str] = {
@@ -39,7 +39,7 @@ _MEMBERS: dict[Kind, str] = {
     "value-added": "value",
     "value-removed": "value",
 }
-# Of these the words before and after do not show it; of the others they do, or the mark does.
+# For these kinds the report shows the effect. For the others, the old and new text or the mark shows it already.
 _SHOWN_EFFECTS: frozenset[Kind] = frozenset(
     {"params-changed", "result-changed", "definition-kind-changed", "type-changed", "bounds-changed"}
 )
@@ -49,11 +49,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One line of a report.
 
     Attributes:
-        group: What it stands under, if its section has groups.
-        label: What it is about.
-        notes: Names that go with it: senders, definitions.
-        detail: What changed.
-        rule: What covers it, as in `Change`.
+        group: The subheading of the row, if its section has any.
+        label: The place of the change.
+        notes: Related names: senders, definitions.
+        detail: The change.
+        rule: The rule that covers the change, as in `Change`.
     """
 
     mark: Mark
@@ -65,7 +65,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows under a heading, with what their cells are called; a row has other cells empty."""
+    """Rows under a heading, with the titles of their columns. Other cells of a row are empty."""
 
     title: str
     columns: dict[Column, str]
@@ -82,8 +82,8 @@ def sections(diff: Diff) -> list[Section]:
     restated, left = _split(content, lambda each: each.kind == "type-changed" and each.effect == "same")
     shared = _grouped([each for each in left if _site(each).key], _alike)
     repeated = [changes for changes in shared if len(changes) >= _LEAST_SHARED]
-    told = {(each.kind, each.id) for changes in repeated for each in changes}
-    own = [each for each in left if (each.kind, each.id) not in told]
+    grouped = {(each.kind, each.id) for changes in repeated for each in changes}
+    own = [each for each in left if (each.kind, each.id) not in grouped]
     messages: dict[Column, str] = {"label": "method", "notes": "sender", "detail": "change"}
     found = [
         Section(title="Era", columns={"detail": "change"}, rows=[_era(each) for each in of.get("era", [])]),
@@ -111,7 +111,7 @@ def sections(diff: Diff) -> list[Section]:
             rows=[_content(changes) for changes in _grouped(own, _together)],
         ),
         Section(
-            title="Other words for the same values",
+            title="Same values, written differently",
             columns={"label": "type", "notes": "places"},
             rows=[_restated(changes) for changes in _grouped(restated, lambda each: (_shapes(each), each.rule))],
         ),
@@ -138,7 +138,7 @@ def _messages(changes: list[Change]) -> list[Row]:
 
 
 def _aspect(each: Change) -> str:
-    """Return what changed about a message."""
+    """Return what changed in a message."""
     if each.old is None or each.new is None:
         return _site(each).shape
     match each.kind:
@@ -178,7 +178,7 @@ def _deprecated(changes: list[Change]) -> list[Row]:
 
 
 def _content(changes: list[Change], notes: Iterable[str] = ()) -> Row:
-    """Return the row of *changes*, which are several only where they are members of one union or enumeration."""
+    """Return the row of *changes*: one change, or several members of one union or enumeration."""
     each, site = changes[0], _site(changes[0])
     notes = tuple(notes)
     if noun := _MEMBERS.get(each.kind):
@@ -236,7 +236,7 @@ def _effect(each: Change) -> str:
 
 
 def _holder(each: Change) -> str:
-    """Return the place of the union or enumeration whose member came or went."""
+    """Return the place of the union or enumeration whose member was added or removed."""
     site = _site(each)
     return site.key + site.part.removesuffix(f"[{site.shape}]")
 
@@ -245,7 +245,7 @@ def _holder(each: Change) -> str:
 
 
 def _split(changes: Iterable[Change], wanted: Callable[[Change], bool]) -> tuple[list[Change], list[Change]]:
-    """Return those of *changes* that are *wanted*, and the others."""
+    """Return the *changes* that are *wanted*, and the others."""
     found: tuple[list[Change], list[Change]] = ([], [])
     for each in changes:
         found[0 if wanted(each) else 1].append(each)
@@ -253,7 +253,7 @@ def _split(changes: Iterable[Change], wanted: Callable[[Change], bool]) -> tuple
 
 
 def _grouped(changes: Iterable[Change], key: Callable[[Change], Hashable]) -> list[list[Change]]:
-    """Return *changes* by *key*, each group where its first one was."""
+    """Return *changes* grouped by *key*, in the order of the first change of each group."""
     groups: dict[Hashable, list[Change]] = {}
     for each in changes:
         groups.setdefault(key(each), []).append(each)
@@ -261,12 +261,12 @@ def _grouped(changes: Iterable[Change], key: Callable[[Change], Hashable]) -> li
 
 
 def _alike(each: Change) -> Hashable:
-    """Return what must be equal for a change to be the same one in another definition."""
+    """Return a key that is equal for equal changes in different definitions."""
     site = _site(each)
     needed = each.old and each.old.required, each.new and each.new.required
     return each.kind, site.key, site.part, _shapes(each), needed, _effect(each), each.rule
 
 
 def _together(each: Change) -> Hashable:
-    """Return what members that came, or went, from one union share; any other change is alone."""
+    """Return a key that is equal for members added to, or removed from, one union. Other changes are not grouped."""
     return (each.kind, _site(each).name, _holder(each), each.rule) if each.kind in _MEMBERS else (each.kind, each.id)

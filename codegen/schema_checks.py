@@ -1,6 +1,6 @@
-"""Which JSON Schema documents can become bindings: every construct is looked at, and every fault is reported.
+"""Check that a JSON Schema document can become bindings: look at every construct and report every fault.
 
-The walk keeps its own stack, so that no document can exhaust the interpreter's.
+The walk uses its own stack, so that a deeply nested document cannot exhaust the stack of the interpreter.
 """
 
 from __future__ import annotations
@@ -24,41 +24,41 @@ from mcpgen.codegen.references import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mcpgen.codegen.places import Json
+    from mcpgen.codegen.json_pointers import Json
 
 __all__ = ["check_document"]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-# What is read as if `type` stood beside it, and as which: the first of these that is there.
+# The type that each keyword implies if `type` is absent. The first keyword that is present decides.
 _IMPLIES = {"properties": "object", "additionalProperties": "object", "items": "array"}
 
 
 class _Place(NamedTuple):
-    """A schema that is still to be looked at."""
+    """A schema that is not checked yet."""
 
     schema: Json
     path: tuple[str | int, ...]
-    owner: str | None  # the definition that it is in
-    level: int  # how deep it is in there
-    alias_of: str | None  # the definition that this schema decides for alone, not through a property or an item
-    around: tuple[dict[str, Json], ...] = ()  # the schemas around it that speak of the same value
+    owner: str | None  # the definition that contains it
+    level: int  # its nesting level inside that definition
+    alias_of: str | None  # the definition that this schema is an alias, a union member or an extension for
+    around: tuple[dict[str, Json], ...] = ()  # the enclosing schemas that describe the same value
 
 
 def check_document(document: dict[str, Json]) -> list[Diagnostic]:
-    """Return everything that keeps *document* from becoming bindings, in the order of the document.
+    """Return all faults of *document*, in the order of the document.
 
-    An empty list means that every keyword is supported and well-formed and every reference resolves. Only diagnostics
-    of severity "error" are reasons to stop. Nothing is ever fetched.
+    An empty list means that every keyword is supported and well-formed and that every reference resolves. Only
+    diagnostics with the severity "error" stop a build. References to other documents are never fetched.
     """
     homes = [home for home in ("$defs", "definitions") if home in document]
     if len(homes) != 1:
         found = "both `$defs` and `definitions`" if homes else "neither `$defs` nor `definitions`"
-        return [_no_schema(f"the document has {found}", "Put all definitions into one of them.")]
+        return [_no_schema(f"the document has {found}", "Put all definitions under one of the two.")]
     (home,) = homes
     definitions = document[home]
     if not isinstance(definitions, dict) or not definitions:
-        return [_no_schema(f"`{home}` is not an object with definitions in it", "Give at least one.", home)]
+        return [_no_schema(f"`{home}` is not an object with definitions", "Add at least one definition.", home)]
     return list(_Walk(document, home, definitions).findings())
 
 
@@ -92,31 +92,31 @@ class _Walk:
                 yield from _name_findings(place.alias_of, place.path)
             yield from self._schema(place, pending)
         chained = list(alias_faults(self.aliases, home=self.home))
-        # A chain or circle of aliases is deep as well: it is enough to say what it is.
+        # A chain or circle of aliases is also nested too deeply. One report of it is enough.
         yield from chained or self.nesting.faults(home=self.home)
-        yield from self.untyped  # after the errors: there may be more of them than anybody is shown
+        yield from self.untyped  # after the errors, because the console shows only the first findings
 
     def _root(self) -> Iterator[Diagnostic]:
-        """Warn about a type that has no name: bindings are made of the definitions alone."""
+        """Warn about a type in the root: it has no name, and only definitions become bindings."""
         nameless = [name for name in self.document if name in CHECKS and name not in ANNOTATIONS | ROOT_ONLY | {"$ref"}]
         if nameless:
             yield Diagnostic(
                 code="MG116",
                 severity="warning",
-                message=f"the schema at the top ({', '.join(nameless)}) has no name and becomes no type",
-                hint=f"Move it into a definition under {self.home}.",
+                message=f"the root of the document describes a type ({', '.join(nameless)}), which is ignored",
+                hint=f"Move it to a definition under `{self.home}`.",
             )
 
     def _schema(self, place: _Place, pending: list[_Place]) -> Iterator[Diagnostic]:
-        """Yield the faults of one schema, and put the schemas inside it on *pending*."""
+        """Yield the faults of one schema, and add the schemas inside it to *pending*."""
         schema, path = place.schema, place.path
         if schema is True:
             return
         if schema is False:
-            yield _finding(Fault("MG104", "the schema is false: no value is valid here", "Leave it out."), path)
+            yield _finding(Fault("MG104", "the schema is `false`: it accepts no value", "Remove it."), path)
             return
         if not isinstance(schema, dict):
-            fault = Fault("MG102", f"{shown(schema)} stands where a schema is due", "Give an object.")
+            fault = Fault("MG102", f"expected a schema, but found {shown(schema)}", "Use an object.")
             yield _finding(fault, path)
             return
         if place.owner is not None and "$ref" not in schema:
@@ -131,7 +131,7 @@ class _Walk:
         pending += reversed(list(_inner(schema, place)))
 
     def _reference(self, schema: dict[str, Json], place: _Place) -> Iterator[Diagnostic]:
-        """Yield what is wrong with the reference that *schema* is, if it is one."""
+        """Yield the faults of the ``$ref`` of *schema*, if it has one."""
         if "$ref" not in schema:
             return
         reference = schema["$ref"]
@@ -147,13 +147,13 @@ class _Walk:
                     self.aliases[place.alias_of].append(target[1])
         beside = [name for name in schema if name != "$ref" and name in CHECKS and name not in ANNOTATIONS | ROOT_ONLY]
         for name in beside:
-            hint = "Draft-07 ignores what stands beside $ref, 2020-12 does not: use allOf, or a definition of its own."
-            yield _finding(Fault("MG108", f"`{name}` stands beside $ref", hint), (*place.path, name))
+            hint = "Draft-07 ignores keywords beside `$ref`, 2020-12 does not. Use `allOf`, or add a definition."
+            yield _finding(Fault("MG108", f"`{name}` stands beside `$ref`", hint), (*place.path, name))
 
     def _note_type(self, schema: dict[str, Json], place: _Place) -> None:
-        """Warn about keywords that speak of objects or arrays alone, and are read as if nothing else could be there."""
+        """Warn about a keyword for objects or arrays without ``type``: the generator assumes the type."""
         found = next((name for name in _IMPLIES if name in schema), None)
-        # The values of an enum or a const are neither objects nor arrays; at the top, there is no type to be read.
+        # The values of `enum` and `const` are neither objects nor arrays. The root has no type.
         if found is None or place.owner is None or schema.keys() & {"enum", "const"}:
             return
         if not any("type" in each for each in self._extended(schema, place)):
@@ -162,13 +162,13 @@ class _Walk:
                 code="MG117",
                 severity="warning",
                 pointer=pointer_to(*place.path),
-                message=f"`{found}` stands without `type`, and is read as if `type` were {kind}",
-                hint=f'Add "type": "{kind}". Without it, values of other types are valid too, and are refused here.',
+                message=f"`{found}` is used without `type`; the generator assumes `type` {kind}",
+                hint=f'Add "type": "{kind}". JSON Schema also accepts other types there, but the bindings do not.',
             )
             self.untyped.append(finding)
 
     def _required(self, schema: dict[str, Json], place: _Place) -> Iterator[Diagnostic]:
-        """Yield the keys that have to be there, and that nobody describes."""
+        """Yield a fault for each required key that no ``properties`` describes."""
         required = schema.get("required")
         if not isinstance(required, list) or not required:
             return
@@ -176,12 +176,12 @@ class _Walk:
         described = [properties for properties in found if isinstance(properties, dict)]
         for index, name in enumerate(required):
             if isinstance(name, str) and not any(name in properties for properties in described):
-                hint = "Describe it under properties; {} takes any value."
-                fault = Fault("MG113", f"no property {shown(name)} is described", hint)
+                hint = "Describe it under `properties`; the schema {} accepts any value."
+                fault = Fault("MG113", f"the required property {shown(name)} is not described", hint)
                 yield _finding(fault, (*place.path, "required", index))
 
     def _extended(self, schema: dict[str, Json], place: _Place) -> Iterator[dict[str, Json]]:
-        """Yield *schema*, the schemas around it that speak of the same value, and all that these extend."""
+        """Yield *schema*, the enclosing schemas that describe the same value, and all that these extend."""
         seen: set[str] = set()
         pending: list[tuple[Json, int]] = [(each, 0) for each in (*place.around, schema)]
         while pending:
@@ -192,7 +192,7 @@ class _Walk:
             extended, reference = current.get("allOf"), current.get("$ref")
             pending += ((inner, links) for inner in extended) if isinstance(extended, list) else ()
             target = referenced_name(reference) if isinstance(reference, str) else None
-            # Longer chains are refused, and following them from each of their links would take quadratic time.
+            # Longer chains are refused. Following them from each of their links would take quadratic time.
             if target is not None and target[1] not in seen and links < MAX_ALIAS_CHAIN:
                 seen.add(target[1])
                 pending.append((self.definitions.get(target[1]), links + 1))
@@ -213,20 +213,23 @@ def _inner(schema: dict[str, Json], place: _Place) -> Iterator[_Place]:
                         schema=inner, path=where, alias_of=place.alias_of, around=(*place.around, schema)
                     )
             case (("items" | "additionalItems" | "additionalProperties"), _) if not isinstance(value, list):
-                # `false` only says here that there are no further keys or items.
+                # Here `false` means that there are no further keys or items.
                 if not (name != "items" and value is False):
                     yield inside._replace(schema=value, path=(*place.path, name))
             case _:
-                pass  # no schema is inside it
+                pass  # contains no schema
 
 
 def _keyword_findings(name: str, value: Json, path: tuple[str | int, ...]) -> Iterator[Diagnostic]:
     check = CHECKS.get(name)
     if check is None:
-        hint = HINTS.get(name, "Leave it out, or express it with a keyword that docs/diagnostics.md lists.")
+        hint = HINTS.get(name, "Remove it, or use the keywords that docs/diagnostics.md lists.")
         yield _finding(Fault("MG101", f"the keyword {shown(name)} is not supported", hint), (*path, name))
     elif name in ROOT_ONLY and path:
-        yield _finding(Fault("MG101", f"`{name}` is only supported at the top", "Move it there."), (*path, name))
+        yield _finding(
+            Fault("MG101", f"`{name}` is only supported in the root of the document", "Move it there, or remove it."),
+            (*path, name),
+        )
     else:
         for fault in check(value):
             yield _finding(fault, (*path, name))
@@ -234,12 +237,14 @@ def _keyword_findings(name: str, value: Json, path: tuple[str | int, ...]) -> It
 
 def _name_findings(name: str, path: tuple[str | int, ...]) -> Iterator[Diagnostic]:
     if not _IDENTIFIER.fullmatch(names.definition(name)):
-        hint = "Use ASCII letters, digits and underscores, a letter first: the name becomes a Python class."
-        yield _finding(Fault("MG201", f"the definition's name {shown(name)} is not an identifier", hint), path)
+        hint = "Use ASCII letters, digits and underscores, and start with a letter: the name becomes a Python class."
+        yield _finding(Fault("MG201", f"the definition's name {shown(name)} is not a Python identifier", hint), path)
     elif keyword.iskeyword(name):
-        yield _finding(Fault("MG202", f"the definition's name {name} is a Python keyword", "Rename it."), path)
+        yield _finding(
+            Fault("MG202", f"the definition's name {name} is a Python keyword", "Rename the definition."), path
+        )
     elif name.startswith("__"):
-        hint = "Rename it: Python keeps such names for itself."
+        hint = "Rename the definition: Python treats such names specially."
         yield _finding(Fault("MG203", f"the definition's name {shown(name)} starts with two underscores", hint), path)
 
 
