@@ -8,7 +8,8 @@ import re
 # What a class body of models.py reads while it is executed or its annotations are evaluated: an attribute of the same
 # name would shadow it there. `as_dict`, `check` and `view` are methods of every open object.
 _TAKEN_ATTRIBUTES = frozenset(
-    {"as_dict", "bool", "check", "const", "dict", "field", "float", "int", "list", "object", "preset", "str", "view"}
+    {"as_dict", "bool", "check", "const", "dict", "field", "float", "int", "list", "models", "object", "preset", "str"}
+    | {"view"}
 )
 # A label becomes the name of a folder, which file systems bound at 255 bytes, and has another name while it is written.
 MAX_LABEL_LENGTH = 80

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import textwrap
 
-__all__ = ["prose", "wrapped"]
+__all__ = ["LINE_LENGTH", "prose", "wrapped"]
 
-_LINE_LENGTH = 120
+LINE_LENGTH = 120
 
 # What nobody sees, or could steer a terminal or an editor: blanks, control and format characters, private use and
 # noncharacters. A list of ours, because `str.isprintable` knows more characters with each release of Python, and a
@@ -26,7 +26,7 @@ def prose(text: str) -> str:
 
 def wrapped(*paragraphs: str, indent: str) -> str:
     """Return the inside of a docstring that stands *indent* deep: one line if it is one, else closed on its own."""
-    width = _LINE_LENGTH - len(indent)
+    width = LINE_LENGTH - len(indent)
     # The first line also holds the opening quotes, and a lone line the closing ones.
     first = textwrap.wrap(paragraphs[0], width - len('""""""'), break_long_words=False, break_on_hyphens=False)
     if len(first) > 1:

@@ -225,8 +225,8 @@ def test_decode_takes_open_objects_unions_and_types_made_of_them(mcp: ModuleType
 
 
 def test_every_name_of_the_models_can_be_decoded(mcp: ModuleType) -> None:
-    for name in set(mcp.models.__all__) - {"decode", "decoder"}:
-        kind = getattr(mcp.models, name)
+    for name in {*mcp.models.__all__, *mcp.messages.__all__} - {"decode", "decoder"}:
+        kind = getattr(mcp, name)
         mcp.decoder(kind)
         if isinstance(kind, type):
             msgspec.json.Decoder(kind)
@@ -262,7 +262,7 @@ def test_a_dec_hook_is_not_asked_about_plain_json(mcp: ModuleType) -> None:
 
 
 def test_every_class_has_a_json_schema(mcp: ModuleType) -> None:
-    kinds = [getattr(mcp.models, name) for name in mcp.models.__all__]
+    kinds = [getattr(mcp, name) for name in (*mcp.models.__all__, *mcp.messages.__all__)]
     schemas = [msgspec.json.schema(kind) for kind in kinds if isinstance(kind, type)]
 
     assert all(isinstance(schema, dict) for schema in schemas)
@@ -405,13 +405,14 @@ def test_an_unknown_revision_is_refused_with_those_there_are() -> None:
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_a_copied_package_works_with_msgspec_alone(label: str, tmp_path: Path) -> None:
+def test_a_package_copied_with_its_support_works_with_msgspec_alone(label: str, tmp_path: Path) -> None:
     package = registry.revision(label).package
-    target = tmp_path / "mine" / package
-    target.mkdir(parents=True)
-    for source in files("mcpgen.generated").joinpath(package).iterdir():
-        if source.name.endswith(".py"):
-            target.joinpath(source.name).write_bytes(source.read_bytes())
+    for folder in (package, "_support"):
+        target = tmp_path / "mine" / folder
+        target.mkdir(parents=True)
+        for source in files("mcpgen.generated").joinpath(folder).iterdir():
+            if source.name.endswith(".py"):
+                target.joinpath(source.name).write_bytes(source.read_bytes())
     program = (
         "import sys; sys.modules.update(dict.fromkeys(['mcpgen', 'click', 'anyio', 'jinja2', 'pydantic']))\n"
         f"from mine.{package} import TextContent, decode\n"
@@ -423,7 +424,7 @@ def test_a_copied_package_works_with_msgspec_alone(label: str, tmp_path: Path) -
         capture_output=True,
         encoding="utf-8",
     )
-    shutil.rmtree(target)
+    shutil.rmtree(tmp_path / "mine")
 
     assert (0, "") == (done.returncode, done.stderr)
 
