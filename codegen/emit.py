@@ -61,11 +61,11 @@ class Emitter:
         support: str = "._support",
     ) -> None:
         self.diagnostics: list[Diagnostic] = []
-        self.support = support
+        self.support: str = support
         self._schema = schema
         self._unions = Unions(schema)
         self._revision = revision
-        self.revision = prose(revision)
+        self.revision: str = prose(revision)
         self._docs = docs
         self._deprecated = {name: each.reason for each in overlay.deprecated for name in each.names}
         self._used: set[str] = set()

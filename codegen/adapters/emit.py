@@ -11,7 +11,7 @@ from mcpgen.codegen import names
 from mcpgen.codegen.adapters.lines import Lines
 from mcpgen.codegen.adapters.ops import Keep
 from mcpgen.codegen.docs import spec_url
-from mcpgen.codegen.layout import words
+from mcpgen.codegen.layout import filled, words
 from mcpgen.codegen.prose import prose, wrapped
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
         imports: Import statements of the declared functions.
         source: The declared functions.
         constants: (name, value) of the module's constants.
-        helpers: The names of the support module ``steps`` that the module uses.
+        helpers: The lines of the import from the support module ``steps``.
         fields: (name, package) of the bindings that are asked whether a value is valid.
         directions: Up, then down.
     """
@@ -135,7 +135,7 @@ class _Emitter:
                 *((name, repr(text)) for text, name in self._lines.reasons.items()),
                 *((name, text) for text, name in self._lines.keys.items()),
             ),
-            helpers=tuple(sorted(helpers)),
+            helpers=filled(f"{name}," for name in sorted(helpers)),
             fields=tuple(sorted((name, names.package(label)) for label, name in self._lines.fields.items())),
             directions=directions,
         )

@@ -24,7 +24,10 @@ from __future__ import annotations
 from typing import Any, Final
 import hashlib
 
-from .._support.steps import At, Direction, Fields, Losses, Message, SAME, by_method, closing, same_name, step
+from .._support.steps import (
+    At, Direction, Fields, Losses, Message, SAME, by_method, closing, same_name, step,
+)  # fmt: skip
+
 
 __all__ = ["DOWN", "UP"]
 

@@ -100,20 +100,9 @@ import hashlib
 import json
 
 from .._support.steps import (
-    At,
-    Direction,
-    Fields,
-    Gone,
-    Losses,
-    Message,
-    SAME,
-    by_method,
-    closing,
-    is_array,
-    is_object,
-    same_name,
-    step,
-)
+    At, Direction, Fields, Gone, Losses, Message, SAME, by_method, closing, is_array, is_object, same_name, step,
+)  # fmt: skip
+
 
 __all__ = ["DOWN", "UP"]
 

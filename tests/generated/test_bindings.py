@@ -53,6 +53,28 @@ def test_a_decoded_value_equals_a_constructed_one(mcp: ModuleType) -> None:
     assert mcp.TextContent(text="hi") == decoded('{"type":"text","text":"hi"}', mcp.TextContent)
 
 
+def test_a_repr_shows_what_is_not_a_default(mcp: ModuleType) -> None:
+    annotated = mcp.TextContent(text="hi", annotations=mcp.Annotations(priority=1))
+
+    assert "TextContent(text='hi')" == repr(mcp.TextContent(text="hi"))
+    assert "TextContent(text='hi', annotations=Annotations(priority=1))" == repr(annotated)
+    assert "ListRootsResult(roots=[])" == repr(mcp.ListRootsResult(roots=[]))
+    assert [("text", "hi")] == list(mcp.TextContent(text="hi").__rich_repr__())
+
+
+def test_a_repr_is_an_expression_for_the_value(mcp: ModuleType) -> None:
+    value = mcp.CallToolResult(content=[mcp.TextContent(text="hi")], is_error=True)
+
+    assert value == eval(repr(value), vars(mcp))  # noqa: S307 (our own repr)
+
+
+def test_a_repr_shows_a_preset_that_was_changed() -> None:
+    mcp = registry.revision("2026-07-28").bindings()
+
+    assert "ListToolsResult(tools=[])" == repr(mcp.ListToolsResult(tools=[]))
+    assert "ListToolsResult(tools=[], ttl_ms=5)" == repr(mcp.ListToolsResult(tools=[], ttl_ms=5))
+
+
 # Absent and null, int and float
 
 
@@ -286,6 +308,39 @@ def test_a_subclass_may_declare_a_constant_anew(mcp: ModuleType) -> None:
 def test_a_structural_union_refuses_a_foreign_class_on_construction(mcp: ModuleType) -> None:
     with pytest.raises(ValueError, match="Expected `TextResourceContents` or `BlobResourceContents`"):
         mcp.EmbeddedResource(resource=mcp.TextContent(text="q"))
+
+
+# Modules
+
+
+def test_envelopes_are_messages_and_what_they_hold_are_models(mcp: ModuleType) -> None:
+    envelopes, models = set(mcp.messages.__all__), set(mcp.models.__all__)
+
+    assert {"CallToolRequest", "ClientRequest", "JSONRPCMessage", "ServerNotification", "ServerResult"} <= envelopes
+    assert {"CallToolRequestParams", "CallToolResult", "RequestId", "TextContent", "Tool"} <= models
+    assert set() == envelopes & models
+    assert [] == [name for name in envelopes | models if not hasattr(mcp, name)]
+
+
+def test_a_class_names_the_page_of_its_revision(mcp: ModuleType) -> None:
+    url = f"https://modelcontextprotocol.io/specification/{mcp.REVISION}/server/tools#calling-tools"
+
+    assert f"Spec: {url}" in mcp.CallToolRequest.__doc__
+    assert f"Spec: {url}" in mcp.ServerHandlers.call_tool.__doc__
+
+
+def test_the_reserved_keys_of_meta_have_names() -> None:
+    old, new = (registry.revision(label).bindings() for label in ("2025-11-25", "2026-07-28"))
+
+    assert "io.modelcontextprotocol/related-task" == old.MetaKey.RELATED_TASK
+    assert {
+        "CLIENT_CAPABILITIES": "io.modelcontextprotocol/clientCapabilities",
+        "CLIENT_INFO": "io.modelcontextprotocol/clientInfo",
+        "LOG_LEVEL": "io.modelcontextprotocol/logLevel",
+        "PROTOCOL_VERSION": "io.modelcontextprotocol/protocolVersion",
+        "SERVER_INFO": "io.modelcontextprotocol/serverInfo",
+        "SUBSCRIPTION_ID": "io.modelcontextprotocol/subscriptionId",
+    } == {name: key for name, key in vars(new.MetaKey).items() if name.isupper()}
 
 
 # Methods and stubs
