@@ -21,7 +21,7 @@ from mcpgen.codegen.docs import Docs, load_docs
 from mcpgen.codegen.document import check_document
 from mcpgen.codegen.emit import Emitter
 from mcpgen.codegen.envelopes import envelopes
-from mcpgen.codegen.layout import filled, packed
+from mcpgen.codegen.layout import filled
 from mcpgen.codegen.methods import Methods
 from mcpgen.codegen.overlay import Overlay, SharedOverlay, apply_overlay, load_overlay, load_shared
 from mcpgen.codegen.parse import parse
@@ -169,7 +169,7 @@ def _generate(source: Source, *, alone: bool) -> Package:
         "methods.py": ("methods.py.jinja", {"methods": tables}),
         "server.py": ("side.py.jinja", {"side": stubs.side("server")}),
         "client.py": ("side.py.jinja", {"side": stubs.side("client")}),
-        "__init__.py": ("init.py.jinja", {"door": _door(tables.shown)}),
+        "__init__.py": ("init.py.jinja", {"door": {"imports": filled(f"{name} as {name}," for name in tables.shown)}}),
     }
     claims = unfounded(schema, methods, source.overlay, source.shared)
     findings = (*noticed, *reader.diagnostics, *claims, *emitter.diagnostics, *stubs.diagnostics)
@@ -213,11 +213,6 @@ def _module(source: Source, template: str) -> dict[str, str]:
         f"To change this file, change {prose(source.overlays)}, schema/docs.toml, codegen/ or templates/{template}."
     )
     return {"title": f"MCP {prose(source.revision)}", "provenance": provenance}
-
-
-def _door(shown: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Return what ``__init__`` imports from methods.py, as lines of imports and as lines of strings."""
-    return {"imports": filled(f"{name} as {name}," for name in shown), "names": packed(shown)}
 
 
 def support_files() -> dict[str, str]:

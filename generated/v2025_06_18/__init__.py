@@ -19,9 +19,5 @@ from .methods import (
 from .models import *
 from .server import *
 
-if not TYPE_CHECKING:  # type checkers read the imports: they do not understand such a list
-    __all__ = sorted([
-        *client.__all__, *messages.__all__, *models.__all__, *server.__all__,
-        "client", "messages", "methods", "models", "server",
-        "ERA", "ErrorCode", "NotificationMethod", "REVISION", "RequestMethod", "Sender", "Unhandled",
-    ])  # fmt: skip
+if not TYPE_CHECKING:  # type checkers read the imports
+    __all__ = [name for name in dir() if not name.startswith("_") and name not in {"TYPE_CHECKING", "annotations"}]
