@@ -206,7 +206,7 @@ class Emitter:
                 self._field(name, each, owner=target.name, uses_camel=uses_camel, heading=heading)
                 for heading, (name, each) in zip(self._headings(target.name, fields), fields, strict=True)
             ),
-            shortcut=self._shortcut(fields) if settled and checked == "Checked" else None,
+            shortcut=self._shortcut(target.name, fields) if settled and checked == "Checked" else None,
         )
 
     def _headings(self, owner: str, fields: list[tuple[str, ir.Property]]) -> list[str]:
@@ -216,7 +216,7 @@ class Emitter:
         heading = f"Optional keys of {owner} in {self.revision}:"
         return [heading if has_heading and index == required else "" for index in range(len(fields))]
 
-    def _shortcut(self, fields: list[tuple[str, ir.Property]]) -> ShortcutView | None:
+    def _shortcut(self, owner: str, fields: list[tuple[str, ir.Property]]) -> ShortcutView | None:
         """Return the shortcut of a checked class; it has none if every message has a union to settle."""
         settled = [(name, each) for name, each in fields if self._unions.is_settled(each.type)]
         always = [(name, each.wire, self._schema.resolve(each.type)) for name, each in settled if each.required]
@@ -230,6 +230,7 @@ class Emitter:
             self._use("misplaced")
         optional = [name for name, each in settled if not each.required]
         return ShortcutView(
+            doc=f"Check the unions and open objects of {owner} in {self.revision}.",
             converts=converts,
             present=" or ".join(f"self.{name} is not {unset}" for name in optional),
         )

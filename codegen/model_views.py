@@ -29,10 +29,12 @@ class ShortcutView(msgspec.Struct, frozen=True, kw_only=True):
     """How a checked class sees quickly that there is nothing to settle.
 
     Attributes:
+        doc: Its docstring.
         converts: The open objects that every message has, as calls that check them, and their keys.
         present: The condition that another field to settle is there, or nothing if there are none.
     """
 
+    doc: str
     converts: tuple[tuple[str, str], ...]
     present: str
 

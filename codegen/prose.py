@@ -34,7 +34,9 @@ def wrapped(*paragraphs: str, indent: str) -> str:
         first[0] = first[0].removeprefix("___")
     lines = list(first)
     for paragraph in paragraphs[1:]:
-        lines += ["", *textwrap.wrap(paragraph, width, break_long_words=False, break_on_hyphens=False)]
+        wraps = not paragraph.startswith("Spec: ")  # a URL stays beside its heading, however long
+        wrapping = textwrap.wrap(paragraph, width, break_long_words=False, break_on_hyphens=False)
+        lines += ["", *(wrapping if wraps else [paragraph])]
     return "\n".join(
         [lines[0], *(indent + line if line else "" for line in lines[1:]), *([indent] if lines[1:] else [])]
     )

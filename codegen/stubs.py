@@ -31,7 +31,16 @@ _TABLES: tuple[tuple[str, str, Side, str], ...] = (
 )
 # Names that methods.py and the stub classes use themselves.
 _TAKEN = frozenset(
-    {"capabilities", "era", "models", "p", "r", "revision", "sender", "unset", *(table[0].lower() for table in _TABLES)}
+    {
+        "capabilities",
+        "era",
+        "models",
+        "reserved_errors",
+        "revision",
+        "sender",
+        "unset",
+        *(table[0].lower() for table in _TABLES),
+    }
 )
 
 
@@ -76,6 +85,7 @@ class MethodsView(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     era: str
     errors: tuple[Error, ...]
+    reserved_errors: str  # a range as Python, or nothing
     meta_keys: tuple[Key, ...]
     methods: tuple[Entry, ...]
     tables: tuple[Table, ...]
@@ -149,16 +159,19 @@ class Stubs:
                 entries[task] = self._entry(task, method, ir.Named(name=method.task_result))
         tables = tuple(self._table(*table) for table in _TABLES)
         keys = self._meta_keys(overlay)
+        reserved = overlay.reserved_errors
         fixed = ["ERA", "ErrorCode", "REVISION", *["MetaKey"] * bool(keys), *_EXPORTED_SUPPORT]
+        others = [*["RESERVED_ERRORS"] * (reserved is not None), *(table.name for table in tables)]
         return MethodsView(
             revision=ascii(revision),
             label=self._emitter.revision,
             era=ascii(overlay.era),
             errors=_errors([*shared.errors, *overlay.errors]),
+            reserved_errors="" if reserved is None else f"range({reserved[0]}, {reserved[1] + 1})",
             meta_keys=keys,
             methods=tuple(entries[constant] for constant in sorted(entries)),
             tables=tables,
-            exports=packed(sorted([*fixed, *entries, *(table.name for table in tables)])),
+            exports=packed(sorted([*fixed, *entries, *others])),
             shown=tuple(sorted(fixed)),
             typing_imports=self._emitter.typing_imports("Final", "Literal"),
             msgspec_imports=self._emitter.msgspec_imports(),

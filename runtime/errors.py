@@ -16,7 +16,7 @@ McpgenError
 ├── NoCommonRevision       the two sides speak no revision in common; carries .offered and .supported
 ├── RequestTimedOut        a request of ours was not answered in time; it is a TimeoutError, too
 ├── RequestLost            a request of ours may not have arrived, or its answer will not; the others go on
-│   ├── ServerUnreachable  no connection to it could be made; carries .url and .reason (mcpgen.runtime.http.failures)
+│   ├── ServerUnreachable  no connection to it could be made; carries .url and .reason (mcpgen.runtime.http.errors)
 │   └── HttpRefused        what came back over HTTP is no message; carries .status and .excerpt (likewise)
 └── TransportClosed        nothing wrong; there is just nobody there
     └── ServerExited       the process of the server is gone; carries .status and .stderr
@@ -25,12 +25,12 @@ McpgenError
 from __future__ import annotations
 
 import signal
+import unicodedata
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import UNSET
 
 from mcpgen.generated import registry
-from mcpgen.runtime.wire.quoting import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,6 +56,9 @@ __all__ = [
     "UnknownRevision",
     "UnsupportedByPeer",
     "UsageError",
+    "printable",
+    "quoted",
+    "sole_exception",
 ]
 
 _E = TypeVar("_E", bound=Exception)
@@ -381,3 +384,36 @@ class RequestLost(McpgenError):  # noqa: N818 (as the tree above names it)
 
     is_general: bool = False
     """Whether any other request would fare alike, as without the right credentials."""
+
+
+# Enough to recognise it; an error must not be as long as what caused it.
+MAX_QUOTED_CHARS = 300
+
+# Blanks of other widths, such as the one between Japanese words: they are no danger, and an escape would be ugly.
+_BLANK = "Zs"
+
+
+def quoted(text: str) -> str:
+    """Return a text that may hold what a peer sent, cut to a bearable length, and harmless to a terminal."""
+    shown = text if len(text) <= MAX_QUOTED_CHARS else f"{text[:MAX_QUOTED_CHARS]}…"
+    return "\n".join(map(printable, shown.split("\n")))
+
+
+def printable(text: str) -> str:
+    """Return *text* on one line, with what could steer a terminal written as an escape."""
+    return text if text.isprintable() else "".join(map(_escaped, text))
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable() or unicodedata.category(character) == _BLANK:
+        return character
+    return character.encode("unicode_escape").decode("ascii")
+
+
+E = TypeVar("E", bound=BaseException)
+
+
+def sole_exception(error: E) -> E:
+    """Return the one error in a group; what happened matters, not that a task group ran it."""
+    inner: Sequence[E] = getattr(error, "exceptions", ()) if issubclass(type(error), BaseExceptionGroup) else ()
+    return sole_exception(inner[0]) if len(inner) == 1 else error

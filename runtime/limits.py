@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.wire.envelope import MAX_BATCH_LENGTH
-from mcpgen.runtime.wire.framing import MAX_FRAME_BYTES
 
-__all__ = ["ClientLimits", "HttpLimits", "Limits"]
+__all__ = ["MAX_BATCH_LENGTH", "MAX_FRAME_BYTES", "ClientLimits", "HttpLimits", "Limits"]
+
+# MCP sets no ceiling; without one, a peer that never sends a newline fills our memory. 4 MiB is the python-sdk's
+# default request-body limit, so what its servers accept over HTTP fits here too.
+MAX_FRAME_BYTES: Final = 4 * 1024 * 1024
+
+# JSON-RPC sets no ceiling, and each message of a batch may start work of its own, while a frame of 4 MiB holds a
+# hundred thousand of them. A client that lists and calls needs a few dozen.
+MAX_BATCH_LENGTH: Final = 1000
 
 
 class Limits(Struct, frozen=True, kw_only=True):

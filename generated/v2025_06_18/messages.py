@@ -30,7 +30,7 @@ __all__ = [
 
 
 class CallToolRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `tools/call`: run one tool.
+    """Request `tools/call`: the client asks the server to run a tool.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/tools#calling-tools
     """
@@ -40,7 +40,7 @@ class CallToolRequest(Constants, frozen=True, kw_only=True):
 
 
 class CancelledNotification(Constants, frozen=True, kw_only=True):
-    """The notification `notifications/cancelled`: the sender no longer wants an answer to its own request.
+    """Notification `notifications/cancelled`: the sender cancels one of its own requests.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic/utilities/cancellation#cancellation-flow
     """
@@ -50,7 +50,7 @@ class CancelledNotification(Constants, frozen=True, kw_only=True):
 
 
 class CompleteRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `completion/complete`: suggest values for an argument that the user is typing.
+    """Request `completion/complete`: the client asks for suggested values of an argument that the user is typing.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/utilities/completion#requesting-completions
     """
@@ -60,8 +60,8 @@ class CompleteRequest(Constants, frozen=True, kw_only=True):
 
 
 class CreateMessageRequest(Constants, frozen=True, kw_only=True):
-    """The server's request `sampling/createMessage`: let the client's model continue a conversation. The user may
-    refuse.
+    """Request `sampling/createMessage`: the server asks the client to continue a conversation with a language model.
+    The user may refuse.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/client/sampling#creating-messages
     """
@@ -71,7 +71,7 @@ class CreateMessageRequest(Constants, frozen=True, kw_only=True):
 
 
 class ElicitRequest(Constants, frozen=True, kw_only=True):
-    """The server's request `elicitation/create`: get input from the user.
+    """Request `elicitation/create`: the server asks the client to get input from the user.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/client/elicitation#creating-elicitation-requests
     """
@@ -81,7 +81,7 @@ class ElicitRequest(Constants, frozen=True, kw_only=True):
 
 
 class GetPromptRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `prompts/get`: fill in a prompt and return its messages.
+    """Request `prompts/get`: the client asks for the messages of a prompt, with arguments filled in.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/prompts#getting-a-prompt
     """
@@ -91,7 +91,8 @@ class GetPromptRequest(Constants, frozen=True, kw_only=True):
 
 
 class InitializeRequest(Constants, frozen=True, kw_only=True):
-    """The client's first request, `initialize`: propose a revision and state capabilities.
+    """Request `initialize`: the client proposes a revision and declares its capabilities. It is the first request of a
+    session.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic/lifecycle#initialization
     """
@@ -101,7 +102,8 @@ class InitializeRequest(Constants, frozen=True, kw_only=True):
 
 
 class InitializedNotification(Constants, Checked, frozen=True, kw_only=True):
-    """The client's notification `notifications/initialized`: the handshake is done and normal work may start.
+    """Notification `notifications/initialized`: the client has finished the handshake. From now on, both sides may send
+    other messages.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic/lifecycle#initialization
     """
@@ -110,12 +112,13 @@ class InitializedNotification(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of InitializedNotification in 2025-06-18."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
 
 class JSONRPCError(Constants, frozen=True, kw_only=True):
-    """The failure answer to a request.
+    """Error response to a request.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic#responses
     """
@@ -123,11 +126,11 @@ class JSONRPCError(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     error: models.Error
     id: models.RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
 
 
 class JSONRPCNotification(Constants, Checked, frozen=True, kw_only=True):
-    """The envelope of a notification: a message that gets no answer.
+    """Envelope of a notification. A notification gets no response.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic#notifications
     """
@@ -137,40 +140,43 @@ class JSONRPCNotification(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of JSONRPCNotification in 2025-06-18."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
 
 class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
-    """The envelope of a request: a message that wants one answer.
+    """Envelope of a request. A request gets one response.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic#requests
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     method: str
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of JSONRPCRequest in 2025-06-18."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
 
 class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
-    """The success answer to a request.
+    """Success response to a request.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic#responses
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: models.RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
     result: Annotated[dict[str, JSON], models.Result]
-    """The result that belongs to the request's method."""
+    """Result of the request. Its type depends on the method."""
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of JSONRPCResponse in 2025-06-18."""
         try:
             convert(self.result, models.Result)
         except ValidationError as error:
@@ -178,7 +184,7 @@ class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
 
 
 class ListPromptsRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `prompts/list`: which prompts are there?
+    """Request `prompts/list`: the client asks for the prompts that the server offers.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/prompts#listing-prompts
     """
@@ -188,7 +194,7 @@ class ListPromptsRequest(Constants, frozen=True, kw_only=True):
 
 
 class ListResourceTemplatesRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/templates/list`: which families of resources are there?
+    """Request `resources/templates/list`: the client asks for the resource templates that the server offers.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/resources#resource-templates
     """
@@ -198,7 +204,7 @@ class ListResourceTemplatesRequest(Constants, frozen=True, kw_only=True):
 
 
 class ListResourcesRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/list`: which resources are there?
+    """Request `resources/list`: the client asks for the resources that the server offers.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/resources#listing-resources
     """
@@ -208,7 +214,7 @@ class ListResourcesRequest(Constants, frozen=True, kw_only=True):
 
 
 class ListRootsRequest(Constants, Checked, frozen=True, kw_only=True):
-    """The server's request `roots/list`: which directories or files may it work on?
+    """Request `roots/list`: the server asks for the directories and files that it may use.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/client/roots#listing-roots
     """
@@ -217,12 +223,13 @@ class ListRootsRequest(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of ListRootsRequest in 2025-06-18."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
 
 class ListToolsRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `tools/list`: which tools are there?
+    """Request `tools/list`: the client asks for the tools that the server offers.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/tools#listing-tools
     """
@@ -232,7 +239,7 @@ class ListToolsRequest(Constants, frozen=True, kw_only=True):
 
 
 class LoggingMessageNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/message`: one log entry.
+    """Notification `notifications/message`: the server sends a log message.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/utilities/logging#log-message-notifications
     """
@@ -242,7 +249,7 @@ class LoggingMessageNotification(Constants, frozen=True, kw_only=True):
 
 
 class Notification(Checked, frozen=True, kw_only=True):
-    """Base of all notifications: a method and perhaps params.
+    """Base of all notifications: a method, and optional parameters.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic#notifications
     """
@@ -251,12 +258,13 @@ class Notification(Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of Notification in 2025-06-18."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
 
 class PaginatedRequest(Model, frozen=True, kw_only=True):
-    """Base of requests for a list that comes in pages.
+    """Base of requests for one page of a list.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/utilities/pagination#request-format
     """
@@ -266,7 +274,8 @@ class PaginatedRequest(Model, frozen=True, kw_only=True):
 
 
 class PingRequest(Constants, Checked, frozen=True, kw_only=True):
-    """The request `ping`: is the other side still there? Either side may send it; the answer is an EmptyResult.
+    """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+    `EmptyResult`.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic/utilities/ping#message-format
     """
@@ -275,13 +284,14 @@ class PingRequest(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of PingRequest in 2025-06-18."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True):
-    """The notification `notifications/progress`: how far a running request has come. Its requester asked for it with a
-    token.
+    """Notification `notifications/progress`: the progress of a running request. The sender of that request has asked
+    for it with a progress token.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic/utilities/progress#progress-flow
     """
@@ -291,7 +301,7 @@ class ProgressNotification(Constants, frozen=True, kw_only=True):
 
 
 class PromptListChangedNotification(Constants, Checked, frozen=True, kw_only=True):
-    """The server's notification `notifications/prompts/list_changed`: a cached prompt list is out of date.
+    """Notification `notifications/prompts/list_changed`: the list of prompts of the server has changed.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/prompts#list-changed-notification
     """
@@ -300,12 +310,13 @@ class PromptListChangedNotification(Constants, Checked, frozen=True, kw_only=Tru
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of PromptListChangedNotification in 2025-06-18."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
 
 class ReadResourceRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/read`: fetch the content behind a URI.
+    """Request `resources/read`: the client asks for the content of a resource.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/resources#reading-resources
     """
@@ -315,7 +326,7 @@ class ReadResourceRequest(Constants, frozen=True, kw_only=True):
 
 
 class Request(Checked, frozen=True, kw_only=True):
-    """Base of all requests: a method and perhaps params.
+    """Base of all requests: a method, and optional parameters.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic#requests
     """
@@ -324,12 +335,13 @@ class Request(Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of Request in 2025-06-18."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
 
 class ResourceListChangedNotification(Constants, Checked, frozen=True, kw_only=True):
-    """The server's notification `notifications/resources/list_changed`: a cached resource list is out of date.
+    """Notification `notifications/resources/list_changed`: the list of resources of the server has changed.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/resources#list-changed-notification
     """
@@ -338,12 +350,13 @@ class ResourceListChangedNotification(Constants, Checked, frozen=True, kw_only=T
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of ResourceListChangedNotification in 2025-06-18."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
 
 class ResourceUpdatedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/resources/updated`: a resource that the client watches has changed.
+    """Notification `notifications/resources/updated`: a resource to which the client has subscribed has changed.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/resources#subscriptions
     """
@@ -353,7 +366,8 @@ class ResourceUpdatedNotification(Constants, frozen=True, kw_only=True):
 
 
 class RootsListChangedNotification(Constants, Checked, frozen=True, kw_only=True):
-    """The client's notification `notifications/roots/list_changed`: the roots have changed and should be listed again.
+    """Notification `notifications/roots/list_changed`: the roots of the client have changed. The server should request
+    `roots/list` again.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/client/roots#root-list-changes
     """
@@ -362,12 +376,13 @@ class RootsListChangedNotification(Constants, Checked, frozen=True, kw_only=True
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of RootsListChangedNotification in 2025-06-18."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
 
 class SetLevelRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `logging/setLevel`: how much should the server log from now on?
+    """Request `logging/setLevel`: the client sets the lowest severity of the log messages that the server sends.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/utilities/logging#setting-log-level
     """
@@ -377,7 +392,7 @@ class SetLevelRequest(Constants, frozen=True, kw_only=True):
 
 
 class SubscribeRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/subscribe`: send a notification whenever one resource changes.
+    """Request `resources/subscribe`: the client asks for a notification whenever a resource changes.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/resources#subscriptions
     """
@@ -387,7 +402,7 @@ class SubscribeRequest(Constants, frozen=True, kw_only=True):
 
 
 class ToolListChangedNotification(Constants, Checked, frozen=True, kw_only=True):
-    """The server's notification `notifications/tools/list_changed`: a cached tool list is out of date.
+    """Notification `notifications/tools/list_changed`: the list of tools of the server has changed.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/tools#list-changed-notification
     """
@@ -396,12 +411,13 @@ class ToolListChangedNotification(Constants, Checked, frozen=True, kw_only=True)
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of ToolListChangedNotification in 2025-06-18."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
 
 class UnsubscribeRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/unsubscribe`: stop the notifications about one resource.
+    """Request `resources/unsubscribe`: the client ends its subscription to a resource.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/resources#subscriptions
     """
@@ -452,7 +468,7 @@ else:
         Annotated[dict[str, JSON], models.Result], models.CreateMessageResult, models.ListRootsResult,
         models.ElicitResult,
     ))]
-"""Any result that a client may send in answer to a server's request.
+"""Any result with which a client may answer a request of a server.
 
 Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic#responses
 """
@@ -461,7 +477,7 @@ if TYPE_CHECKING:
     JSONRPCMessage: TypeAlias = JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
 else:
     JSONRPCMessage = Annotated[Any, AnyOf(lambda: (JSONRPCRequest, JSONRPCNotification, JSONRPCResponse, JSONRPCError))]
-"""Any message on the wire.
+"""Any message: a request, a notification or a response.
 
 Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic#messages
 """
@@ -503,7 +519,7 @@ else:
         models.ListResourceTemplatesResult, models.ReadResourceResult, models.ListPromptsResult, models.GetPromptResult,
         models.ListToolsResult, models.CallToolResult, models.CompleteResult,
     ))]
-"""Any result that a server may send.
+"""Any result with which a server may answer a request of a client.
 
 Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic#responses
 """

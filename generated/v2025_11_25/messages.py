@@ -31,7 +31,7 @@ __all__ = [
 
 
 class CallToolRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `tools/call`: run one tool.
+    """Request `tools/call`: the client asks the server to run a tool.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/tools#calling-tools
     """
@@ -39,12 +39,12 @@ class CallToolRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["tools/call"] = const("tools/call")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.CallToolRequestParams
 
 
 class CancelTaskRequest(Constants, frozen=True, kw_only=True):
-    """The request `tasks/cancel`: stop a task. Either side may send it to the side that runs the task.
+    """Request `tasks/cancel`: the side that requested a task asks the other side to stop it.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#cancelling-tasks
     """
@@ -52,12 +52,12 @@ class CancelTaskRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["tasks/cancel"] = const("tasks/cancel")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.CancelTaskRequestParams
 
 
 class CancelledNotification(Constants, frozen=True, kw_only=True):
-    """The notification `notifications/cancelled`: the sender no longer wants an answer to its own request.
+    """Notification `notifications/cancelled`: the sender cancels one of its own requests.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#cancellation-flow
     """
@@ -68,7 +68,7 @@ class CancelledNotification(Constants, frozen=True, kw_only=True):
 
 
 class CompleteRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `completion/complete`: suggest values for an argument that the user is typing.
+    """Request `completion/complete`: the client asks for suggested values of an argument that the user is typing.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/completion#requesting-completions
     """
@@ -76,13 +76,13 @@ class CompleteRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["completion/complete"] = const("completion/complete")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.CompleteRequestParams
 
 
 class CreateMessageRequest(Constants, frozen=True, kw_only=True):
-    """The server's request `sampling/createMessage`: let the client's model continue a conversation. The user may
-    refuse.
+    """Request `sampling/createMessage`: the server asks the client to continue a conversation with a language model.
+    The user may refuse.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#creating-messages
     """
@@ -90,12 +90,12 @@ class CreateMessageRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["sampling/createMessage"] = const("sampling/createMessage")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.CreateMessageRequestParams
 
 
 class ElicitRequest(Constants, Checked, frozen=True, kw_only=True):
-    """The server's request `elicitation/create`: get input from the user.
+    """Request `elicitation/create`: the server asks the client to get input from the user.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#elicitation-requests
     """
@@ -103,15 +103,14 @@ class ElicitRequest(Constants, Checked, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["elicitation/create"] = const("elicitation/create")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.ElicitRequestParams
 
 
 class ElicitationCompleteNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/elicitation/complete`: the user has finished on the web page.
+    """Notification `notifications/elicitation/complete`: the user has finished a URL mode elicitation on its web page.
 
-    Spec:
-    https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#completion-notifications-for-url-mode-elicitation
+    Spec: https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#completion-notifications-for-url-mode-elicitation
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
@@ -120,7 +119,7 @@ class ElicitationCompleteNotification(Constants, frozen=True, kw_only=True):
 
 
 class GetPromptRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `prompts/get`: fill in a prompt and return its messages.
+    """Request `prompts/get`: the client asks for the messages of a prompt, with arguments filled in.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#getting-a-prompt
     """
@@ -128,13 +127,13 @@ class GetPromptRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["prompts/get"] = const("prompts/get")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.GetPromptRequestParams
 
 
 class GetTaskPayloadRequest(Constants, frozen=True, kw_only=True):
-    """The request `tasks/result`: fetch what the task's original request would have returned. The answer waits until
-    the task ends.
+    """Request `tasks/result`: the side that requested a task asks for the result of the original request. The response
+    comes when the task ends.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#retrieving-task-results
     """
@@ -142,12 +141,12 @@ class GetTaskPayloadRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["tasks/result"] = const("tasks/result")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.GetTaskPayloadRequestParams
 
 
 class GetTaskRequest(Constants, frozen=True, kw_only=True):
-    """The request `tasks/get`: ask how a task is doing. Either side may send it to the side that runs the task.
+    """Request `tasks/get`: the side that requested a task asks for the current state of the task.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#getting-tasks
     """
@@ -155,12 +154,13 @@ class GetTaskRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["tasks/get"] = const("tasks/get")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.GetTaskRequestParams
 
 
 class InitializeRequest(Constants, frozen=True, kw_only=True):
-    """The client's first request, `initialize`: propose a revision and state capabilities.
+    """Request `initialize`: the client proposes a revision and declares its capabilities. It is the first request of a
+    session.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#initialization
     """
@@ -168,12 +168,13 @@ class InitializeRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["initialize"] = const("initialize")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.InitializeRequestParams
 
 
 class InitializedNotification(Constants, frozen=True, kw_only=True):
-    """The client's notification `notifications/initialized`: the handshake is done and normal work may start.
+    """Notification `notifications/initialized`: the client has finished the handshake. From now on, both sides may send
+    other messages.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#initialization
     """
@@ -184,7 +185,7 @@ class InitializedNotification(Constants, frozen=True, kw_only=True):
 
 
 class JSONRPCErrorResponse(Constants, frozen=True, kw_only=True):
-    """The failure answer to a request.
+    """Error response to a request.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic#error-responses
     """
@@ -192,11 +193,11 @@ class JSONRPCErrorResponse(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     error: models.Error
     id: models.RequestId | UnsetType = UNSET
-    """The id of the failed request. Absent when it could not be read."""
+    """ID of the failed request. Absent if the receiver could not read the ID."""
 
 
 class JSONRPCNotification(Constants, frozen=True, kw_only=True):
-    """The envelope of a notification: a message that gets no answer.
+    """Envelope of a notification. A notification gets no response.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic#notifications
     """
@@ -207,31 +208,32 @@ class JSONRPCNotification(Constants, frozen=True, kw_only=True):
 
 
 class JSONRPCRequest(Constants, frozen=True, kw_only=True):
-    """The envelope of a request: a message that wants one answer.
+    """Envelope of a request. A request gets one response.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic#requests
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     method: str
     params: dict[str, JSON] | UnsetType = UNSET
 
 
 class JSONRPCResultResponse(Constants, Checked, frozen=True, kw_only=True):
-    """The success answer to a request.
+    """Success response to a request.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic#result-responses
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: models.RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
     result: Annotated[dict[str, JSON], models.Result]
-    """The result that belongs to the request's method."""
+    """Result of the request. Its type depends on the method."""
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of JSONRPCResultResponse in 2025-11-25."""
         try:
             convert(self.result, models.Result)
         except ValidationError as error:
@@ -239,7 +241,7 @@ class JSONRPCResultResponse(Constants, Checked, frozen=True, kw_only=True):
 
 
 class ListPromptsRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `prompts/list`: which prompts are there?
+    """Request `prompts/list`: the client asks for the prompts that the server offers.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#listing-prompts
     """
@@ -247,12 +249,12 @@ class ListPromptsRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["prompts/list"] = const("prompts/list")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.PaginatedRequestParams | UnsetType = UNSET
 
 
 class ListResourceTemplatesRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/templates/list`: which families of resources are there?
+    """Request `resources/templates/list`: the client asks for the resource templates that the server offers.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/resources#resource-templates
     """
@@ -260,12 +262,12 @@ class ListResourceTemplatesRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["resources/templates/list"] = const("resources/templates/list")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.PaginatedRequestParams | UnsetType = UNSET
 
 
 class ListResourcesRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/list`: which resources are there?
+    """Request `resources/list`: the client asks for the resources that the server offers.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/resources#listing-resources
     """
@@ -273,12 +275,12 @@ class ListResourcesRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["resources/list"] = const("resources/list")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.PaginatedRequestParams | UnsetType = UNSET
 
 
 class ListRootsRequest(Constants, frozen=True, kw_only=True):
-    """The server's request `roots/list`: which directories or files may it work on?
+    """Request `roots/list`: the server asks for the directories and files that it may use.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/client/roots#listing-roots
     """
@@ -286,12 +288,12 @@ class ListRootsRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["roots/list"] = const("roots/list")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.RequestParams | UnsetType = UNSET
 
 
 class ListTasksRequest(Constants, frozen=True, kw_only=True):
-    """The request `tasks/list`: which tasks does the other side run for the requester?
+    """Request `tasks/list`: one side asks for a list of the tasks that the other side runs for it.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#listing-tasks
     """
@@ -299,12 +301,12 @@ class ListTasksRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["tasks/list"] = const("tasks/list")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.PaginatedRequestParams | UnsetType = UNSET
 
 
 class ListToolsRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `tools/list`: which tools are there?
+    """Request `tools/list`: the client asks for the tools that the server offers.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/tools#listing-tools
     """
@@ -312,12 +314,12 @@ class ListToolsRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["tools/list"] = const("tools/list")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.PaginatedRequestParams | UnsetType = UNSET
 
 
 class LoggingMessageNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/message`: one log entry.
+    """Notification `notifications/message`: the server sends a log message.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging#log-message-notifications
     """
@@ -328,7 +330,7 @@ class LoggingMessageNotification(Constants, frozen=True, kw_only=True):
 
 
 class Notification(Model, frozen=True, kw_only=True):
-    """Base of all notifications: a method and perhaps params.
+    """Base of all notifications: a method, and optional parameters.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic#notifications
     """
@@ -338,20 +340,21 @@ class Notification(Model, frozen=True, kw_only=True):
 
 
 class PaginatedRequest(Constants, frozen=True, kw_only=True):
-    """Base of requests for a list that comes in pages.
+    """Base of requests for one page of a list.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination#request-format
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     method: str
     params: models.PaginatedRequestParams | UnsetType = UNSET
 
 
 class PingRequest(Constants, frozen=True, kw_only=True):
-    """The request `ping`: is the other side still there? Either side may send it; the answer is an EmptyResult.
+    """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+    `EmptyResult`.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping#message-format
     """
@@ -359,13 +362,13 @@ class PingRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["ping"] = const("ping")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.RequestParams | UnsetType = UNSET
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True):
-    """The notification `notifications/progress`: how far a running request has come. Its requester asked for it with a
-    token.
+    """Notification `notifications/progress`: the progress of a running request. The sender of that request has asked
+    for it with a progress token.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress#progress-flow
     """
@@ -376,7 +379,7 @@ class ProgressNotification(Constants, frozen=True, kw_only=True):
 
 
 class PromptListChangedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/prompts/list_changed`: a cached prompt list is out of date.
+    """Notification `notifications/prompts/list_changed`: the list of prompts of the server has changed.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#list-changed-notification
     """
@@ -387,7 +390,7 @@ class PromptListChangedNotification(Constants, frozen=True, kw_only=True):
 
 
 class ReadResourceRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/read`: fetch the content behind a URI.
+    """Request `resources/read`: the client asks for the content of a resource.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/resources#reading-resources
     """
@@ -395,12 +398,12 @@ class ReadResourceRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["resources/read"] = const("resources/read")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.ReadResourceRequestParams
 
 
 class Request(Model, frozen=True, kw_only=True):
-    """Base of all requests: a method and perhaps params.
+    """Base of all requests: a method, and optional parameters.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic#requests
     """
@@ -410,7 +413,7 @@ class Request(Model, frozen=True, kw_only=True):
 
 
 class ResourceListChangedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/resources/list_changed`: a cached resource list is out of date.
+    """Notification `notifications/resources/list_changed`: the list of resources of the server has changed.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/resources#list-changed-notification
     """
@@ -421,7 +424,7 @@ class ResourceListChangedNotification(Constants, frozen=True, kw_only=True):
 
 
 class ResourceUpdatedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/resources/updated`: a resource that the client watches has changed.
+    """Notification `notifications/resources/updated`: a resource to which the client has subscribed has changed.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions
     """
@@ -432,7 +435,8 @@ class ResourceUpdatedNotification(Constants, frozen=True, kw_only=True):
 
 
 class RootsListChangedNotification(Constants, frozen=True, kw_only=True):
-    """The client's notification `notifications/roots/list_changed`: the roots have changed and should be listed again.
+    """Notification `notifications/roots/list_changed`: the roots of the client have changed. The server should request
+    `roots/list` again.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/client/roots#root-list-changes
     """
@@ -443,7 +447,7 @@ class RootsListChangedNotification(Constants, frozen=True, kw_only=True):
 
 
 class SetLevelRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `logging/setLevel`: how much should the server log from now on?
+    """Request `logging/setLevel`: the client sets the lowest severity of the log messages that the server sends.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging#setting-log-level
     """
@@ -451,12 +455,12 @@ class SetLevelRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["logging/setLevel"] = const("logging/setLevel")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.SetLevelRequestParams
 
 
 class SubscribeRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/subscribe`: send a notification whenever one resource changes.
+    """Request `resources/subscribe`: the client asks for a notification whenever a resource changes.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions
     """
@@ -464,12 +468,13 @@ class SubscribeRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["resources/subscribe"] = const("resources/subscribe")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.SubscribeRequestParams
 
 
 class TaskStatusNotification(Constants, frozen=True, kw_only=True):
-    """The notification `notifications/tasks/status`: a task has changed. Optional, so polling stays necessary.
+    """Notification `notifications/tasks/status`: the status of a task has changed. It is optional, so the requestor
+    must still poll with `tasks/get`.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#task-status-notification
     """
@@ -480,7 +485,7 @@ class TaskStatusNotification(Constants, frozen=True, kw_only=True):
 
 
 class ToolListChangedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/tools/list_changed`: a cached tool list is out of date.
+    """Notification `notifications/tools/list_changed`: the list of tools of the server has changed.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/tools#list-changed-notification
     """
@@ -491,7 +496,7 @@ class ToolListChangedNotification(Constants, frozen=True, kw_only=True):
 
 
 class URLElicitationRequiredError(Constants, frozen=True, kw_only=True):
-    """The server's refusal of a request until the user has visited some web pages; after that the client may retry.
+    """Error response: the user must open some web pages first. After that, the client may retry the request.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#url-elicitation-required-error
     """
@@ -499,11 +504,11 @@ class URLElicitationRequiredError(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     error: models.URLElicitationRequiredErrorError
     id: models.RequestId | UnsetType = UNSET
-    """The id of the failed request. Absent when it could not be read."""
+    """ID of the failed request. Absent if the receiver could not read the ID."""
 
 
 class UnsubscribeRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/unsubscribe`: stop the notifications about one resource.
+    """Request `resources/unsubscribe`: the client ends its subscription to a resource.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions
     """
@@ -511,7 +516,7 @@ class UnsubscribeRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["resources/unsubscribe"] = const("resources/unsubscribe")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.UnsubscribeRequestParams
 
 
@@ -563,7 +568,7 @@ else:
         Annotated[dict[str, JSON], models.GetTaskPayloadResult], Annotated[dict[str, JSON], models.CancelTaskResult],
         models.ListTasksResult, models.CreateMessageResult, models.ListRootsResult, models.ElicitResult,
     ))]
-"""Any result that a client may send in answer to a server's request.
+"""Any result with which a client may answer a request of a server.
 
 Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic#responses
 """
@@ -574,7 +579,7 @@ else:
     JSONRPCMessage = Annotated[Any, AnyOf(lambda: (
         JSONRPCRequest, JSONRPCNotification, JSONRPCResultResponse, JSONRPCErrorResponse,
     ))]
-"""Any message on the wire.
+"""Any message: a request, a notification or a response.
 
 Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic#messages
 """
@@ -583,7 +588,7 @@ if TYPE_CHECKING:
     JSONRPCResponse: TypeAlias = JSONRPCResultResponse | JSONRPCErrorResponse
 else:
     JSONRPCResponse = Annotated[Any, AnyOf(lambda: (JSONRPCResultResponse, JSONRPCErrorResponse))]
-"""Any answer to a request: success or failure.
+"""Any response: success or error.
 
 Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic#responses
 """
@@ -636,7 +641,7 @@ else:
         Annotated[dict[str, JSON], models.GetTaskPayloadResult], Annotated[dict[str, JSON], models.CancelTaskResult],
         models.ListTasksResult, models.CompleteResult,
     ))]
-"""Any result that a server may send.
+"""Any result with which a server may answer a request of a client.
 
 Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic#responses
 """

@@ -32,7 +32,7 @@ __all__ = [
 
 
 class CallToolRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `tools/call`: run one tool.
+    """Request `tools/call`: the client asks the server to run a tool.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#calling-tools
     """
@@ -40,25 +40,26 @@ class CallToolRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["tools/call"] = const("tools/call")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.CallToolRequestParams
 
 
 class CallToolResultResponse(Constants, Checked, frozen=True, kw_only=True):
-    """The server's successful answer to `tools/call`: a final result, or a demand for more input.
+    """Success response to `tools/call`. Its result is final, or asks for more input.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#calling-tools
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: models.RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
     result: models.CallToolResultResponseResult
-    """InputRequiredResult when `resultType` is `input_required`, otherwise CallToolResult."""
+    """`InputRequiredResult` if `resultType` is `input_required`, otherwise `CallToolResult`."""
 
 
 class CancelledNotification(Constants, frozen=True, kw_only=True):
-    """The notification `notifications/cancelled`: a client drops its request, or a server on stdio ends a subscription.
+    """Notification `notifications/cancelled`: the client cancels one of its requests, or the server ends a subscription
+    on stdio.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation#cancellation-flow
     """
@@ -69,7 +70,8 @@ class CancelledNotification(Constants, frozen=True, kw_only=True):
 
 
 class ClientNotification(Constants, frozen=True, kw_only=True):
-    """The one notification that a client may send: it cancels an open request, which only stdio needs.
+    """The only notification that a client may send. It cancels a request on stdio. Over HTTP, the client closes the
+    response stream instead.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#notifications
     """
@@ -80,7 +82,7 @@ class ClientNotification(Constants, frozen=True, kw_only=True):
 
 
 class CompleteRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `completion/complete`: suggest values for an argument that the user is typing.
+    """Request `completion/complete`: the client asks for suggested values of an argument that the user is typing.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#requesting-completions
     """
@@ -88,25 +90,25 @@ class CompleteRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["completion/complete"] = const("completion/complete")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.CompleteRequestParams
 
 
 class CompleteResultResponse(Constants, frozen=True, kw_only=True):
-    """The server's successful answer to `completion/complete`.
+    """Success response to `completion/complete`.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#completion-results
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: models.RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
     result: models.CompleteResult
 
 
 class DiscoverRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `server/discover`: which revisions and capabilities does the server have? It needs no
-    earlier message.
+    """Request `server/discover`: the client asks for the revisions and capabilities of the server. It may be the first
+    message to a server.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/discover#request
     """
@@ -114,24 +116,24 @@ class DiscoverRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["server/discover"] = const("server/discover")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.RequestParams
 
 
 class DiscoverResultResponse(Constants, frozen=True, kw_only=True):
-    """The server's successful answer to `server/discover`.
+    """Success response to `server/discover`.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/discover#response
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: models.RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
     result: models.DiscoverResult
 
 
 class GetPromptRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `prompts/get`: fill in a prompt and return its messages.
+    """Request `prompts/get`: the client asks for the messages of a prompt, with arguments filled in.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#getting-a-prompt
     """
@@ -139,25 +141,25 @@ class GetPromptRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["prompts/get"] = const("prompts/get")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.GetPromptRequestParams
 
 
 class GetPromptResultResponse(Constants, Checked, frozen=True, kw_only=True):
-    """The server's successful answer to `prompts/get`: a final result, or a demand for more input.
+    """Success response to `prompts/get`. Its result is final, or asks for more input.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#getting-a-prompt
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: models.RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
     result: models.GetPromptResultResponseResult
-    """InputRequiredResult when `resultType` is `input_required`, otherwise GetPromptResult."""
+    """`InputRequiredResult` if `resultType` is `input_required`, otherwise `GetPromptResult`."""
 
 
 class HeaderMismatchError(Constants, frozen=True, kw_only=True):
-    """The server's refusal over HTTP, with status 400, when headers are missing, malformed or contradict the body.
+    """Error response over HTTP, with status 400: a header is missing, is malformed or differs from the body.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#server-validation
     """
@@ -165,11 +167,11 @@ class HeaderMismatchError(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     error: models.HeaderMismatchErrorError
     id: models.RequestId | UnsetType = UNSET
-    """The id of the failed request. Absent when it could not be read."""
+    """ID of the failed request. Absent if the receiver could not read the ID."""
 
 
 class JSONRPCErrorResponse(Constants, frozen=True, kw_only=True):
-    """The failure answer to a request.
+    """Error response to a request.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#error-responses
     """
@@ -177,11 +179,11 @@ class JSONRPCErrorResponse(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     error: models.Error
     id: models.RequestId | UnsetType = UNSET
-    """The id of the failed request. Absent when it could not be read."""
+    """ID of the failed request. Absent if the receiver could not read the ID."""
 
 
 class JSONRPCNotification(Constants, frozen=True, kw_only=True):
-    """The envelope of a notification: a message that gets no answer.
+    """Envelope of a notification. A notification gets no response.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#notifications
     """
@@ -192,31 +194,32 @@ class JSONRPCNotification(Constants, frozen=True, kw_only=True):
 
 
 class JSONRPCRequest(Constants, frozen=True, kw_only=True):
-    """The envelope of a request: a message that wants one answer.
+    """Envelope of a request. A request gets one response.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#requests
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     method: str
     params: dict[str, JSON] | UnsetType = UNSET
 
 
 class JSONRPCResultResponse(Constants, Checked, frozen=True, kw_only=True):
-    """The success answer to a request.
+    """Success response to a request.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#result-responses
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: models.RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
     result: Annotated[dict[str, JSON], models.Result]
-    """The result that belongs to the request's method."""
+    """Result of the request. Its type depends on the method."""
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of JSONRPCResultResponse in 2026-07-28."""
         try:
             convert(self.result, models.Result)
         except ValidationError as error:
@@ -224,7 +227,7 @@ class JSONRPCResultResponse(Constants, Checked, frozen=True, kw_only=True):
 
 
 class ListPromptsRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `prompts/list`: which prompts are there?
+    """Request `prompts/list`: the client asks for the prompts that the server offers.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#listing-prompts
     """
@@ -232,24 +235,24 @@ class ListPromptsRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["prompts/list"] = const("prompts/list")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.PaginatedRequestParams
 
 
 class ListPromptsResultResponse(Constants, frozen=True, kw_only=True):
-    """The server's successful answer to `prompts/list`.
+    """Success response to `prompts/list`.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#listing-prompts
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: models.RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
     result: models.ListPromptsResult
 
 
 class ListResourceTemplatesRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/templates/list`: which families of resources are there?
+    """Request `resources/templates/list`: the client asks for the resource templates that the server offers.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource-templates
     """
@@ -257,24 +260,24 @@ class ListResourceTemplatesRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["resources/templates/list"] = const("resources/templates/list")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.PaginatedRequestParams
 
 
 class ListResourceTemplatesResultResponse(Constants, frozen=True, kw_only=True):
-    """The server's successful answer to `resources/templates/list`.
+    """Success response to `resources/templates/list`.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource-templates
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: models.RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
     result: models.ListResourceTemplatesResult
 
 
 class ListResourcesRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/list`: which resources are there?
+    """Request `resources/list`: the client asks for the resources that the server offers.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#listing-resources
     """
@@ -282,24 +285,24 @@ class ListResourcesRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["resources/list"] = const("resources/list")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.PaginatedRequestParams
 
 
 class ListResourcesResultResponse(Constants, frozen=True, kw_only=True):
-    """The server's successful answer to `resources/list`.
+    """Success response to `resources/list`.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#listing-resources
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: models.RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
     result: models.ListResourcesResult
 
 
 class ListToolsRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `tools/list`: which tools are there?
+    """Request `tools/list`: the client asks for the tools that the server offers.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#listing-tools
     """
@@ -307,26 +310,27 @@ class ListToolsRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["tools/list"] = const("tools/list")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.PaginatedRequestParams
 
 
 class ListToolsResultResponse(Constants, frozen=True, kw_only=True):
-    """The server's successful answer to `tools/list`.
+    """Success response to `tools/list`.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#listing-tools
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: models.RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
     result: models.ListToolsResult
 
 
 class LoggingMessageNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/message`: one log entry, tied to the request that asked for logs.
+    """Notification `notifications/message`: the server sends a log message for a request whose `_meta` sets a log
+    level.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging#log-message-notifications
     """
@@ -337,20 +341,19 @@ class LoggingMessageNotification(Constants, frozen=True, kw_only=True):
 
 
 class MissingRequiredClientCapabilityError(Constants, frozen=True, kw_only=True):
-    """The server's refusal of a request that needs a capability which the client has not declared. Over HTTP the status
-    is 400.
+    """Error response: the request needs a capability that the client has not declared. Over HTTP, the status is 400.
 
-    Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
+    Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     error: models.MissingRequiredClientCapabilityErrorError
     id: models.RequestId | UnsetType = UNSET
-    """The id of the failed request. Absent when it could not be read."""
+    """ID of the failed request. Absent if the receiver could not read the ID."""
 
 
 class Notification(Model, frozen=True, kw_only=True):
-    """Base of all notifications: a method and perhaps params.
+    """Base of all notifications: a method, and optional parameters.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#notifications
     """
@@ -360,21 +363,21 @@ class Notification(Model, frozen=True, kw_only=True):
 
 
 class PaginatedRequest(Constants, frozen=True, kw_only=True):
-    """Base of requests for a list that comes in pages.
+    """Base of requests for one page of a list.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/pagination#request-format
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     method: str
     params: models.PaginatedRequestParams
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True):
-    """The notification `notifications/progress`: how far a running request has come. Its requester asked for it with a
-    token.
+    """Notification `notifications/progress`: the progress of a running request. The sender of that request has asked
+    for it with a progress token.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress#progress-flow
     """
@@ -385,7 +388,7 @@ class ProgressNotification(Constants, frozen=True, kw_only=True):
 
 
 class PromptListChangedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/prompts/list_changed`: a cached prompt list is out of date.
+    """Notification `notifications/prompts/list_changed`: the list of prompts of the server has changed.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#list-changed-notification
     """
@@ -396,7 +399,7 @@ class PromptListChangedNotification(Constants, frozen=True, kw_only=True):
 
 
 class ReadResourceRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/read`: fetch the content behind a URI.
+    """Request `resources/read`: the client asks for the content of a resource.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#reading-resources
     """
@@ -404,25 +407,25 @@ class ReadResourceRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["resources/read"] = const("resources/read")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.ReadResourceRequestParams
 
 
 class ReadResourceResultResponse(Constants, Checked, frozen=True, kw_only=True):
-    """The server's successful answer to `resources/read`: a final result, or a demand for more input.
+    """Success response to `resources/read`. Its result is final, or asks for more input.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#reading-resources
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: models.RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
     result: models.ReadResourceResultResponseResult
-    """InputRequiredResult when `resultType` is `input_required`, otherwise ReadResourceResult."""
+    """`InputRequiredResult` if `resultType` is `input_required`, otherwise `ReadResourceResult`."""
 
 
 class Request(Model, frozen=True, kw_only=True):
-    """Base of all requests: a method and perhaps params.
+    """Base of all requests: a method, and optional parameters.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#requests
     """
@@ -432,7 +435,7 @@ class Request(Model, frozen=True, kw_only=True):
 
 
 class ResourceListChangedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/resources/list_changed`: a cached resource list is out of date.
+    """Notification `notifications/resources/list_changed`: the list of resources of the server has changed.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#list-changed-notification
     """
@@ -443,7 +446,7 @@ class ResourceListChangedNotification(Constants, frozen=True, kw_only=True):
 
 
 class ResourceUpdatedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/resources/updated`: a resource that the client watches has changed.
+    """Notification `notifications/resources/updated`: a resource to which the client has subscribed has changed.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#subscriptions
     """
@@ -454,8 +457,8 @@ class ResourceUpdatedNotification(Constants, frozen=True, kw_only=True):
 
 
 class SubscriptionsAcknowledgedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/subscriptions/acknowledged`: a stream is open. It precedes all others of
-    its stream.
+    """Notification `notifications/subscriptions/acknowledged`: the server confirms that a subscription stream is open.
+    It precedes all other notifications of the stream.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#acknowledgment
     """
@@ -466,8 +469,8 @@ class SubscriptionsAcknowledgedNotification(Constants, frozen=True, kw_only=True
 
 
 class SubscriptionsListenRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `subscriptions/listen`: open a stream of notifications. It stays unanswered until the stream
-    ends.
+    """Request `subscriptions/listen`: the client opens a stream of notifications. The server responds only when it ends
+    the stream.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#opening-a-stream
     """
@@ -475,24 +478,24 @@ class SubscriptionsListenRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     method: Literal["subscriptions/listen"] = const("subscriptions/listen")
     id: models.RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
     params: models.SubscriptionsListenRequestParams
 
 
 class SubscriptionsListenResultResponse(Constants, frozen=True, kw_only=True):
-    """The server's successful answer to `subscriptions/listen`, sent when it ends the stream.
+    """Success response to `subscriptions/listen`. The server sends it when it ends the stream.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#graceful-closure
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
     id: models.RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
     result: models.SubscriptionsListenResult
 
 
 class ToolListChangedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/tools/list_changed`: a cached tool list is out of date.
+    """Notification `notifications/tools/list_changed`: the list of tools of the server has changed.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#list-changed-notification
     """
@@ -503,7 +506,7 @@ class ToolListChangedNotification(Constants, frozen=True, kw_only=True):
 
 
 class UnsupportedProtocolVersionError(Constants, frozen=True, kw_only=True):
-    """The server's refusal of a revision that it does not speak. The client may retry with another. Over HTTP the
+    """Error response: the request names an unsupported revision. The client may retry with another one. Over HTTP, the
     status is 400.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#protocol-version-negotiation
@@ -512,7 +515,7 @@ class UnsupportedProtocolVersionError(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     error: models.UnsupportedProtocolVersionErrorError
     id: models.RequestId | UnsetType = UNSET
-    """The id of the failed request. Absent when it could not be read."""
+    """ID of the failed request. Absent if the receiver could not read the ID."""
 
 
 # fmt: off
@@ -535,7 +538,7 @@ Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#requests
 """
 
 ClientResult: TypeAlias = Annotated[dict[str, JSON], models.Result]
-"""The bare shape of a result. Clients answer no requests in this revision, since servers send none.
+"""Base of results. Clients send no responses in this revision, because servers send no requests.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#responses
 """
@@ -546,7 +549,7 @@ else:
     JSONRPCMessage = Annotated[Any, AnyOf(lambda: (
         JSONRPCRequest, JSONRPCNotification, JSONRPCResultResponse, JSONRPCErrorResponse,
     ))]
-"""Any message on the wire.
+"""Any message: a request, a notification or a response.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#messages
 """
@@ -555,7 +558,7 @@ if TYPE_CHECKING:
     JSONRPCResponse: TypeAlias = JSONRPCResultResponse | JSONRPCErrorResponse
 else:
     JSONRPCResponse = Annotated[Any, AnyOf(lambda: (JSONRPCResultResponse, JSONRPCErrorResponse))]
-"""Any answer to a request: success or failure.
+"""Any response: success or error.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#responses
 """
@@ -591,7 +594,7 @@ else:
         models.SubscriptionsListenResult, models.ListPromptsResult, models.GetPromptResult, models.ListToolsResult,
         models.CallToolResult, models.CompleteResult,
     ))]
-"""Any result that a server may send.
+"""Any result with which a server may answer a request of a client.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#responses
 """

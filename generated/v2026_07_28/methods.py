@@ -17,9 +17,9 @@ __all__ = [
     "CALL_TOOL", "CANCELLED", "CLIENT_NOTIFICATIONS", "CLIENT_REQUESTS", "COMPLETE", "CREATE_MESSAGE", "DISCOVER",
     "ELICIT", "ERA", "ErrorCode", "GET_PROMPT", "INPUT_REQUESTS", "LIST_PROMPTS", "LIST_RESOURCES",
     "LIST_RESOURCE_TEMPLATES", "LIST_ROOTS", "LIST_TOOLS", "LOGGING_MESSAGE", "MetaKey", "NotificationMethod",
-    "PROGRESS", "PROMPT_LIST_CHANGED", "READ_RESOURCE", "RESOURCE_LIST_CHANGED", "RESOURCE_UPDATED", "REVISION",
-    "RequestMethod", "SERVER_NOTIFICATIONS", "SERVER_REQUESTS", "SUBSCRIPTIONS_ACKNOWLEDGED", "SUBSCRIPTIONS_LISTEN",
-    "Sender", "TOOL_LIST_CHANGED", "Unhandled",
+    "PROGRESS", "PROMPT_LIST_CHANGED", "READ_RESOURCE", "RESERVED_ERRORS", "RESOURCE_LIST_CHANGED", "RESOURCE_UPDATED",
+    "REVISION", "RequestMethod", "SERVER_NOTIFICATIONS", "SERVER_REQUESTS", "SUBSCRIPTIONS_ACKNOWLEDGED",
+    "SUBSCRIPTIONS_LISTEN", "Sender", "TOOL_LIST_CHANGED", "Unhandled",
 ]  # fmt: skip
 
 REVISION: Final = "2026-07-28"
@@ -33,38 +33,44 @@ class ErrorCode(IntEnum):
     """The error codes of 2026-07-28."""
 
     PARSE_ERROR = -32700
-    """The message is not JSON."""
+    """The message is not valid JSON."""
     INTERNAL_ERROR = -32603
-    """The receiver failed."""
+    """The receiver failed while it handled the request."""
     INVALID_PARAMS = -32602
-    """The parameters are not what the method takes."""
+    """The parameters are invalid."""
     METHOD_NOT_FOUND = -32601
-    """Nobody here answers requests of that method."""
+    """The receiver does not support the method."""
     INVALID_REQUEST = -32600
-    """The message is not a request that can be served."""
+    """The message is JSON, but not a valid request."""
     UNSUPPORTED_PROTOCOL_VERSION = -32022
-    """The server does not serve the revision that the request names."""
+    """The request names an unsupported revision."""
     MISSING_REQUIRED_CLIENT_CAPABILITY = -32021
-    """The request needs a capability that the client did not declare with it."""
+    """The request needs a capability that the client has not declared."""
     HEADER_MISMATCH = -32020
-    """A header of the HTTP request is missing or does not match the body."""
+    """A header of the HTTP request is missing, is malformed or differs from the body."""
+
+
+RESERVED_ERRORS: Final = range(-32099, -32019)
+"""The error codes that MCP reserves; a peer must not use one that is not in `ErrorCode`."""
 
 
 class MetaKey:
     """The keys of ``_meta`` that MCP reserves in 2026-07-28."""
 
     CLIENT_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
-    """What the client can do for this request; the server must not remember it for others."""
+    """Optional features that the client supports for this request. The server must not assume them for other requests."""
     CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
-    """The client's name and version. Unverified, so for display and logs only."""
+    """Name and version of the client. They are unverified: use them for display and logs only."""
     LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
-    """Lowest severity of log messages wanted during this request. Absent: the server sends none."""
+    """Lowest severity of the log messages that the server sends for this request. If absent, it sends none."""
     PROTOCOL_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
-    """The revision of this request. Over HTTP the MCP-Protocol-Version header has to say the same."""
+    """Revision of this request. Over HTTP, the header `MCP-Protocol-Version` must have the same value."""
     SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
-    """The server's name and version. Unverified, so for display and logs only."""
+    """Name and version of the server. They are unverified: use them for display and logs only."""
     SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
-    """Id of the `subscriptions/listen` call whose stream carries it. Absent outside such streams."""
+    """ID of the subscription that the notification belongs to. It equals the ID of the request `subscriptions/listen`.
+    Absent on other notifications.
+    """
 
 
 CALL_TOOL: RequestMethod[models.CallToolRequestParams, models.CallToolResultResponseResult] = RequestMethod(

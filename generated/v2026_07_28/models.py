@@ -52,115 +52,118 @@ __all__ = [
 
 
 class Annotations(Model, frozen=True, kw_only=True, rename="camel"):
-    """Hints from a server on whom a piece of content is for and how much it matters. A client may ignore them.
+    """Hints from a server about the audience and the importance of some content. A client may ignore them.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#annotations
     """
 
     audience: list[Role] | UnsetType = UNSET
-    """Who should see it: the user, the model (`assistant`) or both. Absent: no preference."""
+    """Intended readers: `user`, `assistant` (the model) or both. If absent, there is no preference."""
     last_modified: str | UnsetType = UNSET
-    """ISO 8601 time of the last change."""
+    """Time of the last change, in ISO 8601 format."""
     priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight from 0 (may be left out) to 1 (needed)."""
+    """Importance, from 0 (optional) to 1 (required)."""
 
 
 class AudioContent(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A block of sound in a message or tool result.
+    """A content block with audio.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#audio-content
     """
 
     type: Literal["audio"] = const("audio")
     data: str
-    """The audio bytes in base64."""
+    """The audio bytes, in base64."""
     mime_type: str
-    """Media type of the data."""
+    """MIME type of `data`."""
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class BaseMetadata(Model, frozen=True, kw_only=True, gc=False):
-    """Fields shared by everything that has a name for programs and another one for people.
+    """Base of definitions that have a name for programs and a display name.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool
     """
 
     name: str
-    """Identifier for programs; also shown to people when there is no title."""
+    """Name for use by programs. User interfaces show it if `title` is absent."""
     title: str | UnsetType = UNSET
-    """Name to show to people."""
+    """Display name."""
 
 
 class BlobResourceContents(Model, frozen=True, kw_only=True, rename="camel"):
-    """The content of a binary resource.
+    """Content of a binary resource.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#binary-content
     """
 
     blob: str
-    """The bytes in base64."""
+    """The bytes of the resource, in base64."""
     uri: str
-    """The resource, or the part of it, that the bytes belong to."""
+    """URI of the resource, or of the part of it, to which the bytes belong."""
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class BooleanSchema(Constants, frozen=True, kw_only=True, gc=False):
-    """A yes-or-no field in an elicitation form.
+    """A yes-or-no field of an elicitation form.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
     """
 
     type: Literal["boolean"] = const("boolean")
     default: bool | UnsetType = UNSET
-    """What the form shows before the user answers."""
+    """Initial value of the form field."""
     description: str | UnsetType = UNSET
     """Help text for the user."""
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class CacheableResult(Constants, CheckedMeta, frozen=True, kw_only=True, rename="camel"):
-    """Base of results that a client may keep and reuse for a while.
+    """Base of results that a client may cache.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching#cacheable-model
     """
 
     cache_scope: Literal["private", "public"] = preset("private")
-    """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
+    """`public`: a cache may share the result among users. `private`: a cache may reuse it only for requests with the
+    same authorization.
+    """
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
     ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
-    """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
-    allowed.
+    """Time, in milliseconds after receipt, for which the client may reuse the result. 0 means that the result is stale
+    immediately. Negative values are not allowed.
     """
     meta: Annotated[dict[str, JSON], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class CallToolRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """Which tool a client wants to run, and with what arguments.
+    """Parameters of `tools/call`: the tool to run and its arguments.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#calling-tools
     """
 
     name: str
-    """Name of the tool, as `tools/list` gave it."""
+    """Name of the tool, from `tools/list`."""
     meta: Annotated[dict[str, JSON], RequestMetaObject] = field(name="_meta")
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
     arguments: dict[str, JSON] | UnsetType = UNSET
-    """Values for the tool, by name; they must satisfy its inputSchema."""
+    """Arguments of the tool, by name. They must match the `inputSchema` of the tool."""
     input_responses: InputResponses | UnsetType = UNSET
-    """On a retry: the answers to the server's inputRequests."""
+    """On a retry: the answers of the client to `inputRequests`, under the same keys."""
     request_state: str | UnsetType = UNSET
-    """On a retry: the server's requestState, unchanged. Absent if it sent none."""
+    """On a retry: the `requestState` that the server sent, unchanged. Absent if the server sent none."""
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of CallToolRequestParams in 2026-07-28."""
         if self.input_responses is not UNSET:
             Checked.__post_init__(self)
             return
@@ -171,101 +174,109 @@ class CallToolRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
 
 
 class CallToolResult(Constants, CheckedMeta, frozen=True, kw_only=True, rename="camel"):
-    """What a tool returned. Failures inside the tool are reported here too, so that the model can react to them.
+    """Result of `tools/call`. A tool reports its own failures here, with `isError`, so that the model can react to
+    them.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result
     """
 
     content: list[ContentBlock]
-    """Blocks for the model to read, in order."""
+    """Output of the tool for the model, as content blocks in order."""
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
     is_error: bool | UnsetType = UNSET
-    """True: the tool failed, and content says why. Absent means false."""
+    """True if the tool failed. `content` then describes the failure. Absent means false."""
     structured_content: JSON | UnsetType = UNSET
-    """The result as any JSON value, null included; it satisfies the tool's outputSchema, if it has one."""
+    """Output of the tool as any JSON value, including null. It must match the `outputSchema` of the tool, if there is
+    one.
+    """
     meta: Annotated[dict[str, JSON], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class CancelledNotificationParams(CheckedMeta, frozen=True, kw_only=True, rename="camel"):
-    """Which open request is dropped, and why.
+    """Parameters of `notifications/cancelled`: the request to cancel, and the reason.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation#cancellation-flow
     """
 
     request_id: RequestId
-    """The client's request to drop; from a server, the `subscriptions/listen` request whose stream ends."""
+    """ID of the cancelled request. A client cancels its own requests. A server cancels only the `subscriptions/listen`
+    request whose stream it ends.
+    """
     reason: str | UnsetType = UNSET
-    """Explanation for logs or for the user."""
+    """Reason for the cancellation, for logs or for the user."""
     meta: Annotated[dict[str, JSON], NotificationMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class ClientCapabilities(Model, frozen=True, kw_only=True):
-    """What a client can do for a server, stated anew in the `_meta` of every request.
+    """Optional features that a client supports. The client declares them in the `_meta` of every request. A server uses
+    only declared features.
 
-    Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
+    Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta
     """
 
     elicitation: ClientCapabilitiesElicitation | UnsetType = UNSET
-    """Present: the client can ask its user for input."""
+    """If present, the client can ask the user for input."""
     experimental: dict[str, JSONObject] | UnsetType = UNSET
-    """Settings of capabilities outside the specification, by name."""
+    """Capabilities that the specification does not define. The key is the name. The value holds the settings."""
     extensions: dict[str, JSONObject] | UnsetType = UNSET
-    """Settings of supported extensions, by prefixed identifier; an empty object enables one without settings."""
-    roots: dict[str, JSON] | UnsetType = UNSET
-    """Present: the client answers `roots/list`. Deprecated: Roots, sampling and logging are deprecated in this
-    revision.
+    """Supported extensions. The key is the identifier, which has a prefix. The value holds the settings, or is an empty
+    object.
     """
+    roots: dict[str, JSON] | UnsetType = UNSET
+    """If present, the client answers `roots/list`. Deprecated: 2026-07-28 deprecates roots, sampling and logging."""
     sampling: ClientCapabilitiesSampling | UnsetType = UNSET
-    """Present: the client can run a language model on request. Deprecated: Roots, sampling and logging are deprecated
-    in this revision.
+    """If present, the client answers `sampling/createMessage`. Deprecated: 2026-07-28 deprecates roots, sampling and
+    logging.
     """
 
 
 class ClientCapabilitiesElicitation(Model, frozen=True, kw_only=True):
-    """How a client can ask its user for input. An empty object means form mode alone.
+    """Elicitation modes that a client supports. An empty object means form mode only.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#capabilities
     """
 
     form: JSONObject | UnsetType = UNSET
-    """Present: the client can show a form."""
+    """If present, the client can show a form to the user."""
     url: JSONObject | UnsetType = UNSET
-    """Present: the client can send its user to a web page."""
+    """If present, the client can ask the user to open a web page."""
 
 
 class ClientCapabilitiesSampling(Model, frozen=True, kw_only=True):
-    """What a client supports when it runs a language model for a server.
+    """Sampling features that a client supports.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#capabilities
     """
 
     context: JSONObject | UnsetType = UNSET
-    """Present: `includeContext` values other than `none` are understood."""
+    """If present, the client supports all values of `includeContext`. Otherwise it supports only `none`."""
     tools: JSONObject | UnsetType = UNSET
-    """Present: sampling requests may carry `tools` and `toolChoice`."""
+    """If present, sampling requests may carry `tools` and `toolChoice`."""
 
 
 class CompleteRequestParams(Checked, frozen=True, kw_only=True):
-    """The argument to complete and the prompt or resource template that it belongs to.
+    """Parameters of `completion/complete`: the argument to complete, and the prompt or resource template to which it
+    belongs.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#requesting-completions
     """
 
     argument: CompleteRequestParamsArgument
-    """The argument being typed."""
+    """The argument that the user is typing."""
     ref: CompleteRequestParamsRef
-    """The prompt or resource template that declares the argument."""
+    """The prompt or resource template to which the argument belongs."""
     meta: Annotated[dict[str, JSON], RequestMetaObject] = field(name="_meta")
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
     context: CompleteRequestParamsContext | UnsetType = UNSET
-    """Arguments that are already settled."""
+    """Values of other arguments that are already known."""
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of CompleteRequestParams in 2026-07-28."""
         try:
             convert(self.meta, RequestMetaObject)
         except ValidationError as error:
@@ -279,36 +290,36 @@ class CompleteRequestParamsArgument(Model, frozen=True, kw_only=True, gc=False):
     """
 
     name: str
-    """Name of the prompt argument or of the URI template variable."""
+    """Name of the prompt argument or of the variable in the URI template."""
     value: str
-    """What has been typed so far."""
+    """Text that the user has typed so far."""
 
 
 class CompleteRequestParamsContext(Model, frozen=True, kw_only=True):
-    """What is already known while another argument is completed.
+    """Values of other arguments that are already known.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#completerequest
     """
 
     arguments: dict[str, str] | UnsetType = UNSET
-    """Values chosen so far, keyed by argument or variable name."""
+    """Values of the other arguments or variables, by name."""
 
 
 class CompleteResult(Constants, CheckedMeta, frozen=True, kw_only=True, rename="camel"):
-    """The server's suggestions for an argument.
+    """Result of `completion/complete`: suggested values for the argument.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#completion-results
     """
 
     completion: CompleteResultCompletion
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
     meta: Annotated[dict[str, JSON], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class CompleteResultCompletion(Model, frozen=True, kw_only=True, rename="camel"):
-    """The suggestions, best match first.
+    """Suggested values for an argument, with the best match first.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#completeresult
     """
@@ -316,15 +327,16 @@ class CompleteResultCompletion(Model, frozen=True, kw_only=True, rename="camel")
     values: Annotated[list[str], Meta(max_length=100)]
     """Suggested values, at most 100."""
     has_more: bool | UnsetType = UNSET
-    """True: more matches exist than are listed. Absent: unknown."""
+    """True if there are more matches than `values` contains. If absent, this is unknown."""
     total: int | UnsetType = UNSET
-    """Number of matches in all, which may exceed those listed. Absent: unknown."""
+    """Number of all matches, which may be more than `values` contains. If absent, the number is unknown."""
 
 
 class CreateMessageRequest(Constants, frozen=True, kw_only=True):
-    """A wish for model output, `sampling/createMessage`, that a server puts in `inputRequests`. The user may refuse.
+    """Request `sampling/createMessage`, which a server sends inside `inputRequests`: the client continues a
+    conversation with a language model. The user may refuse.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#creating-messages
     """
@@ -334,87 +346,92 @@ class CreateMessageRequest(Constants, frozen=True, kw_only=True):
 
 
 class CreateMessageRequestParams(Model, frozen=True, kw_only=True, rename="camel"):
-    """The conversation to continue and the server's wishes about model, length and tools.
+    """Parameters of `sampling/createMessage`: the conversation, and the preferences of the server for the model and its
+    output.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#creating-messages
     """
 
     max_tokens: int
-    """Upper limit of tokens to generate. The client may stop earlier."""
+    """Maximum number of tokens to generate. The client may generate fewer."""
     messages: list[SamplingMessage]
-    """The conversation so far, oldest first."""
+    """The conversation so far, with the oldest message first."""
 
     # Optional keys of CreateMessageRequestParams in 2026-07-28:
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = UNSET
-    """Context that the client should add. Absent means `none`. Deprecated: The values `thisServer` and `allServers` may
-    be removed; leave the key out, or say `none`.
+    """Context from servers that the client should add to the prompt. Absent means `none`. Deprecated: A later revision
+    may remove the values `thisServer` and `allServers`. Omit the key, or use `none`.
     """
     metadata: JSONObject | UnsetType = UNSET
-    """Settings for the model provider, in the provider's own format."""
+    """Settings for the model provider. The provider defines their format."""
     model_preferences: ModelPreferences | UnsetType = UNSET
-    """The server's wishes about the model; the client decides."""
+    """Preferences of the server for the choice of the model. The client decides."""
     stop_sequences: list[str] | UnsetType = UNSET
-    """Strings that end generation when the model produces one."""
+    """Generation ends when the model produces one of these strings."""
     system_prompt: str | UnsetType = UNSET
-    """System prompt that the server would like; the client may change or drop it."""
+    """System prompt that the server suggests. The client may change or omit it."""
     temperature: int | float | UnsetType = UNSET
-    """Randomness of the output; higher is more random. The range depends on the provider."""
+    """Randomness of the output: higher values give more random output. The range depends on the model provider."""
     tool_choice: ToolChoice | UnsetType = UNSET
-    """Whether the model may or must use the tools. Absent means `auto`. Needs the client's `sampling.tools`."""
+    """Whether the model may, must or must not call tools. Absent means mode `auto`. Requires the client capability
+    `sampling.tools`.
+    """
     tools: list[Tool] | UnsetType = UNSET
-    """Tools for this conversation alone; the server runs them. Needs the client's `sampling.tools`."""
+    """Tools for this conversation only. The server runs them. Requires the client capability `sampling.tools`."""
 
 
 class CreateMessageResult(Model, frozen=True, kw_only=True, rename="camel"):
-    """What the client's model wrote, in answer to `sampling/createMessage`.
+    """Result of `sampling/createMessage`: the output of the language model.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#creating-messages
     """
 
     content: CreateMessageResultContent
-    """One block, or an array of blocks, such as several tool calls."""
+    """One content block, or a list of them, such as several tool calls."""
     model: str
-    """The model that was used, as its provider names it."""
+    """Name of the model that the client used."""
     role: Role
-    """Whose turn it is; `assistant` for model output."""
+    """Author of the message: `assistant` for model output."""
     stop_reason: str | UnsetType = UNSET
-    """Why generation ended: `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or a provider's own word."""
+    """Reason why generation ended: `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or a value of the model provider."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class DiscoverResult(Constants, CheckedMeta, frozen=True, kw_only=True, rename="camel"):
-    """What a server says about itself: revisions, capabilities and advice for the model.
+    """Result of `server/discover`: the revisions and capabilities of the server, and advice for the model.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/discover#discoverresult
     """
 
     cache_scope: Literal["private", "public"] = preset("private")
-    """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
+    """`public`: a cache may share the result among users. `private`: a cache may reuse it only for requests with the
+    same authorization.
+    """
     capabilities: ServerCapabilities
-    """The features that the server offers."""
+    """Optional features that the server supports."""
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
     supported_versions: list[str]
-    """The revisions that the server speaks. The client picks one for each request."""
+    """Revisions that the server supports. The client chooses one for each request."""
     ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
-    """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
-    allowed.
+    """Time, in milliseconds after receipt, for which the client may reuse the result. 0 means that the result is stale
+    immediately. Negative values are not allowed.
     """
 
     # Optional keys of DiscoverResult in 2026-07-28:
     instructions: str | UnsetType = UNSET
-    """Advice on using the server, meant for the model's system prompt."""
+    """Advice on how to use the server. The client may add it to the system prompt of the model."""
     meta: Annotated[dict[str, JSON], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ElicitRequest(Constants, Checked, frozen=True, kw_only=True):
-    """A wish for user input, `elicitation/create`, that a server puts in `inputRequests`.
+    """Request `elicitation/create`, which a server sends inside `inputRequests`: the client gets input from the user.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#elicitation-requests
     """
@@ -424,19 +441,20 @@ class ElicitRequest(Constants, Checked, frozen=True, kw_only=True):
 
 
 class ElicitRequestFormParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """What to ask the user in a form. Secrets must not be asked for in this way.
+    """Parameters of `elicitation/create`: a form for the user. A server must not ask for secrets in a form.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#form-mode-elicitation-requests
     """
 
     message: str
-    """What the user is told about the input that is wanted."""
+    """Text for the user that explains which input the server needs."""
     requested_schema: Annotated[dict[str, JSON], ElicitRequestFormParamsRequestedSchema]
-    """The fields of the form."""
+    """JSON Schema of the form."""
     mode: Literal["form"] | UnsetType = UNSET
-    """`form`; absent means the same."""
+    """Always `form`. Absent means the same."""
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of ElicitRequestFormParams in 2026-07-28."""
         try:
             convert(self.requested_schema, ElicitRequestFormParamsRequestedSchema)
         except ValidationError as error:
@@ -444,92 +462,96 @@ class ElicitRequestFormParams(Checked, frozen=True, kw_only=True, rename="camel"
 
 
 class ElicitRequestFormParamsRequestedSchema(Constants, Open, Checked, frozen=True, kw_only=True):
-    """The form as a flat JSON Schema object whose properties are primitive.
+    """JSON Schema of a form: a flat object. Each property is one form field.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
     """
 
     type: Literal["object"] = const("object")
     properties: dict[str, PrimitiveSchemaDefinition]
-    """The form's fields, by name."""
+    """Schemas of the form fields, by name."""
     schema: str | UnsetType = field(name="$schema", default=UNSET)
-    """URI of the JSON Schema dialect. Absent means 2020-12."""
+    """URI of the JSON Schema dialect. Absent means JSON Schema 2020-12."""
     required: list[str] | UnsetType = UNSET
-    """Names of the fields that the user has to fill in."""
+    """Names of the fields that the user must fill in."""
 
 
 class ElicitRequestURLParams(Constants, frozen=True, kw_only=True, gc=False):
-    """A web page where the user gives input that the client must not see, such as a credential or a payment.
+    """Parameters of `elicitation/create`: a web page where the user enters data that the client must not see, such as a
+    password.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#url-mode-elicitation-requests
     """
 
     mode: Literal["url"] = const("url")
     message: str
-    """Why the user should visit the page."""
+    """Text for the user that explains why to open the page."""
     url: str
-    """The page. The client shows it in full and opens it only if the user agrees."""
+    """URL of the page. The client shows the full URL to the user and opens it only if the user agrees."""
 
 
 class ElicitResult(Model, frozen=True, kw_only=True):
-    """The user's reaction to an elicitation, sent by the client.
+    """Result of `elicitation/create`: the decision of the user, and the submitted values.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#response-actions
     """
 
     action: Literal["accept", "cancel", "decline"]
-    """`accept`, `decline` (the user said no) or `cancel` (the user closed it without choosing)."""
+    """`accept` (the user agreed), `decline` (the user refused) or `cancel` (the user closed the dialog without a
+    decision).
+    """
     content: dict[str, list[str] | str | int | float | bool] | UnsetType = UNSET
-    """The submitted values by field name; present only for an accepted form."""
+    """Submitted values, by field name. Present only if the user accepted a form."""
 
 
 class EmbeddedResource(Constants, Checked, frozen=True, kw_only=True):
-    """A block that carries the content of a resource, so that it need not be read separately.
+    """A content block with the content of a resource. The receiver does not have to read the resource separately.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#embedded-resources
     """
 
     type: Literal["resource"] = const("resource")
     resource: EmbeddedResourceResource
-    """The content, as text or as base64."""
+    """Content of the resource: text, or bytes in base64."""
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class Error(Model, frozen=True, kw_only=True):
-    """Why a request failed, in JSON-RPC's form.
+    """Error object of a JSON-RPC response: why the request failed.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes
     """
 
     code: int
-    """Kind of error: a JSON-RPC code, one of MCP's own, or one of the application's."""
+    """Error code, defined by JSON-RPC, by MCP or by the application."""
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
     data: JSON | UnsetType = UNSET
-    """Any JSON value that helps the receiver; the sender defines it."""
+    """Additional information about the error: any JSON value that the sender chooses."""
 
 
 class GetPromptRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """Which prompt a client wants, and with what arguments.
+    """Parameters of `prompts/get`: the prompt and its arguments.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#getting-a-prompt
     """
 
     name: str
-    """Name of the prompt, as `prompts/list` gave it."""
+    """Name of the prompt, from `prompts/list`."""
     meta: Annotated[dict[str, JSON], RequestMetaObject] = field(name="_meta")
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
     arguments: dict[str, str] | UnsetType = UNSET
-    """Values for the prompt's arguments, by name; all are strings."""
+    """Values of the prompt arguments, by name. All values are strings."""
     input_responses: InputResponses | UnsetType = UNSET
-    """On a retry: the answers to the server's inputRequests."""
+    """On a retry: the answers of the client to `inputRequests`, under the same keys."""
     request_state: str | UnsetType = UNSET
-    """On a retry: the server's requestState, unchanged. Absent if it sent none."""
+    """On a retry: the `requestState` that the server sent, unchanged. Absent if the server sent none."""
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of GetPromptRequestParams in 2026-07-28."""
         if self.input_responses is not UNSET:
             Checked.__post_init__(self)
             return
@@ -540,102 +562,103 @@ class GetPromptRequestParams(Checked, frozen=True, kw_only=True, rename="camel")
 
 
 class GetPromptResult(Constants, CheckedMeta, frozen=True, kw_only=True, rename="camel"):
-    """A prompt with its arguments filled in, ready for a model.
+    """Result of `prompts/get`: the messages of the prompt, with its arguments filled in.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#getting-a-prompt
     """
 
     messages: list[PromptMessage]
-    """The conversation to start with, in order."""
+    """Messages with which the conversation starts, in order."""
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
     description: str | UnsetType = UNSET
-    """What the prompt is for."""
+    """Purpose of the prompt."""
     meta: Annotated[dict[str, JSON], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class HeaderMismatchErrorError(Constants, frozen=True, kw_only=True):
-    """The error object of a header mismatch: code -32020.
+    """Error object of `HeaderMismatchError`, with code -32020.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#server-validation
     """
 
     code: Literal[-32020] = const(-32020)
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
     data: JSON | UnsetType = UNSET
-    """Any JSON value that helps the receiver; the sender defines it."""
+    """Additional information about the error: any JSON value that the sender chooses."""
 
 
 class Icon(Model, frozen=True, kw_only=True, rename="camel"):
-    """One image that stands for a server, client, tool, prompt or resource. Untrusted: fetch it without credentials.
+    """An image that represents a server, client, tool, prompt or resource. It is untrusted: fetch it without
+    credentials.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#icons
     """
 
     src: str
-    """An http, https or data URI of the image; clients refuse other schemes."""
+    """URI of the image, with the scheme `http`, `https` or `data`. Clients reject other schemes."""
     mime_type: str | UnsetType = UNSET
-    """Media type, for when the source gives none or a vague one."""
+    """MIME type of the image, for use if the image source gives none or only a generic one."""
     sizes: list[str] | UnsetType = UNSET
-    """Sizes it is meant for, as `48x48` or `any`. Absent: any size."""
+    """Sizes for which the icon is suitable: width and height, such as `48x48`, or `any`. Absent means any size."""
     theme: Literal["dark", "light"] | UnsetType = UNSET
-    """The background it is drawn for. Absent: either."""
+    """Background for which the icon is designed: `light` or `dark`. Absent means any background."""
 
 
 class Icons(Model, frozen=True, kw_only=True):
-    """Base of everything that can carry icons.
+    """Base of definitions that can have icons.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#icons
     """
 
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
 
 
 class ImageContent(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A picture in a message or tool result.
+    """A content block with an image.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#image-content
     """
 
     type: Literal["image"] = const("image")
     data: str
-    """The image bytes in base64."""
+    """The image bytes, in base64."""
     mime_type: str
-    """Media type of the data."""
+    """MIME type of `data`."""
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class Implementation(Model, frozen=True, kw_only=True, rename="camel"):
-    """Name and version of the software at one end. The other end has not verified it.
+    """Name and version of the software of a client or server. The peer cannot verify them.
 
-    Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
+    Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta
     """
 
     name: str
-    """Identifier of the software."""
+    """Name of the software, for use by programs."""
     version: str
     """Version of the software, not of the protocol."""
 
     # Optional keys of Implementation in 2026-07-28:
     description: str | UnsetType = UNSET
-    """What the software does."""
+    """Purpose of the software."""
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
     website_url: str | UnsetType = UNSET
-    """Home page of the software."""
+    """URL of the website of the software."""
 
 
 class InputRequiredResult(Constants, CheckedMeta, frozen=True, kw_only=True, rename="camel"):
-    """The server's interim answer: the client gathers the inputs and sends the request again under a new id. Never
-    cached.
+    """Result that asks for more input. The client answers `inputRequests` and sends the original request again, with a
+    new ID. Such a result must not be cached.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputrequiredresult
     """
@@ -643,27 +666,30 @@ class InputRequiredResult(Constants, CheckedMeta, frozen=True, kw_only=True, ren
     result_type: Literal["input_required"] = const("input_required")
     """Always `input_required` in this result."""
     input_requests: InputRequests | UnsetType = UNSET
-    """What to gather. Absent: simply retry. This or requestState is always present."""
+    """Requests that the client must answer. If absent, the client may retry immediately. A result without
+    `inputRequests` has a `requestState`.
+    """
     request_state: str | UnsetType = UNSET
-    """Opaque state of the server, to be returned unchanged on the retry."""
+    """Opaque state of the server. The client returns it unchanged on the retry."""
     meta: Annotated[dict[str, JSON], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class InputResponseRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """Base of the params of requests that a server may answer with InputRequiredResult.
+    """Base of the parameters of requests that a server may answer with `InputRequiredResult`.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#basic-workflow
     """
 
     meta: Annotated[dict[str, JSON], RequestMetaObject] = field(name="_meta")
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
     input_responses: InputResponses | UnsetType = UNSET
-    """On a retry: the answers to the server's inputRequests."""
+    """On a retry: the answers of the client to `inputRequests`, under the same keys."""
     request_state: str | UnsetType = UNSET
-    """On a retry: the server's requestState, unchanged. Absent if it sent none."""
+    """On a retry: the `requestState` that the server sent, unchanged. Absent if the server sent none."""
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of InputResponseRequestParams in 2026-07-28."""
         if self.input_responses is not UNSET:
             Checked.__post_init__(self)
             return
@@ -674,140 +700,147 @@ class InputResponseRequestParams(Checked, frozen=True, kw_only=True, rename="cam
 
 
 class InternalError(Constants, frozen=True, kw_only=True):
-    """Error -32603: the receiver failed for a reason of its own.
+    """Error -32603: the receiver failed while it handled the request.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes
     """
 
     code: Literal[-32603] = const(-32603)
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
     data: JSON | UnsetType = UNSET
-    """Any JSON value that helps the receiver; the sender defines it."""
+    """Additional information about the error: any JSON value that the sender chooses."""
 
 
 class InvalidParamsError(Constants, frozen=True, kw_only=True):
-    """Error -32602: the method exists, but its params are wrong, such as an unknown tool, prompt, resource or cursor.
+    """Error -32602: the parameters are invalid. They may name an unknown tool, prompt, resource or cursor.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes
     """
 
     code: Literal[-32602] = const(-32602)
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
     data: JSON | UnsetType = UNSET
-    """Any JSON value that helps the receiver; the sender defines it."""
+    """Additional information about the error: any JSON value that the sender chooses."""
 
 
 class InvalidRequestError(Constants, frozen=True, kw_only=True):
-    """Error -32600: the JSON is readable but is no proper request.
+    """Error -32600: the message is JSON, but not a valid request.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes
     """
 
     code: Literal[-32600] = const(-32600)
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
     data: JSON | UnsetType = UNSET
-    """Any JSON value that helps the receiver; the sender defines it."""
+    """Additional information about the error: any JSON value that the sender chooses."""
 
 
 class LegacyTitledEnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A choice of one option with labels, in the form that 2025-06-18 used. Prefer TitledSingleSelectEnumSchema.
+    """A single-choice field with labels, in the format of 2025-06-18. Prefer `TitledSingleSelectEnumSchema`.
 
-    Deprecated: Titled enum schemas replace it.
+    Deprecated: `TitledSingleSelectEnumSchema` replaces it.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
     """
 
     type: Literal["string"] = const("string")
     enum: list[str]
-    """The values to choose from."""
+    """Values of the options."""
 
     # Optional keys of LegacyTitledEnumSchema in 2026-07-28:
     default: str | UnsetType = UNSET
-    """The value chosen before the user answers."""
+    """Option that is selected at first."""
     description: str | UnsetType = UNSET
     """Help text for the user."""
     enum_names: list[str] | UnsetType = UNSET
-    """Labels for the values, in the same order. Not a JSON Schema keyword."""
+    """Labels of the options, in the order of `enum`. This is not a JSON Schema keyword."""
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class ListPromptsResult(Constants, CheckedMeta, frozen=True, kw_only=True, rename="camel"):
-    """One page of the prompts that a server offers.
+    """Result of `prompts/list`: one page of the prompts that the server offers.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#listing-prompts
     """
 
     cache_scope: Literal["private", "public"] = preset("private")
-    """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
+    """`public`: a cache may share the result among users. `private`: a cache may reuse it only for requests with the
+    same authorization.
+    """
     prompts: list[Prompt]
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
     ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
-    """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
-    allowed.
+    """Time, in milliseconds after receipt, for which the client may reuse the result. 0 means that the result is stale
+    immediately. Negative values are not allowed.
     """
 
     # Optional keys of ListPromptsResult in 2026-07-28:
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page; may be an empty string. Absent: this is the last one."""
+    """Cursor of the next page. It may be an empty string. Absent on the last page."""
     meta: Annotated[dict[str, JSON], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ListResourceTemplatesResult(Constants, CheckedMeta, frozen=True, kw_only=True, rename="camel"):
-    """One page of the resource templates that a server offers.
+    """Result of `resources/templates/list`: one page of the resource templates that the server offers.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource-templates
     """
 
     cache_scope: Literal["private", "public"] = preset("private")
-    """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
+    """`public`: a cache may share the result among users. `private`: a cache may reuse it only for requests with the
+    same authorization.
+    """
     resource_templates: list[ResourceTemplate]
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
     ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
-    """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
-    allowed.
+    """Time, in milliseconds after receipt, for which the client may reuse the result. 0 means that the result is stale
+    immediately. Negative values are not allowed.
     """
 
     # Optional keys of ListResourceTemplatesResult in 2026-07-28:
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page; may be an empty string. Absent: this is the last one."""
+    """Cursor of the next page. It may be an empty string. Absent on the last page."""
     meta: Annotated[dict[str, JSON], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ListResourcesResult(Constants, CheckedMeta, frozen=True, kw_only=True, rename="camel"):
-    """One page of the resources that a server offers.
+    """Result of `resources/list`: one page of the resources that the server offers.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#listing-resources
     """
 
     cache_scope: Literal["private", "public"] = preset("private")
-    """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
+    """`public`: a cache may share the result among users. `private`: a cache may reuse it only for requests with the
+    same authorization.
+    """
     resources: list[Resource]
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
     ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
-    """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
-    allowed.
+    """Time, in milliseconds after receipt, for which the client may reuse the result. 0 means that the result is stale
+    immediately. Negative values are not allowed.
     """
 
     # Optional keys of ListResourcesResult in 2026-07-28:
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page; may be an empty string. Absent: this is the last one."""
+    """Cursor of the next page. It may be an empty string. Absent on the last page."""
     meta: Annotated[dict[str, JSON], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ListRootsRequest(Constants, frozen=True, kw_only=True):
-    """A wish for the client's roots, `roots/list`, that a server puts in `inputRequests`.
+    """Request `roots/list`, which a server sends inside `inputRequests`: the client gives the directories and files
+    that the server may use.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/roots#listing-roots
     """
@@ -817,21 +850,21 @@ class ListRootsRequest(Constants, frozen=True, kw_only=True):
 
 
 class ListRootsRequestParams(Model, frozen=True, kw_only=True):
-    """The fields of a `roots/list` request: metadata only.
+    """Parameters of `roots/list`: metadata only.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/roots#listing-roots
     """
 
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
 
 class ListRootsResult(Model, frozen=True, kw_only=True):
-    """The directories and files that the client opens to the server.
+    """Result of `roots/list`: the directories and files that the server may use.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/roots#listing-roots
     """
@@ -840,72 +873,75 @@ class ListRootsResult(Model, frozen=True, kw_only=True):
 
 
 class ListToolsResult(Constants, CheckedMeta, frozen=True, kw_only=True, rename="camel"):
-    """One page of the tools that a server offers.
+    """Result of `tools/list`: one page of the tools that the server offers.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#listing-tools
     """
 
     cache_scope: Literal["private", "public"] = preset("private")
-    """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
+    """`public`: a cache may share the result among users. `private`: a cache may reuse it only for requests with the
+    same authorization.
+    """
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
     tools: list[Tool]
     ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
-    """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
-    allowed.
+    """Time, in milliseconds after receipt, for which the client may reuse the result. 0 means that the result is stale
+    immediately. Negative values are not allowed.
     """
 
     # Optional keys of ListToolsResult in 2026-07-28:
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page; may be an empty string. Absent: this is the last one."""
+    """Cursor of the next page. It may be an empty string. Absent on the last page."""
     meta: Annotated[dict[str, JSON], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class LoggingMessageNotificationParams(CheckedMeta, frozen=True, kw_only=True):
-    """One log entry.
+    """Parameters of `notifications/message`: a log message.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging#log-message-notifications
     """
 
     data: JSON
-    """The entry itself: any JSON value, without secrets."""
+    """Content of the log message: any JSON value. It must not contain secrets."""
     level: LoggingLevel
-    """Severity of the entry."""
+    """Severity of the log message."""
     logger: str | UnsetType = UNSET
-    """The part of the server that wrote it."""
+    """Name of the logger that wrote the message."""
     meta: Annotated[dict[str, JSON], NotificationMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class MethodNotFoundError(Constants, frozen=True, kw_only=True):
-    """Error -32601: the method is unknown, or needs a capability that the receiver has not announced.
+    """Error -32601: the method is unknown, or needs a capability that the receiver has not declared.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes
     """
 
     code: Literal[-32601] = const(-32601)
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
     data: JSON | UnsetType = UNSET
-    """Any JSON value that helps the receiver; the sender defines it."""
+    """Additional information about the error: any JSON value that the sender chooses."""
 
 
 class MissingRequiredClientCapabilityErrorError(Constants, Checked, frozen=True, kw_only=True):
-    """The error object of a missing client capability: code -32021.
+    """Error object of `MissingRequiredClientCapabilityError`, with code -32021.
 
-    Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
+    Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta
     """
 
     code: Literal[-32021] = const(-32021)
     data: Annotated[dict[str, JSON], MissingRequiredClientCapabilityErrorErrorData]
-    """Names what is missing."""
+    """The missing capabilities."""
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of MissingRequiredClientCapabilityErrorError in 2026-07-28."""
         try:
             convert(self.data, MissingRequiredClientCapabilityErrorErrorData)
         except ValidationError as error:
@@ -913,43 +949,43 @@ class MissingRequiredClientCapabilityErrorError(Constants, Checked, frozen=True,
 
 
 class MissingRequiredClientCapabilityErrorErrorData(Open, frozen=True, kw_only=True, rename="camel"):
-    """The capabilities that a client would have to declare.
+    """Data of `MissingRequiredClientCapabilityError`.
 
-    Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
+    Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta
     """
 
     required_capabilities: ClientCapabilities
-    """The missing capabilities alone, in the form in which the client declares them."""
+    """The missing capabilities, in the format in which a client declares capabilities."""
 
 
 class ModelHint(Model, frozen=True, kw_only=True, gc=False):
-    """One wish for a model in a sampling request.
+    """One preferred model in a sampling request.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#model-hints
     """
 
     name: str | UnsetType = UNSET
-    """Part of a model's name. The client may substitute an equivalent model."""
+    """Part of a model name. The client may use an equivalent model instead."""
 
 
 class ModelPreferences(Model, frozen=True, kw_only=True, rename="camel"):
-    """What a server values in a model. Advice only: the client chooses.
+    """Preferences of a server for the choice of a model. The client may ignore them.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#model-preferences
     """
 
     cost_priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight of a low price, 0 to 1."""
+    """Importance of low cost, from 0 to 1."""
     hints: list[ModelHint] | UnsetType = UNSET
-    """Wished-for models, the most wanted first; they count more than the weights."""
+    """Preferred models, the best first. Hints take precedence over the three priorities."""
     intelligence_priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight of ability, 0 to 1."""
+    """Importance of the abilities of the model, from 0 to 1."""
     speed_priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight of low latency, 0 to 1."""
+    """Importance of low latency, from 0 to 1."""
 
 
 class NotificationMetaObject(Open, frozen=True, kw_only=True):
@@ -959,53 +995,56 @@ class NotificationMetaObject(Open, frozen=True, kw_only=True):
     """
 
     subscription_id: RequestId | UnsetType = field(name="io.modelcontextprotocol/subscriptionId", default=UNSET)
-    """Id of the `subscriptions/listen` call whose stream carries it. Absent outside such streams."""
+    """ID of the subscription that the notification belongs to. It equals the ID of the request `subscriptions/listen`.
+    Absent on other notifications.
+    """
 
 
 class NotificationParams(CheckedMeta, frozen=True, kw_only=True):
-    """Fields that any notification may carry.
+    """Parameters that any notification may have.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#notifications
     """
 
     meta: Annotated[dict[str, JSON], NotificationMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class NumberSchema(Model, frozen=True, kw_only=True, gc=False):
-    """A number field in an elicitation form.
+    """A number field of an elicitation form.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
     """
 
     type: Literal["integer", "number"]
-    """`integer` for whole numbers, `number` for any."""
+    """`integer` allows only whole numbers. `number` allows any number."""
 
     # Optional keys of NumberSchema in 2026-07-28:
     default: int | float | UnsetType = UNSET
-    """What the form shows before the user answers."""
+    """Initial value of the form field."""
     description: str | UnsetType = UNSET
     """Help text for the user."""
     maximum: int | float | UnsetType = UNSET
-    """Largest value allowed, inclusive."""
+    """Largest allowed value, inclusive."""
     minimum: int | float | UnsetType = UNSET
-    """Smallest value allowed, inclusive."""
+    """Smallest allowed value, inclusive."""
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class PaginatedRequestParams(Checked, frozen=True, kw_only=True):
-    """Which page of a list is wanted.
+    """Parameters of a request for one page of a list.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/pagination#request-format
     """
 
     meta: Annotated[dict[str, JSON], RequestMetaObject] = field(name="_meta")
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
     cursor: str | UnsetType = UNSET
-    """The nextCursor of the page before. Absent: the first page."""
+    """The `nextCursor` of the previous page. Absent for the first page."""
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of PaginatedRequestParams in 2026-07-28."""
         try:
             convert(self.meta, RequestMetaObject)
         except ValidationError as error:
@@ -1013,100 +1052,101 @@ class PaginatedRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class PaginatedResult(Constants, CheckedMeta, frozen=True, kw_only=True, rename="camel"):
-    """Base of results that hold one page of a list.
+    """Base of results with one page of a list.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/pagination#response-format
     """
 
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page; may be an empty string. Absent: this is the last one."""
+    """Cursor of the next page. It may be an empty string. Absent on the last page."""
     meta: Annotated[dict[str, JSON], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ParseError(Constants, frozen=True, kw_only=True):
-    """Error -32700: the message is not JSON.
+    """Error -32700: the message is not valid JSON.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes
     """
 
     code: Literal[-32700] = const(-32700)
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
     data: JSON | UnsetType = UNSET
-    """Any JSON value that helps the receiver; the sender defines it."""
+    """Additional information about the error: any JSON value that the sender chooses."""
 
 
 class ProgressNotificationParams(CheckedMeta, frozen=True, kw_only=True, rename="camel"):
-    """How far a running request has come.
+    """Parameters of `notifications/progress`: the progress of a running request.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress#progress-flow
     """
 
     progress: int | float
-    """Amount done, in units that the sender picks. It grows with every notification and may be fractional."""
+    """Amount of work done, in units that the sender chooses. It increases with each notification and may be fractional."""
     progress_token: ProgressToken
-    """The token from the request's `_meta`."""
+    """The `progressToken` in the `_meta` of the request."""
     message: str | UnsetType = UNSET
-    """What is happening, for people to read."""
+    """Description of the current step, for people to read."""
     total: int | float | UnsetType = UNSET
-    """Amount at which the work is done, in the same units. Absent: unknown."""
+    """Total amount of work, in the units of `progress`. If absent, the total is unknown."""
     meta: Annotated[dict[str, JSON], NotificationMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class Prompt(Model, frozen=True, kw_only=True):
-    """A message template that a server offers for a user to pick.
+    """A message template that a server offers. A user selects it.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#prompt
     """
 
     name: str
-    """Identifier, unique on the server."""
+    """Name for use by programs, unique on the server."""
 
     # Optional keys of Prompt in 2026-07-28:
     arguments: list[PromptArgument] | UnsetType = UNSET
-    """What the template can be filled with. Absent: nothing."""
+    """Arguments of the prompt. If absent, the prompt takes none."""
     description: str | UnsetType = UNSET
-    """What the prompt is for."""
+    """Purpose of the prompt."""
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class PromptArgument(Model, frozen=True, kw_only=True, gc=False):
-    """One blank in a prompt.
+    """An argument of a prompt.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#prompt
     """
 
     name: str
-    """The key in the `arguments` of `prompts/get`."""
+    """Name of the argument: its key in the `arguments` of `prompts/get`."""
     description: str | UnsetType = UNSET
-    """What to put in."""
+    """Explanation of the argument, for people to read."""
     required: bool | UnsetType = UNSET
-    """True: the prompt cannot be had without it. Absent means false."""
+    """True if `prompts/get` requires this argument. Absent means false."""
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
 
 
 class PromptMessage(Model, frozen=True, kw_only=True):
-    """One message of a prompt: who speaks, and one block of content.
+    """One message of a prompt: its author and one content block.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#promptmessage
     """
 
     content: ContentBlock
     role: Role
+    """Author of the message."""
 
 
 class PromptReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Names the prompt whose argument is to be completed.
+    """Reference to the prompt whose argument is to be completed.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#reference-types
     """
@@ -1115,25 +1155,28 @@ class PromptReference(Constants, frozen=True, kw_only=True, gc=False):
     name: str
     """Name of the prompt."""
     title: str | UnsetType = UNSET
-    """Name to show to people; not used to find the prompt."""
+    """Display name. It does not identify the prompt."""
 
 
 class ReadResourceRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """Which resource a client wants to read.
+    """Parameters of `resources/read`: the resource to read.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#reading-resources
     """
 
     uri: str
-    """URI from a list, from a link or built from a template. Any scheme; the server interprets it."""
+    """URI of the resource, from a list or a link, or built from a URI template. It may have any scheme. The server
+    interprets it.
+    """
     meta: Annotated[dict[str, JSON], RequestMetaObject] = field(name="_meta")
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
     input_responses: InputResponses | UnsetType = UNSET
-    """On a retry: the answers to the server's inputRequests."""
+    """On a retry: the answers of the client to `inputRequests`, under the same keys."""
     request_state: str | UnsetType = UNSET
-    """On a retry: the server's requestState, unchanged. Absent if it sent none."""
+    """On a retry: the `requestState` that the server sent, unchanged. Absent if the server sent none."""
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of ReadResourceRequestParams in 2026-07-28."""
         if self.input_responses is not UNSET:
             Checked.__post_init__(self)
             return
@@ -1144,58 +1187,61 @@ class ReadResourceRequestParams(Checked, frozen=True, kw_only=True, rename="came
 
 
 class ReadResourceResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
-    """The content of a resource.
+    """Result of `resources/read`: the content of the resource.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#reading-resources
     """
 
     cache_scope: Literal["private", "public"] = preset("private")
-    """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
+    """`public`: a cache may share the result among users. `private`: a cache may reuse it only for requests with the
+    same authorization.
+    """
     contents: list[ReadResourceResultContentsItem]
-    """One entry, or several, such as the files of a directory. A resource that does not exist is an error, not an empty
-    list.
+    """Content of the resource. It may have several items, such as the files of a directory. A missing resource is an
+    error, not an empty list.
     """
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
     ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
-    """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
-    allowed.
+    """Time, in milliseconds after receipt, for which the client may reuse the result. 0 means that the result is stale
+    immediately. Negative values are not allowed.
     """
     meta: Annotated[dict[str, JSON], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class RequestMetaObject(Open, frozen=True, kw_only=True, rename="camel"):
-    """The `_meta` of a request. It replaces the handshake: each request names its revision and the client's
-    capabilities.
+    """The `_meta` of a request. This revision has no handshake, so each request states its revision and the
+    capabilities of the client here.
 
-    Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
+    Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta
     """
 
     client_capabilities: ClientCapabilities = field(name="io.modelcontextprotocol/clientCapabilities")
-    """What the client can do for this request; the server must not remember it for others."""
+    """Optional features that the client supports for this request. The server must not assume them for other requests."""
     protocol_version: str = field(name="io.modelcontextprotocol/protocolVersion")
-    """The revision of this request. Over HTTP the MCP-Protocol-Version header has to say the same."""
+    """Revision of this request. Over HTTP, the header `MCP-Protocol-Version` must have the same value."""
     client_info: Implementation | UnsetType = field(name="io.modelcontextprotocol/clientInfo", default=UNSET)
-    """The client's name and version. Unverified, so for display and logs only."""
+    """Name and version of the client. They are unverified: use them for display and logs only."""
     log_level: LoggingLevel | UnsetType = field(name="io.modelcontextprotocol/logLevel", default=UNSET)
-    """Lowest severity of log messages wanted during this request. Absent: the server sends none. Deprecated: Roots,
-    sampling and logging are deprecated in this revision.
+    """Lowest severity of the log messages that the server sends for this request. If absent, it sends none. Deprecated:
+    2026-07-28 deprecates roots, sampling and logging.
     """
     progress_token: ProgressToken | UnsetType = UNSET
-    """Present: the sender would like progress notifications, marked with this token."""
+    """If present, the sender asks for progress notifications. Each of them carries this token."""
 
 
 class RequestParams(Checked, frozen=True, kw_only=True):
-    """Fields that every request of a client carries.
+    """Parameters that every request of a client has.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#requests
     """
 
     meta: Annotated[dict[str, JSON], RequestMetaObject] = field(name="_meta")
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of RequestParams in 2026-07-28."""
         try:
             convert(self.meta, RequestMetaObject)
         except ValidationError as error:
@@ -1203,88 +1249,89 @@ class RequestParams(Checked, frozen=True, kw_only=True):
 
 
 class Resource(Model, frozen=True, kw_only=True, rename="camel"):
-    """Something that a server lets a client read, known by its URI.
+    """A resource that a server offers. A client reads it by its URI.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource
     """
 
     name: str
-    """Identifier for programs; also shown to people when there is no title."""
+    """Name for use by programs. User interfaces show it if `title` is absent."""
     uri: str
-    """Its address for `resources/read`."""
+    """URI of the resource, for `resources/read`."""
 
     # Optional keys of Resource in 2026-07-28:
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
     description: str | UnsetType = UNSET
-    """What it holds, told to the model."""
+    """Description of the resource, for the model."""
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
     size: int | UnsetType = UNSET
-    """Size of the raw content in bytes, before any base64."""
+    """Size of the content in bytes, before base64 encoding."""
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class ResourceContents(Model, frozen=True, kw_only=True, rename="camel"):
-    """What text and binary contents of a resource have in common.
+    """Base of `TextResourceContents` and `BlobResourceContents`.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource-contents
     """
 
     uri: str
-    """The resource, or the part of it, that the content belongs to."""
+    """URI of the resource, or of the part of it, to which the content belongs."""
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class ResourceLink(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A block that points to a resource without carrying its content. The resource list need not mention it.
+    """A content block that refers to a resource without its content. `resources/list` may omit that resource.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#resource-links
     """
 
     type: Literal["resource_link"] = const("resource_link")
     name: str
-    """Identifier for programs; also shown to people when there is no title."""
+    """Name for use by programs. User interfaces show it if `title` is absent."""
     uri: str
-    """Its address for `resources/read`."""
+    """URI of the resource, for `resources/read`."""
 
     # Optional keys of ResourceLink in 2026-07-28:
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
     description: str | UnsetType = UNSET
-    """What it holds, told to the model."""
+    """Description of the resource, for the model."""
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
     size: int | UnsetType = UNSET
-    """Size of the raw content in bytes, before any base64."""
+    """Size of the content in bytes, before base64 encoding."""
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class ResourceRequestParams(Checked, frozen=True, kw_only=True):
-    """Base of the params of requests about one resource.
+    """Base of the parameters of requests about one resource.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#reading-resources
     """
 
     uri: str
-    """Address of the resource. Any scheme; the server interprets it."""
+    """URI of the resource. It may have any scheme. The server interprets it."""
     meta: Annotated[dict[str, JSON], RequestMetaObject] = field(name="_meta")
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of ResourceRequestParams in 2026-07-28."""
         try:
             convert(self.meta, RequestMetaObject)
         except ValidationError as error:
@@ -1292,52 +1339,52 @@ class ResourceRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class ResourceTemplate(Model, frozen=True, kw_only=True, rename="camel"):
-    """A family of resources whose URIs follow a pattern.
+    """A template for the URIs of resources that a server offers.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource-templates
     """
 
     name: str
-    """Identifier for programs; also shown to people when there is no title."""
+    """Name for use by programs. User interfaces show it if `title` is absent."""
     uri_template: str
-    """RFC 6570 template from which the client builds URIs."""
+    """RFC 6570 template from which the client builds the URI of a resource."""
 
     # Optional keys of ResourceTemplate in 2026-07-28:
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
     description: str | UnsetType = UNSET
-    """What the family holds, told to the model."""
+    """Description of the resources, for the model."""
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
     mime_type: str | UnsetType = UNSET
-    """Media type; given only if it is the same for the whole family."""
+    """MIME type of the resources. Present only if they all have the same type."""
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class ResourceTemplateReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Names the resource template whose variable is to be completed.
+    """Reference to the resource template whose variable is to be completed.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#reference-types
     """
 
     type: Literal["ref/resource"] = const("ref/resource")
     uri: str
-    """The resource's URI, or the template that makes it."""
+    """URI of the resource, or its URI template."""
 
 
 class ResourceUpdatedNotificationParams(CheckedMeta, frozen=True, kw_only=True):
-    """Which resource has changed.
+    """Parameters of `notifications/resources/updated`: the changed resource.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#subscriptions
     """
 
     uri: str
-    """The changed resource; it may be a part of the one that is watched."""
+    """URI of the changed resource, which may be a part of the subscribed resource."""
     meta: Annotated[dict[str, JSON], NotificationMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class Result(Constants, Open, CheckedMeta, frozen=True, kw_only=True, rename="camel"):
@@ -1347,108 +1394,113 @@ class Result(Constants, Open, CheckedMeta, frozen=True, kw_only=True, rename="ca
     """
 
     result_type: str = preset("complete")
-    """`complete`, `input_required` or an extension's word. A client reads its absence, in older servers, as `complete`."""
+    """Kind of result: `complete`, `input_required` or a value that an extension defines. If the result of an older
+    server has none, the client assumes `complete`.
+    """
     meta: Annotated[dict[str, JSON], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ResultMetaObject(Open, frozen=True, kw_only=True):
     """The `_meta` of a result.
 
-    Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
+    Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta
     """
 
     server_info: Implementation | UnsetType = field(name="io.modelcontextprotocol/serverInfo", default=UNSET)
-    """The server's name and version. Unverified, so for display and logs only."""
+    """Name and version of the server. They are unverified: use them for display and logs only."""
 
 
 class Root(Model, frozen=True, kw_only=True):
-    """A directory or file that a client opens to servers.
+    """A directory or file that a client exposes to servers.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/roots#root
     """
 
     uri: str
-    """Its address, always a file URI."""
+    """URI of the directory or file. It starts with `file://`."""
     name: str | UnsetType = UNSET
-    """Name to show to people."""
+    """Display name."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class SamplingMessage(Model, frozen=True, kw_only=True):
-    """One message of a conversation with a model: who speaks, and what.
+    """One message of a conversation with a language model: its author and its content.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#messages
     """
 
     content: SamplingMessageContent
-    """One block, or an array of them. Tool results may not be mixed with other kinds."""
+    """One content block, or a list of them. A message with tool results must not contain blocks of other kinds."""
     role: Role
+    """Author of the message."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class ServerCapabilities(Model, frozen=True, kw_only=True):
-    """What a server offers. A client must not use what is not listed.
+    """Optional features that a server supports. A client uses only declared features.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/discover#discoverresult
     """
 
     completions: JSONObject | UnsetType = UNSET
-    """Present: the server suggests values for arguments."""
+    """If present, the server answers `completion/complete`."""
     experimental: dict[str, JSONObject] | UnsetType = UNSET
-    """Settings of capabilities outside the specification, by name."""
+    """Capabilities that the specification does not define. The key is the name. The value holds the settings."""
     extensions: dict[str, JSONObject] | UnsetType = UNSET
-    """Settings of supported extensions, by prefixed identifier; an empty object enables one without settings."""
+    """Supported extensions. The key is the identifier, which has a prefix. The value holds the settings, or is an empty
+    object.
+    """
     logging: JSONObject | UnsetType = UNSET
-    """Present: the server sends log messages. Deprecated: Roots, sampling and logging are deprecated in this revision."""
+    """If present, the server can send log messages. Deprecated: 2026-07-28 deprecates roots, sampling and logging."""
     prompts: ServerCapabilitiesPrompts | UnsetType = UNSET
-    """Present: the server has prompts."""
+    """If present, the server offers prompts."""
     resources: ServerCapabilitiesResources | UnsetType = UNSET
-    """Present: the server has resources."""
+    """If present, the server offers resources."""
     tools: ServerCapabilitiesTools | UnsetType = UNSET
-    """Present: the server has tools."""
+    """If present, the server offers tools."""
 
 
 class ServerCapabilitiesPrompts(Model, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a server supports around prompts.
+    """Prompt features that a server supports.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#capabilities
     """
 
     list_changed: bool | UnsetType = UNSET
-    """True: the server notifies clients when its list of prompts changes."""
+    """True if the server sends `notifications/prompts/list_changed`."""
 
 
 class ServerCapabilitiesResources(Model, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a server supports around resources.
+    """Resource features that a server supports.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#capabilities
     """
 
     list_changed: bool | UnsetType = UNSET
-    """True: the server notifies clients when its list of resources changes."""
+    """True if the server sends `notifications/resources/list_changed`."""
     subscribe: bool | UnsetType = UNSET
-    """True: a client can watch single resources, with `subscriptions/listen`."""
+    """True if a client can subscribe to single resources, with `subscriptions/listen`."""
 
 
 class ServerCapabilitiesTools(Model, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a server supports around tools.
+    """Tool features that a server supports.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#capabilities
     """
 
     list_changed: bool | UnsetType = UNSET
-    """True: the server notifies clients when its list of tools changes."""
+    """True if the server sends `notifications/tools/list_changed`."""
 
 
 class StringSchema(Constants, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A text field in an elicitation form.
+    """A text field of an elicitation form.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
     """
@@ -1457,59 +1509,60 @@ class StringSchema(Constants, frozen=True, kw_only=True, rename="camel", gc=Fals
 
     # Optional keys of StringSchema in 2026-07-28:
     default: str | UnsetType = UNSET
-    """What the form shows before the user answers."""
+    """Initial value of the form field."""
     description: str | UnsetType = UNSET
     """Help text for the user."""
     format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
-    """Kind of text to check for. Absent: any text."""
+    """Format that the text must have. If absent, any text is allowed."""
     max_length: int | UnsetType = UNSET
-    """Most characters allowed."""
+    """Maximum number of characters."""
     min_length: int | UnsetType = UNSET
-    """Fewest characters allowed."""
+    """Minimum number of characters."""
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class SubscriptionFilter(Model, frozen=True, kw_only=True, rename="camel"):
-    """The kinds of notification on a subscription stream. A kind that is absent is not sent.
+    """Kinds of notification that a subscription stream carries. The server does not send absent kinds.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#notification-filter
     """
 
     prompts_list_changed: bool | UnsetType = UNSET
-    """True: tell when the list of prompts changes."""
+    """True to receive `notifications/prompts/list_changed`."""
     resource_subscriptions: list[str] | UnsetType = UNSET
-    """URIs of the resources to watch."""
+    """URIs of the resources for which to receive `notifications/resources/updated`."""
     resources_list_changed: bool | UnsetType = UNSET
-    """True: tell when the list of resources changes."""
+    """True to receive `notifications/resources/list_changed`."""
     tools_list_changed: bool | UnsetType = UNSET
-    """True: tell when the list of tools changes."""
+    """True to receive `notifications/tools/list_changed`."""
 
 
 class SubscriptionsAcknowledgedNotificationParams(CheckedMeta, frozen=True, kw_only=True):
-    """What a server will send on a stream.
+    """Parameters of `notifications/subscriptions/acknowledged`: what the server will send on the stream.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#acknowledgment
     """
 
     notifications: SubscriptionFilter
-    """The part of the client's wishes that the server grants."""
+    """The requested kinds of notification that the server will send."""
     meta: Annotated[dict[str, JSON], NotificationMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class SubscriptionsListenRequestParams(Checked, frozen=True, kw_only=True):
-    """What a client wants to hear about on a new stream.
+    """Parameters of `subscriptions/listen`: the notifications that the client wants.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#opening-a-stream
     """
 
     notifications: SubscriptionFilter
-    """The wanted kinds; the server sends no others."""
+    """Kinds of notification that the client wants. The server sends no others."""
     meta: Annotated[dict[str, JSON], RequestMetaObject] = field(name="_meta")
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of SubscriptionsListenRequestParams in 2026-07-28."""
         try:
             convert(self.meta, RequestMetaObject)
         except ValidationError as error:
@@ -1517,17 +1570,19 @@ class SubscriptionsListenRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class SubscriptionsListenResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
-    """The server's last word on a stream that it ends in good order. A broken connection sends none.
+    """Result of `subscriptions/listen`. The server sends it when it ends the stream. A broken connection ends the
+    stream without a result.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#graceful-closure
     """
 
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
     meta: Annotated[dict[str, JSON], SubscriptionsListenResultMetaObject] = field(name="_meta")
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of SubscriptionsListenResult in 2026-07-28."""
         try:
             convert(self.meta, SubscriptionsListenResultMetaObject)
         except ValidationError as error:
@@ -1535,19 +1590,19 @@ class SubscriptionsListenResult(Constants, Checked, frozen=True, kw_only=True, r
 
 
 class SubscriptionsListenResultMetaObject(Open, frozen=True, kw_only=True):
-    """The `_meta` of the result that ends a stream.
+    """The `_meta` of the result of `subscriptions/listen`.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#graceful-closure
     """
 
     subscription_id: RequestId = field(name="io.modelcontextprotocol/subscriptionId")
-    """Id of the `subscriptions/listen` call that is answered, equal to the response's own."""
+    """ID of the subscription. It equals the ID of the request `subscriptions/listen` and of this response."""
     server_info: Implementation | UnsetType = field(name="io.modelcontextprotocol/serverInfo", default=UNSET)
-    """The server's name and version. Unverified, so for display and logs only."""
+    """Name and version of the server. They are unverified: use them for display and logs only."""
 
 
 class TextContent(Constants, frozen=True, kw_only=True):
-    """A block of text in a message or tool result.
+    """A content block with text.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#text-content
     """
@@ -1555,28 +1610,28 @@ class TextContent(Constants, frozen=True, kw_only=True):
     type: Literal["text"] = const("text")
     text: str
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class TextResourceContents(Model, frozen=True, kw_only=True, rename="camel"):
-    """The content of a resource that is text.
+    """Content of a text resource.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#text-content
     """
 
     text: str
     uri: str
-    """The resource, or the part of it, that the text belongs to."""
+    """URI of the resource, or of the part of it, to which the text belongs."""
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class TitledMultiSelectEnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A choice of several options with labels, in an elicitation form.
+    """A multiple-choice field of an elicitation form, with labels.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
     """
@@ -1587,94 +1642,97 @@ class TitledMultiSelectEnumSchema(Constants, frozen=True, kw_only=True, rename="
 
     # Optional keys of TitledMultiSelectEnumSchema in 2026-07-28:
     default: list[str] | UnsetType = UNSET
-    """The values chosen before the user answers."""
+    """Options that are selected at first."""
     description: str | UnsetType = UNSET
     """Help text for the user."""
     max_items: int | UnsetType = UNSET
-    """Most options that may be chosen."""
+    """Maximum number of options that the user may select."""
     min_items: int | UnsetType = UNSET
-    """Fewest options that may be chosen."""
+    """Minimum number of options that the user must select."""
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class TitledMultiSelectEnumSchemaItems(Model, frozen=True, kw_only=True, rename="camel"):
-    """The options of a multiple choice.
+    """Options of a multiple-choice field with labels.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
     """
 
     any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
-    """One entry for each option."""
+    """The options, one entry each."""
 
 
 class TitledMultiSelectEnumSchemaItemsAnyOfItem(Model, frozen=True, kw_only=True, gc=False):
-    """One option of a multiple choice.
+    """One option of a multiple-choice field.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
     """
 
     const_: str = field(name="const")
-    """The value that is returned."""
+    """Value to submit if the user selects this option."""
     title: str
-    """The label that the user sees."""
+    """Label of the option."""
 
 
 class TitledSingleSelectEnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A choice of one option with labels, in an elicitation form.
+    """A single-choice field of an elicitation form, with labels.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
     """
 
     type: Literal["string"] = const("string")
     one_of: list[TitledSingleSelectEnumSchemaOneOfItem]
-    """One entry for each option."""
+    """The options, one entry each."""
     default: str | UnsetType = UNSET
-    """The value chosen before the user answers."""
+    """Option that is selected at first."""
     description: str | UnsetType = UNSET
     """Help text for the user."""
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class TitledSingleSelectEnumSchemaOneOfItem(Model, frozen=True, kw_only=True, gc=False):
-    """One option of a single choice.
+    """One option of a single-choice field.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
     """
 
     const_: str = field(name="const")
-    """The value that is returned."""
+    """Value to submit if the user selects this option."""
     title: str
-    """The label that the user sees."""
+    """Label of the option."""
 
 
 class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
-    """A function that a server offers for a model to call.
+    """A function that a server offers. A model can call it.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool
     """
 
     input_schema: Annotated[dict[str, JSON], ToolInputSchema]
-    """JSON Schema of the arguments; its root describes an object."""
+    """JSON Schema of the arguments. Its root has the type `object`."""
     name: str
-    """Identifier, unique on the server."""
+    """Name for use by programs, unique on the server."""
 
     # Optional keys of Tool in 2026-07-28:
     annotations: ToolAnnotations | UnsetType = UNSET
-    """Hints on what the tool does to the world; not to be trusted blindly."""
+    """Hints about the behaviour of the tool. Do not rely on them if the server is untrusted."""
     description: str | UnsetType = UNSET
-    """What the tool does, told to the model."""
+    """Description of the tool, for the model."""
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
     output_schema: Annotated[dict[str, JSON], ToolOutputSchema] | UnsetType = UNSET
-    """JSON Schema of `structuredContent`, for any type of value. Absent: nothing is promised."""
+    """JSON Schema of `structuredContent`. Its root may have any type. If absent, the structure of `structuredContent`
+    is not declared.
+    """
     title: str | UnsetType = UNSET
-    """Name to show to people. Next in line are `annotations.title` and `name`."""
+    """Display name. If absent, user interfaces show `annotations.title`, or else `name`."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of Tool in 2026-07-28."""
         if self.output_schema is not UNSET:
             Checked.__post_init__(self)
             return
@@ -1685,111 +1743,120 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
 
 
 class ToolAnnotations(Model, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Hints on how a tool behaves. From a server that is not trusted they prove nothing.
+    """Hints about the behaviour of a tool. Do not rely on them if the server is untrusted.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool
     """
 
     destructive_hint: bool | UnsetType = UNSET
-    """False: it only adds. Counts only for a tool that is not read-only; absent means true."""
+    """False if the tool only adds to its environment. Relevant only if `readOnlyHint` is false. Absent means true."""
     idempotent_hint: bool | UnsetType = UNSET
-    """True: a second equal call changes nothing more. Counts only for a tool that is not read-only; absent means false."""
+    """True if a second, identical call changes nothing more. Relevant only if `readOnlyHint` is false. Absent means
+    false.
+    """
     open_world_hint: bool | UnsetType = UNSET
-    """True: it reaches things outside a fixed domain, such as the web. Absent means true."""
+    """True if the tool can reach external systems, such as the web. Absent means true."""
     read_only_hint: bool | UnsetType = UNSET
-    """True: it changes nothing. Absent means false."""
+    """True if the tool changes nothing. Absent means false."""
     title: str | UnsetType = UNSET
-    """Name to show to people."""
+    """Display name."""
 
 
 class ToolChoice(Model, frozen=True, kw_only=True, gc=False):
-    """Whether a model may use tools while it samples.
+    """Whether the model may, must or must not call tools during sampling.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#tool-choice-modes
     """
 
     mode: Literal["auto", "none", "required"] | UnsetType = UNSET
-    """`auto`: the model decides; `required`: at least one; `none`: no tools. Absent means `auto`."""
+    """`auto`: the model decides. `required`: the model must call a tool. `none`: the model must not call a tool. Absent
+    means `auto`.
+    """
 
 
 class ToolInputSchema(Constants, Open, frozen=True, kw_only=True):
-    """JSON Schema of a tool's arguments, which always form an object. Keywords beyond the known ones are kept.
+    """JSON Schema of the arguments of a tool. Its root has the type `object`. It may contain any other JSON Schema
+    keywords.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool
     """
 
     type: Literal["object"] = const("object")
     schema: str | UnsetType = field(name="$schema", default=UNSET)
-    """URI of the JSON Schema dialect. Absent means 2020-12."""
+    """URI of the JSON Schema dialect. Absent means JSON Schema 2020-12."""
 
 
 class ToolOutputSchema(Open, frozen=True, kw_only=True):
-    """JSON Schema of a tool's structured result, which may be any JSON value. All keywords are kept.
+    """JSON Schema of the `structuredContent` of a tool. Its root may have any type. It may contain any JSON Schema
+    keywords.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#output-schema
     """
 
     schema: str | UnsetType = field(name="$schema", default=UNSET)
-    """URI of the JSON Schema dialect. Absent means 2020-12."""
+    """URI of the JSON Schema dialect. Absent means JSON Schema 2020-12."""
 
 
 class ToolResultContent(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A block that tells the model what a tool returned, in a sampling message of the user.
+    """A content block with the result of a tool call, in a sampling message of the user.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#tool-result-messages
     """
 
     type: Literal["tool_result"] = const("tool_result")
     content: list[ContentBlock]
-    """Blocks for the model to read, in order."""
+    """Output of the tool for the model, as content blocks in order."""
     tool_use_id: str
-    """The `id` of the ToolUseContent that is answered."""
+    """The `id` of the `ToolUseContent` that this block answers."""
 
     # Optional keys of ToolResultContent in 2026-07-28:
     is_error: bool | UnsetType = UNSET
-    """True: the tool failed, and content says why. Absent means false."""
+    """True if the tool failed. `content` then describes the failure. Absent means false."""
     structured_content: JSON | UnsetType = UNSET
-    """The result as any JSON value; it satisfies the tool's outputSchema, if it has one."""
+    """Output of the tool as any JSON value, including null. It should match the `outputSchema` of the tool, if there is
+    one.
+    """
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data on the result. Pass it on in later requests, since caches may depend on it."""
+    """Metadata of the tool result. Keep it in later sampling requests, because caches may depend on it."""
 
 
 class ToolUseContent(Constants, frozen=True, kw_only=True):
-    """A block in which the model asks for a tool to be run.
+    """A content block with which the model calls a tool.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#sampling-with-tools
     """
 
     type: Literal["tool_use"] = const("tool_use")
     id: str
-    """Identifier of the call; the matching ToolResultContent repeats it."""
+    """ID of the tool call. The `toolUseId` of its `ToolResultContent` repeats it."""
     input: dict[str, JSON]
-    """The arguments, by name; they should satisfy the tool's inputSchema."""
+    """Arguments of the tool call, by name. They should match the `inputSchema` of the tool."""
     name: str
-    """Name of a tool from the request's `tools`."""
+    """Name of the tool, from the `tools` of the sampling request."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data on the call. Pass it on in later requests, since caches may depend on it."""
+    """Metadata of the tool call. Keep it in later sampling requests, because caches may depend on it."""
 
 
 class UnsupportedProtocolVersionErrorError(Constants, Checked, frozen=True, kw_only=True):
-    """The error object of an unsupported revision: code -32022.
+    """Error object of `UnsupportedProtocolVersionError`, with code -32022.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#protocol-version-negotiation
     """
 
     code: Literal[-32022] = const(-32022)
     data: Annotated[dict[str, JSON], UnsupportedProtocolVersionErrorErrorData]
-    """Names the revisions in question."""
+    """The requested revision and the supported ones."""
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of UnsupportedProtocolVersionErrorError in 2026-07-28."""
         try:
             convert(self.data, UnsupportedProtocolVersionErrorErrorData)
         except ValidationError as error:
@@ -1797,19 +1864,19 @@ class UnsupportedProtocolVersionErrorError(Constants, Checked, frozen=True, kw_o
 
 
 class UnsupportedProtocolVersionErrorErrorData(Open, frozen=True, kw_only=True):
-    """The refused revision and the ones to choose from.
+    """Data of `UnsupportedProtocolVersionError`.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#protocol-version-negotiation
     """
 
     requested: str
-    """The revision that the client asked for."""
+    """Revision that the client requested."""
     supported: list[str]
-    """The revisions that the server speaks."""
+    """Revisions that the server supports."""
 
 
 class UntitledMultiSelectEnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A choice of several options in an elicitation form; the values serve as labels.
+    """A multiple-choice field of an elicitation form. The values are also the labels.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
     """
@@ -1820,43 +1887,43 @@ class UntitledMultiSelectEnumSchema(Constants, frozen=True, kw_only=True, rename
 
     # Optional keys of UntitledMultiSelectEnumSchema in 2026-07-28:
     default: list[str] | UnsetType = UNSET
-    """The values chosen before the user answers."""
+    """Options that are selected at first."""
     description: str | UnsetType = UNSET
     """Help text for the user."""
     max_items: int | UnsetType = UNSET
-    """Most options that may be chosen."""
+    """Maximum number of options that the user may select."""
     min_items: int | UnsetType = UNSET
-    """Fewest options that may be chosen."""
+    """Minimum number of options that the user must select."""
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class UntitledMultiSelectEnumSchemaItems(Constants, frozen=True, kw_only=True):
-    """The options of a multiple choice without labels.
+    """Options of a multiple-choice field without labels.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
     """
 
     type: Literal["string"] = const("string")
     enum: list[str]
-    """The values to choose from."""
+    """Values of the options."""
 
 
 class UntitledSingleSelectEnumSchema(Constants, frozen=True, kw_only=True):
-    """A choice of one option in an elicitation form; the values serve as labels.
+    """A single-choice field of an elicitation form. The values are also the labels.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
     """
 
     type: Literal["string"] = const("string")
     enum: list[str]
-    """The values to choose from."""
+    """Values of the options."""
     default: str | UnsetType = UNSET
-    """The value chosen before the user answers."""
+    """Option that is selected at first."""
     description: str | UnsetType = UNSET
     """Help text for the user."""
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 # fmt: off
@@ -1865,7 +1932,7 @@ if TYPE_CHECKING:
     CallToolResultResponseResult: TypeAlias = InputRequiredResult | CallToolResult
 else:
     CallToolResultResponseResult = Annotated[Any, AnyOf(lambda: (InputRequiredResult, CallToolResult))]
-"""The outcome of `tools/call`: final, or a demand for more input.
+"""Result in the response to `tools/call`. It is final, or asks for more input.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#input-required-tool-results
 """
@@ -1874,7 +1941,7 @@ if TYPE_CHECKING:
     CompleteRequestParamsRef: TypeAlias = PromptReference | ResourceTemplateReference
 else:
     CompleteRequestParamsRef = tagged("type", PromptReference, ResourceTemplateReference)
-"""What owns the argument to complete: a prompt or a resource template.
+"""Reference to the prompt or resource template to which the argument belongs.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#reference-types
 """
@@ -1883,7 +1950,7 @@ if TYPE_CHECKING:
     ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
 else:
     ContentBlock = tagged("type", TextContent, ImageContent, AudioContent, ResourceLink, EmbeddedResource)
-"""One block of a prompt message or tool result, told apart by `type`.
+"""A content block of a prompt message or a tool result. The `type` field gives its kind.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result
 """
@@ -1896,9 +1963,9 @@ else:
     SamplingMessageContentBlock = tagged(
         "type", TextContent, ImageContent, AudioContent, ToolUseContent, ToolResultContent,
     )
-"""One block of a sampling message, told apart by `type`.
+"""A content block of a sampling message. The `type` field gives its kind.
 
-Deprecated: Roots, sampling and logging are deprecated in this revision.
+Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#messages
 """
@@ -1912,15 +1979,15 @@ else:
     CreateMessageResultContent = tagged(
         "type", TextContent, ImageContent, AudioContent, ToolUseContent, ToolResultContent,
     ) | list[SamplingMessageContentBlock]
-"""What the model wrote: one block, or an array of blocks.
+"""Output of the language model: one content block, or a list of them.
 
-Deprecated: Roots, sampling and logging are deprecated in this revision.
+Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#messages
 """
 
 Cursor: TypeAlias = str
-"""A position in a paged list. Opaque: only the server that made it can read it.
+"""Position in a list that is sent in pages. It is opaque: only the server that created it can interpret it.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/pagination#pagination-model
 """
@@ -1929,7 +1996,7 @@ if TYPE_CHECKING:
     ElicitRequestParams: TypeAlias = ElicitRequestFormParams | ElicitRequestURLParams
 else:
     ElicitRequestParams = Annotated[Any, AnyOf(lambda: (ElicitRequestFormParams, ElicitRequestURLParams))]
-"""What to ask the user, either in a form or on a web page.
+"""Parameters of `elicitation/create`: a form, or a web page to open.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#elicitation-requests
 """
@@ -1938,13 +2005,13 @@ if TYPE_CHECKING:
     EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
 else:
     EmbeddedResourceResource = Annotated[Any, AnyOf(lambda: (TextResourceContents, BlobResourceContents))]
-"""The content of an embedded resource: text, or bytes in base64.
+"""Content of an embedded resource: text, or bytes in base64.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#embedded-resources
 """
 
 EmptyResult: TypeAlias = Annotated[dict[str, JSON], Result]
-"""A result without data of its own: it only says that the request succeeded.
+"""A result without data of its own. It confirms that the request succeeded.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#responses
 """
@@ -1959,7 +2026,7 @@ else:
         UntitledSingleSelectEnumSchema, TitledSingleSelectEnumSchema, UntitledMultiSelectEnumSchema,
         TitledMultiSelectEnumSchema, LegacyTitledEnumSchema,
     ))]
-"""A choice in an elicitation form: one or several options, with or without labels.
+"""A choice field of an elicitation form: one or several options, with or without labels.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
 """
@@ -1968,7 +2035,7 @@ if TYPE_CHECKING:
     GetPromptResultResponseResult: TypeAlias = InputRequiredResult | GetPromptResult
 else:
     GetPromptResultResponseResult = Annotated[Any, AnyOf(lambda: (InputRequiredResult, GetPromptResult))]
-"""The outcome of `prompts/get`: final, or a demand for more input.
+"""Result in the response to `prompts/get`. It is final, or asks for more input.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#getting-a-prompt
 """
@@ -1977,13 +2044,13 @@ if TYPE_CHECKING:
     InputRequest: TypeAlias = CreateMessageRequest | ListRootsRequest | ElicitRequest
 else:
     InputRequest = tagged("method", CreateMessageRequest, ListRootsRequest, ElicitRequest)
-"""One thing that a server needs from a client before it can finish: user input, model output or the roots.
+"""One request inside `inputRequests`: for user input, for model output or for roots.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputrequests
 """
 
 InputRequests: TypeAlias = dict[str, InputRequest]
-"""What a server needs from a client, keyed by names that the server picks.
+"""Requests that a client must answer before it retries. The server chooses the keys.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputrequests
 """
@@ -1992,13 +2059,13 @@ if TYPE_CHECKING:
     InputResponse: TypeAlias = CreateMessageResult | ListRootsResult | ElicitResult
 else:
     InputResponse = Annotated[Any, AnyOf(lambda: (CreateMessageResult, ListRootsResult, ElicitResult))]
-"""A client's answer to one InputRequest: the result that the request inside it asks for.
+"""Answer of a client to one `InputRequest`: the result of that request.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputresponses
 """
 
 InputResponses: TypeAlias = dict[str, InputResponse]
-"""A client's answers, under the keys of the InputRequests that they belong to.
+"""Answers of a client, under the keys of `InputRequests`.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputresponses
 """
@@ -2016,30 +2083,31 @@ Spec: https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonarray
 """
 
 JSONObject: TypeAlias = dict[str, JSONValue]
-"""An object of JSON values under any names.
+"""A JSON object with any keys and values.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonobject
 """
 
 LoggingLevel: TypeAlias = Literal['alert', 'critical', 'debug', 'emergency', 'error', 'info', 'notice', 'warning']
-"""Severity of a log message, in syslog's terms: `debug` is the lowest, `emergency` the highest.
+"""Severity of a log message, with the levels of syslog: `debug` is the lowest, `emergency` the highest.
 
-Deprecated: Roots, sampling and logging are deprecated in this revision.
+Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging#log-levels
 """
 
 MetaObject: TypeAlias = dict[str, JSON]
-"""Data beside the payload, under `prefix/name` keys. MCP keeps prefixes such as `io.modelcontextprotocol/` for itself.
+"""Metadata of a message or an object. A key can have a prefix, such as `com.example/`. MCP reserves some prefixes, such
+as `io.modelcontextprotocol/`.
 
-Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
+Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta
 """
 
 if TYPE_CHECKING:
     MultiSelectEnumSchema: TypeAlias = UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
 else:
     MultiSelectEnumSchema = Annotated[Any, AnyOf(lambda: (UntitledMultiSelectEnumSchema, TitledMultiSelectEnumSchema))]
-"""A choice of several options in an elicitation form, with or without labels.
+"""A multiple-choice field of an elicitation form, with or without labels.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
 """
@@ -2054,13 +2122,14 @@ else:
         StringSchema, NumberSchema, BooleanSchema, UntitledSingleSelectEnumSchema, TitledSingleSelectEnumSchema,
         UntitledMultiSelectEnumSchema, TitledMultiSelectEnumSchema, LegacyTitledEnumSchema,
     ))]
-"""One field of an elicitation form: text, number, yes or no, or a choice.
+"""Schema of one field of an elicitation form: text, number, yes or no, or a choice.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
 """
 
 ProgressToken: TypeAlias = str | int
-"""Chosen by a requester to recognise progress notifications; unique among its open requests.
+"""Token that links progress notifications to a request. The sender of the request chooses it. It is unique among the
+pending requests of the sender.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress#progress-flow
 """
@@ -2069,7 +2138,7 @@ if TYPE_CHECKING:
     ReadResourceResultContentsItem: TypeAlias = TextResourceContents | BlobResourceContents
 else:
     ReadResourceResultContentsItem = Annotated[Any, AnyOf(lambda: (TextResourceContents, BlobResourceContents))]
-"""One piece of a resource's content: text, or bytes in base64.
+"""One item of the content of a resource: text, or bytes in base64.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource-contents
 """
@@ -2078,26 +2147,26 @@ if TYPE_CHECKING:
     ReadResourceResultResponseResult: TypeAlias = InputRequiredResult | ReadResourceResult
 else:
     ReadResourceResultResponseResult = Annotated[Any, AnyOf(lambda: (InputRequiredResult, ReadResourceResult))]
-"""The outcome of `resources/read`: final, or a demand for more input.
+"""Result in the response to `resources/read`. It is final, or asks for more input.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#reading-resources
 """
 
 RequestId: TypeAlias = str | int
-"""Chosen by the sender of a request; the answer repeats it.
+"""ID of a request. The sender chooses it, and the response repeats it.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#requests
 """
 
 ResultType: TypeAlias = str
-"""Says which shape a result has: `complete` (final), `input_required` (the client is asked first) or an extension's
-own.
+"""Kind of result: `complete` (final), `input_required` (the client must first give more input) or a value that an
+extension defines.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype
 """
 
 Role: TypeAlias = Literal['assistant', 'user']
-"""Who speaks in a conversation, or who a piece of content is for: the user or the model (`assistant`).
+"""Author or intended reader of a message: `user`, or `assistant` for the model.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#promptmessage
 """
@@ -2111,9 +2180,9 @@ else:
     SamplingMessageContent = tagged(
         "type", TextContent, ImageContent, AudioContent, ToolUseContent, ToolResultContent,
     ) | list[SamplingMessageContentBlock]
-"""What one message says: one block, or an array of blocks.
+"""Content of one message: one content block, or a list of them.
 
-Deprecated: Roots, sampling and logging are deprecated in this revision.
+Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#messages
 """
@@ -2124,7 +2193,7 @@ else:
     SingleSelectEnumSchema = Annotated[Any, AnyOf(lambda: (
         UntitledSingleSelectEnumSchema, TitledSingleSelectEnumSchema,
     ))]
-"""A choice of one option in an elicitation form, with or without labels.
+"""A single-choice field of an elicitation form, with or without labels.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
 """

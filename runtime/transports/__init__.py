@@ -5,6 +5,6 @@
 
 from __future__ import annotations
 
-from mcpgen.runtime.transports.ends import Connectable, Endpoint, Servable, Writer
+from mcpgen.runtime.transports.interfaces import Connectable, Endpoint, Endpoints, Writer
 
-__all__ = ["Connectable", "Endpoint", "Servable", "Writer"]
+__all__ = ["Connectable", "Endpoint", "Endpoints", "Writer"]

@@ -19,16 +19,17 @@ import anyio
 import msgspec
 
 from mcpgen.runtime.errors import TransportClosed
-from mcpgen.runtime.transports.spawning import is_asyncio, open_group, open_spawner
-from mcpgen.runtime.wire.framing import END_BYTES, MAX_FRAME_BYTES, OversizedLine
+from mcpgen.runtime.limits import MAX_FRAME_BYTES
+from mcpgen.runtime.protocol.framing import END_BYTES, OversizedLine
+from mcpgen.runtime.transports.spawner import is_asyncio, open_group, open_spawner
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Hashable
     from contextlib import AbstractAsyncContextManager
 
     from mcpgen.runtime.limits import ClientLimits
-    from mcpgen.runtime.transports.ends import Channel, Connectable, Endpoint, Servable
-    from mcpgen.runtime.wire.framing import Frame
+    from mcpgen.runtime.protocol.framing import Frame
+    from mcpgen.runtime.transports.interfaces import Channel, Connectable, Endpoint, Endpoints
 
 __all__ = ["MAX_QUEUED_BYTES", "Memory", "Wire", "pair", "wire"]
 
@@ -217,7 +218,7 @@ class Memory:
         server: The server; its lifespan is entered for each conversation, and shared by those that overlap.
     """
 
-    def __init__(self, server: Servable) -> None:
+    def __init__(self, server: Endpoints) -> None:
         self._server = server
 
     @property
@@ -236,7 +237,7 @@ class Memory:
 
 
 @asynccontextmanager
-async def _conversation(server: Servable, limits: ClientLimits) -> AsyncGenerator[Channel]:
+async def _conversation(server: Endpoints, limits: ClientLimits) -> AsyncGenerator[Channel]:
     ahead = _Queue(server.limits.max_frame_bytes, limits.max_buffered_bytes)
     back = _Queue(limits.max_frame_bytes, server.limits.max_buffered_bytes)
     async with server.running(), open_spawner() as spawner, open_group() as group:
@@ -335,7 +336,7 @@ class Wire:
 
 
 @asynccontextmanager
-async def wire(server: Servable) -> AsyncGenerator[Wire]:
+async def wire(server: Endpoints) -> AsyncGenerator[Wire]:
     """Run *server*, its lifespan included, and open one conversation with it, within the block.
 
     Its limits hold as on a pipe.

@@ -10,8 +10,8 @@ input any more. In both cases it may have said something before, which is in the
 a failed write is not shown to the pump, which would stop reading.
 
 To end a server (basic/lifecycle, "Shutdown"): its input is closed; after a while it is told to terminate; after another
-it is killed. The last two go to all processes of its group (`mcpgen.runtime.transports.children`), and what is left of
-those when the server itself has ended is told, and killed, likewise.
+it is killed. The last two go to all processes of its group (`mcpgen.runtime.transports.child_process`), and what is
+left of those when the server itself has ended is told, and killed, likewise.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from mcpgen.runtime.errors import ServerExited
-from mcpgen.runtime.transports.children import Child, chunk
-from mcpgen.runtime.transports.command_lines import join_command, split_command
+from mcpgen.runtime.transports.child_process import ChildProcess, read_chunk
+from mcpgen.runtime.transports.child_stderr import ChildStderr
+from mcpgen.runtime.transports.command_line import join_command, split_command
 from mcpgen.runtime.transports.descriptors import READ_BYTES, Sink, Source
-from mcpgen.runtime.transports.environments import checked, environment_of
-from mcpgen.runtime.transports.spawning import open_group
-from mcpgen.runtime.transports.stderr import Stderr
+from mcpgen.runtime.transports.environment import checked, environment_of
+from mcpgen.runtime.transports.spawner import open_group
 from mcpgen.runtime.transports.stdio import Pump, open_pump
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
 
     from mcpgen.runtime.limits import ClientLimits
-    from mcpgen.runtime.transports.ends import Channel, Endpoint
+    from mcpgen.runtime.transports.interfaces import Channel, Endpoint
 
 __all__ = ["Process"]
 
@@ -120,7 +120,7 @@ class Process:
         """
         environment = environment_of(self._environment, inherits_all=self._inherits_all)
         # Nothing can be cancelled between the start of the process and that of the task that ends it.
-        child = Child(self._command, environment, self._directory)
+        child = ChildProcess(self._command, environment, self._directory)
         conversation = _Conversation(child, self.description, limits, self._on_stderr)
         try:
             async with open_group() as group:
@@ -137,12 +137,12 @@ class _Conversation:
     """What is said to a child and what it answers; a `Channel`."""
 
     def __init__(
-        self, child: Child, description: str, limits: ClientLimits, on_stderr: Callable[[str], None] | None
+        self, child: ChildProcess, description: str, limits: ClientLimits, on_stderr: Callable[[str], None] | None
     ) -> None:
         self._child = child
         self._description = description
         self._limits = limits
-        self._stderr = Stderr(child.stderr, limits.max_stderr_bytes, on_stderr)
+        self._stderr = ChildStderr(child.stderr, limits.max_stderr_bytes, on_stderr)
         self._pump: Pump  # when it has begun
         self._has_begun = anyio.Event()
         self._is_over = anyio.Event()  # nobody is there any more who answers, or reads
@@ -295,7 +295,7 @@ class _Conversation:
 
     async def _discard(self) -> None:
         """Read what nobody will hear, so that the process need not wait to say it."""
-        while await chunk(self._child.stdout, READ_BYTES):
+        while await read_chunk(self._child.stdout, READ_BYTES):
             pass
 
     # --- what the pump reads and writes

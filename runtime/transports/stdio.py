@@ -25,15 +25,16 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import anyio
 import anyio.to_thread
 
-from mcpgen.runtime.transports.spawning import is_asyncio, open_group
-from mcpgen.runtime.wire.framing import MAX_FRAME_BYTES, LineFramer, frame
+from mcpgen.runtime.limits import MAX_FRAME_BYTES
+from mcpgen.runtime.protocol.framing import LineFramer, frame
+from mcpgen.runtime.transports.spawner import is_asyncio, open_group
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
+    from mcpgen.runtime.protocol.framing import Frame, OversizedLine
     from mcpgen.runtime.transports.descriptors import Sink, Source
-    from mcpgen.runtime.transports.ends import Endpoint
-    from mcpgen.runtime.wire.framing import Frame, OversizedLine
+    from mcpgen.runtime.transports.interfaces import Endpoint
 
 __all__ = ["MAX_BUFFERED_BYTES", "Pump", "open_pump"]
 

@@ -139,8 +139,8 @@ def importing() -> list[Start]:
     """Return the imports that a client begins with, over a bare interpreter."""
     return [
         Start(
-            name="the client side: `from mcpgen.runtime import connect`",
-            statement="from mcpgen.runtime import connect",
+            name="the client side: `from mcpgen import connect`",
+            statement="from mcpgen import connect",
             loads=frozenset({package_of(NEWEST)}),
         ),
         Start(

@@ -100,14 +100,14 @@ def serving() -> list[Start]:
     """Return the imports that a stdio server begins with, over a bare interpreter."""
     return [
         Start(
-            name="the server side: `from mcpgen.runtime import Server`",
-            statement="from mcpgen.runtime import Server",
+            name="the server side: `from mcpgen import Server`",
+            statement="from mcpgen import Server",
             most_milliseconds=110,
             loads=frozenset({package_of(NEWEST)}),
         ),
         Start(
             name="the same, and a server with one tool",
-            statement="from mcpgen.runtime import Server\n"
+            statement="from mcpgen import Server\n"
             "async def echo(text: str) -> str: return text\n"
             "Server('bench', version='1.0').tool(echo)",
             most_milliseconds=110,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from msgspec import UNSET
 
+from mcpgen import Client, ClientContext, connect
 from mcpgen.generated.v2026_07_28 import (
     CreateMessageRequestParams,
     CreateMessageResult,
@@ -24,7 +25,6 @@ from mcpgen.generated.v2026_07_28 import (
     TextContent,
     Tool,
 )
-from mcpgen.runtime import Client, ClientContext, connect
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

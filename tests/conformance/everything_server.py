@@ -14,6 +14,7 @@ import anyio
 from msgspec import UNSET, Meta, Struct
 from msgspec.structs import replace
 
+from mcpgen import Context, Server, ToolError
 from mcpgen.generated.v2026_07_28 import (
     AudioContent,
     ContentBlock,
@@ -35,7 +36,6 @@ from mcpgen.generated.v2026_07_28 import (
     TextContent,
     TextResourceContents,
 )
-from mcpgen.runtime import Context, Server, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -146,7 +146,7 @@ async def test_reconnection(ctx: Context) -> str:
 @server.tool
 async def test_trigger_tool_change(ctx: Context) -> str:
     """Add a tool, or remove it if it is there, and tell who listens."""
-    if "test_passing_tool" in server.offered.tools.entries:
+    if "test_passing_tool" in server._offered.tools.entries:
         server.remove_tool("test_passing_tool")
     else:
 
@@ -162,7 +162,7 @@ async def test_trigger_tool_change(ctx: Context) -> str:
 @server.tool
 async def test_trigger_prompt_change(ctx: Context) -> str:
     """Add a prompt, or remove it if it is there, and tell who listens."""
-    if "test_passing_prompt" in server.offered.prompts.entries:
+    if "test_passing_prompt" in server._offered.prompts.entries:
         server.remove_prompt("test_passing_prompt")
     else:
 

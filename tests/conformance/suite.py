@@ -86,10 +86,10 @@ class Result(msgspec.Struct, frozen=True):
     noise: str = ""
 
 
-def install(home: Path) -> list[str]:
+def install(native_revision: Path) -> list[str]:
     """Install the suite in a folder of *home*, unless it is there, and return the command that runs it."""
-    folder = folder_of(home, PACKAGE)
-    runtime = node(home, oldest=OLDEST_NODE)
+    folder = folder_of(native_revision, PACKAGE)
+    runtime = node(native_revision, oldest=OLDEST_NODE)
     javascript(folder, PACKAGE, runtime)
     return [runtime.node, str(folder / "node_modules/@modelcontextprotocol/conformance/dist/index.js")]
 

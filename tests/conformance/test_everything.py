@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from mcpgen import Client, RequestRefused, Server, UnsupportedByPeer, connect
 from mcpgen.generated.registry import REVISIONS
 from mcpgen.generated.v2026_07_28 import (
     BlobResourceContents,
@@ -18,7 +19,6 @@ from mcpgen.generated.v2026_07_28 import (
     TextContent,
     TextResourceContents,
 )
-from mcpgen.runtime import Client, RequestRefused, Server, UnsupportedByPeer, connect
 from tests.conformance import everything_client
 from tests.conformance.everything_server import DEPENDENT, PIXEL, server
 
@@ -319,7 +319,7 @@ async def test_the_client_echoes_a_schema_as_it_came(revision: str) -> None:
     async with connected(revision, made) as client:
         await everything_client.echo_a_schema(client)
 
-    assert [made.offered.tools.entries["json_schema_2020_12_tool"].definition.input_schema] == echoed
+    assert [made._offered.tools.entries["json_schema_2020_12_tool"].definition.input_schema] == echoed
 
 
 @pytest.mark.anyio

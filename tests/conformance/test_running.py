@@ -14,7 +14,7 @@ from tests.conformance.running import ServerFailed, client_command, serving
 if TYPE_CHECKING:
     from pathlib import Path
 
-SERVER = 'from mcpgen.runtime import Server\nserver = Server("mock")\n'
+SERVER = 'from mcpgen import Server\nserver = Server("mock")\n'
 
 
 @pytest.fixture

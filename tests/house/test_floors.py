@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import pytest
 
-from mcpgen.runtime import connect
+from mcpgen import connect
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -86,9 +86,9 @@ def servers() -> list[Server]:
     return msgspec.convert(_table()["server"], list[Server])
 
 
-def install(peer: Peer, home: Path, runtime: Node) -> list[str]:
+def install(peer: Peer, native_revision: Path, runtime: Node) -> list[str]:
     """Install a client in a folder of *home*, unless it is there, and return the command that runs its driver."""
-    folder = folder_of(home, peer.package)
+    folder = folder_of(native_revision, peer.package)
     if peer.is_python:
         return [python(folder, peer.package), str(HERE / "peers" / peer.driver)]
     javascript(folder, peer.package, runtime)
@@ -97,9 +97,9 @@ def install(peer: Peer, home: Path, runtime: Node) -> list[str]:
     return [runtime.node, str(folder / peer.driver)]
 
 
-def install_server(server: Server, home: Path, runtime: Node) -> list[str]:
+def install_server(server: Server, native_revision: Path, runtime: Node) -> list[str]:
     """Install a server in a folder of *home*, unless it is there, and return the command that starts it."""
-    folder = folder_of(home, server.package)
+    folder = folder_of(native_revision, server.package)
     if "==" in server.package:
         interpreter = python(folder, server.package)
         return [interpreter, *(["-m", server.module] if server.module else [str(HERE / "servers" / server.script)])]

@@ -14,8 +14,8 @@ from typing import Annotated
 import anyio
 from msgspec import Meta
 
+from mcpgen import Context, Server, ToolError
 from mcpgen.generated.v2026_07_28 import models
-from mcpgen.runtime import Context, Server, ToolError
 
 # A server that serves some revisions only is the same server, started with this in its environment.
 SERVED = os.environ.get("INTEROP_REVISIONS")

@@ -22,8 +22,8 @@ from mcpgen.runtime.transports.process import Process
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
-    from mcpgen.runtime.transports.ends import Channel
-    from mcpgen.runtime.wire.framing import Frame, OversizedLine
+    from mcpgen.runtime.protocol.framing import Frame, OversizedLine
+    from mcpgen.runtime.transports.interfaces import Channel
 
 # What our processes, and those that they start, have in their environment.
 MARK: Final = f"MCPGEN_TESTED_BY_{uuid4().hex}"

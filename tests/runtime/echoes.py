@@ -21,15 +21,15 @@ import anyio.to_thread
 import msgspec
 
 from mcpgen.runtime.limits import Limits
-from mcpgen.runtime.transports import serving
-from mcpgen.runtime.wire.framing import OversizedLine
+from mcpgen.runtime.protocol.framing import OversizedLine
+from mcpgen.runtime.transports import stdio_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
+    from mcpgen.runtime.protocol.framing import Frame
     from mcpgen.runtime.transports import Writer
-    from mcpgen.runtime.transports.spawning import Handle, Spawner
-    from mcpgen.runtime.wire.framing import Frame
+    from mcpgen.runtime.transports.spawner import Handle, Spawner
 
 CHILD = "import os, sys; print(repr(sys.stdin.read()), sorted(map(int, os.listdir('/proc/self/fd')))[:-1])"
 
@@ -211,5 +211,5 @@ class EchoServer:
 
 if __name__ == "__main__":
     print("before serving")  # noqa: T201 (what is tested)
-    serving.run(EchoServer(), backend=sys.argv[1])
+    stdio_server.run(EchoServer(), backend=sys.argv[1])
     say("run returned")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcpgen.generated.adapters import Direction, Gone, Message, Part
 from mcpgen.runtime.adapt import Router
-from mcpgen.runtime.adapting.routes import Ladder
+from mcpgen.runtime.adapt.steps import Steps
 
 if TYPE_CHECKING:
     from mcpgen.generated.adapters import At, Losses
@@ -135,7 +135,7 @@ MODULES = {
 }
 
 
-class FakeLadder(Ladder):
+class FakeLadder(Steps):
     """The fake steps, and the modules that were asked for."""
 
     def __init__(self) -> None:

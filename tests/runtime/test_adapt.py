@@ -335,7 +335,7 @@ def modules_after(program: str) -> list[str]:
 
 
 def test_importing_the_runtime_loads_no_revision_and_no_step() -> None:
-    assert [] == modules_after("import mcpgen.runtime, mcpgen.runtime.adapt, mcpgen.runtime.commands")
+    assert [] == modules_after("import mcpgen.runtime, mcpgen.runtime.adapt, mcpgen.runtime.cli.adapt_command")
 
 
 def test_a_route_loads_its_source_and_its_steps_and_nothing_else() -> None:

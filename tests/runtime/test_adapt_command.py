@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcpgen.cli import main
-from mcpgen.runtime import commands
+from mcpgen.runtime.cli import adapt_command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,7 +50,7 @@ def test_on_a_terminal_the_value_is_indented(monkeypatch: pytest.MonkeyPatch) ->
             def isatty() -> bool:
                 return True
 
-    monkeypatch.setattr(commands, "sys", Sys)
+    monkeypatch.setattr(adapt_command, "sys", Sys)
 
     assert (
         json.dumps({"cursor": "a"}, indent=2) + "\n"
@@ -107,7 +107,7 @@ def test_the_sender_decides_where_both_may_send() -> None:
 
 
 def test_many_losses_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "MOST_SHOWN", 2)
+    monkeypatch.setattr(adapt_command, "MOST_SHOWN", 2)
     result = down(*LIST, stdin={**TOOLS, "tools": TOOLS["tools"] * 5})
 
     assert 3 == len(result.stderr.splitlines())

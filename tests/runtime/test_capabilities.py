@@ -9,11 +9,11 @@ import pytest
 from msgspec import UNSET, Raw
 
 from mcpgen.generated.registry import REVISIONS
-from mcpgen.runtime.adapting.payloads import bindings
+from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.peers import capabilities as module
-from mcpgen.runtime.peers.capabilities import Peer, client_peer, lacking, offers
-from mcpgen.runtime.peers.negotiation import NEWEST
+from mcpgen.runtime.protocol import capabilities as module
+from mcpgen.runtime.protocol.capabilities import Peer, client_peer, lacking, offers
+from mcpgen.runtime.protocol.negotiation import NEWEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,10 +15,10 @@ from mcpgen.generated.v2024_11_05 import models as oldest
 from mcpgen.generated.v2025_11_25 import models as older
 from mcpgen.generated.v2026_07_28 import models
 from mcpgen.runtime.adapt import Loss, route
-from mcpgen.runtime.adapting.payloads import bindings
+from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, McpgenError, UnknownMethod, UnknownRevision
-from mcpgen.runtime.peers.codec import Codec, codec
-from mcpgen.runtime.wire.messages import ErrorResponse
+from mcpgen.runtime.protocol.codec import Codec, codec
+from mcpgen.runtime.protocol.messages import ErrorResponse
 from tests.adapters.subjects import Payloads, Subject, payloads
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LABELS = [each.label for each in REVISIONS]
 NEWEST = LABELS[-1]
-PAIRS = [(home, peer) for home in LABELS for peer in LABELS]
+PAIRS = [(native_revision, peer) for native_revision in LABELS for peer in LABELS]
 MOST = 40  # instances of each payload; `tests/adapters` is what adapters are tested with
 
 REVISION = "io.modelcontextprotocol/protocolVersion"
@@ -61,15 +61,15 @@ def part_of(made: Codec, subject: Subject) -> Callable[[Any], Any]:
             return ask.params if part == "params" else ask.result
 
 
-def common(home: str, peer: str, *, arriving: bool) -> Iterator[tuple[Subject, Callable[[Any], Any]]]:
+def common(native_revision: str, peer: str, *, arriving: bool) -> Iterator[tuple[Subject, Callable[[Any], Any]]]:
     """Yield the payloads that both revisions have, and what a server does with each."""
-    made = Codec(home, peer)
-    for subject in payloads(peer if arriving else home).schemas:
+    made = Codec(native_revision, peer)
+    for subject in payloads(peer if arriving else native_revision).schemas:
         if subject.part in ("params", "result", "notification") and arriving is is_arriving(subject):
             try:
                 yield subject, part_of(made, subject)
             except (AdaptationError, UnknownMethod):
-                assert home != peer
+                assert native_revision != peer
 
 
 def adapted(source: str, target: str, subject: Subject, value: Any) -> Any:
@@ -111,13 +111,13 @@ def handed_in(made: Payloads, subject: Subject) -> Iterator[tuple[Any, Any]]:
         yield typed, msgspec.to_builtins(typed)
 
 
-@pytest.mark.parametrize(("home", "peer"), PAIRS)
-def test_whatever_a_client_may_send_arrives_as_home_has_it(home: str, peer: str) -> None:
+@pytest.mark.parametrize(("native_revision", "peer"), PAIRS)
+def test_whatever_a_client_may_send_arrives_as_home_has_it(native_revision: str, peer: str) -> None:
     seen = 0
-    for subject, take in common(home, peer, arriving=True):
-        decode = types(home, subject)
+    for subject, take in common(native_revision, peer, arriving=True):
+        decode = types(native_revision, subject)
         for value in payloads(peer).instances(subject)[:MOST]:
-            expected = adapted(peer, home, subject, value)
+            expected = adapted(peer, native_revision, subject, value)
             found = outcome(take, Raw(msgspec.json.encode(value)))
             if isinstance(found, AdaptationError):
                 assert str(expected) == str(found), (subject, value)
@@ -128,12 +128,12 @@ def test_whatever_a_client_may_send_arrives_as_home_has_it(home: str, peer: str)
     assert seen
 
 
-@pytest.mark.parametrize(("home", "peer"), PAIRS)
-def test_whatever_a_server_may_send_arrives_as_the_client_knows_it(home: str, peer: str) -> None:
+@pytest.mark.parametrize(("native_revision", "peer"), PAIRS)
+def test_whatever_a_server_may_send_arrives_as_the_client_knows_it(native_revision: str, peer: str) -> None:
     seen = 0
-    for subject, give in common(home, peer, arriving=False):
-        for typed, value in handed_in(payloads(home), subject):
-            expected = adapted(home, peer, subject, value)
+    for subject, give in common(native_revision, peer, arriving=False):
+        for typed, value in handed_in(payloads(native_revision), subject):
+            expected = adapted(native_revision, peer, subject, value)
             written = outcome(give, typed)
             if isinstance(written, AdaptationError):
                 assert str(expected) == str(written), (subject, value)
@@ -162,10 +162,10 @@ def test_what_one_side_writes_the_other_reads_as_it_was(label: str) -> None:
             assert typed == take(Raw(write(typed))), subject
 
 
-@pytest.mark.parametrize(("home", "peer"), PAIRS)
-def test_whatever_the_revision_of_a_client_forbids_is_refused_with_the_place(home: str, peer: str) -> None:
+@pytest.mark.parametrize(("native_revision", "peer"), PAIRS)
+def test_whatever_the_revision_of_a_client_forbids_is_refused_with_the_place(native_revision: str, peer: str) -> None:
     pointed = 0
-    for subject, take in common(home, peer, arriving=True):
+    for subject, take in common(native_revision, peer, arriving=True):
         for value in [*payloads(peer).mutants(subject)][:MOST]:
             with pytest.raises(InvalidPayload) as caught:
                 take(Raw(msgspec.json.encode(value)))
@@ -175,14 +175,14 @@ def test_whatever_the_revision_of_a_client_forbids_is_refused_with_the_place(hom
     assert pointed
 
 
-@pytest.mark.parametrize(("home", "peer"), PAIRS)
-def test_whatever_home_forbids_is_not_sent(home: str, peer: str) -> None:
-    for subject, give in common(home, peer, arriving=False):
-        for value in [*payloads(home).mutants(subject)][:MOST]:
+@pytest.mark.parametrize(("native_revision", "peer"), PAIRS)
+def test_whatever_home_forbids_is_not_sent(native_revision: str, peer: str) -> None:
+    for subject, give in common(native_revision, peer, arriving=False):
+        for value in [*payloads(native_revision).mutants(subject)][:MOST]:
             with pytest.raises(InvalidPayload) as caught:
                 give(value)
 
-            assert home == caught.value.revision
+            assert native_revision == caught.value.revision
 
 
 # --- params
@@ -276,10 +276,10 @@ def test_what_is_no_json_or_too_deep_is_an_invalid_payload(peer: str, spoilt: by
     assert len(str(caught.value)) < 1000
 
 
-@pytest.mark.parametrize("home", [NEWEST, "2024-11-05"])
+@pytest.mark.parametrize("native_revision", [NEWEST, "2024-11-05"])
 @pytest.mark.parametrize("peer", LABELS)
-def test_no_depth_of_nesting_makes_a_traceback(home: str, peer: str) -> None:
-    request = codec(home, peer).request("tools/call")
+def test_no_depth_of_nesting_makes_a_traceback(native_revision: str, peer: str) -> None:
+    request = codec(native_revision, peer).request("tools/call")
     for depth in (10, *range(900, 1010, 3), 5_000):
         for nested in ("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
             try:
@@ -426,12 +426,12 @@ def test_an_error_that_a_client_answers_arrives_as_home_has_it(peer: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("home", "peer"), [("2025-11-25", "2025-11-25"), (NEWEST, "2024-11-05"), ("2025-11-25", NEWEST)]
+    ("native_revision", "peer"), [("2025-11-25", "2025-11-25"), (NEWEST, "2024-11-05"), ("2025-11-25", NEWEST)]
 )
-def test_an_error_whose_data_cannot_be_read_is_told_without(home: str, peer: str) -> None:
+def test_an_error_whose_data_cannot_be_read_is_told_without(native_revision: str, peer: str) -> None:
     deep = b'{"code":5,"message":"m","data":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     for error in (deep, b'{"code":5,"message":"m"}'):
-        found = codec(home, peer).ask("sampling/createMessage").error(ErrorResponse(1, 5, "m", Raw(error)))
+        found = codec(native_revision, peer).ask("sampling/createMessage").error(ErrorResponse(1, 5, "m", Raw(error)))
 
         assert (5, "m", UNSET) == (found.code, found.message, found.data)
 
@@ -454,9 +454,9 @@ def test_what_is_asked_inside_a_result_is_asked_like_anything_else() -> None:
 
 
 @pytest.mark.spec("2025-06-18", "client/elicitation#creating-elicitation-requests")
-@pytest.mark.parametrize(("home", "peer"), PAIRS)
-def test_roots_are_asked_for_without_params(home: str, peer: str) -> None:
-    ask = codec(home, peer).ask("roots/list")
+@pytest.mark.parametrize(("native_revision", "peer"), PAIRS)
+def test_roots_are_asked_for_without_params(native_revision: str, peer: str) -> None:
+    ask = codec(native_revision, peer).ask("roots/list")
 
     assert UNSET is ask.params(UNSET)
     assert "file:///a" == ask.result(Raw(b'{"roots":[{"uri":"file:///a"}]}')).roots[0].uri
@@ -489,9 +489,9 @@ def test_an_answer_that_fits_nothing_is_refused_as_what_it_should_have_been() ->
 # --- notifications
 
 
-@pytest.mark.parametrize(("home", "peer"), PAIRS)
-def test_a_notification_without_params_stays_without(home: str, peer: str) -> None:
-    assert UNSET is codec(home, peer).notice_out("notifications/tools/list_changed").outgoing(UNSET)
+@pytest.mark.parametrize(("native_revision", "peer"), PAIRS)
+def test_a_notification_without_params_stays_without(native_revision: str, peer: str) -> None:
+    assert UNSET is codec(native_revision, peer).notice_out("notifications/tools/list_changed").outgoing(UNSET)
 
 
 @pytest.mark.parametrize("peer", LABELS)
@@ -520,9 +520,9 @@ def test_a_codec_is_made_once_for_all_peers_of_a_revision() -> None:
 
 
 def test_a_revision_without_bindings_has_no_codec() -> None:
-    for home, peer in ((NEWEST, "x"), ("x", NEWEST)):
+    for native_revision, peer in ((NEWEST, "x"), ("x", NEWEST)):
         with pytest.raises(UnknownRevision):
-            codec(home, peer)
+            codec(native_revision, peer)
 
 
 def test_a_method_that_the_peer_does_not_have_is_unknown_and_leaves_no_trace() -> None:
@@ -536,7 +536,7 @@ def test_a_method_that_the_peer_does_not_have_is_unknown_and_leaves_no_trace() -
 
 
 @pytest.mark.parametrize(
-    ("home", "peer", "take", "service"),
+    ("native_revision", "peer", "take", "service"),
     [
         (NEWEST, "2025-11-25", lambda made: made.request("logging/setLevel"), "log_level"),
         (NEWEST, "2025-11-25", lambda made: made.request("resources/subscribe"), "subscriptions"),
@@ -555,9 +555,9 @@ def test_a_method_that_the_peer_does_not_have_is_unknown_and_leaves_no_trace() -
     ],
 )
 def test_what_cannot_be_expressed_is_known_before_anything_is_sent(
-    home: str, peer: str, take: Callable[[Codec], object], service: str
+    native_revision: str, peer: str, take: Callable[[Codec], object], service: str
 ) -> None:
-    made = Codec(home, peer)
+    made = Codec(native_revision, peer)
     for _ in range(3):
         with pytest.raises(AdaptationError) as caught:
             take(made)

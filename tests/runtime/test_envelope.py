@@ -14,10 +14,10 @@ from msgspec import UNSET, Raw
 
 from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.errors import MalformedFrame, PeerError, UsageError
-from mcpgen.runtime.wire import envelope
-from mcpgen.runtime.wire.envelope import allows_batches, decode, decode_oversized, refusal, unknown_id
-from mcpgen.runtime.wire.framing import LineFramer, OversizedLine
-from mcpgen.runtime.wire.messages import (
+from mcpgen.runtime.protocol import envelope
+from mcpgen.runtime.protocol.envelope import allows_batches, decode, decode_oversized, refusal, unknown_id
+from mcpgen.runtime.protocol.framing import LineFramer, OversizedLine
+from mcpgen.runtime.protocol.messages import (
     Batch,
     Code,
     Error,

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpgen.runtime.wire.framing import END_BYTES, MAX_FRAME_BYTES, LineFramer, OversizedLine, frame
+from mcpgen.runtime.limits import MAX_FRAME_BYTES
+from mcpgen.runtime.protocol.framing import END_BYTES, LineFramer, OversizedLine, frame
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 PONG = b'{"jsonrpc":"2.0","id":1,"result":{}}'

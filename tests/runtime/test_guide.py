@@ -34,19 +34,19 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from mcpgen import runtime
+from mcpgen import Client, ClientLimits, Context, Http, Limits, Server, runtime
 from mcpgen.generated import registry
-from mcpgen.runtime import Client, ClientLimits, Context, Http, Limits, Server, errors
-from mcpgen.runtime.clients.options import CallOptions
-from mcpgen.runtime.connecting import Options, connect
-from mcpgen.runtime.engine.sealing import MAX_CONTENT_BYTES, MIN_KEY_BYTES
-from mcpgen.runtime.functions.completions import MAX_VALUES
-from mcpgen.runtime.functions.matching import MAX_URI_CHARS
-from mcpgen.runtime.http import failures
-from mcpgen.runtime.http.serving.application import Options as AsgiOptions
-from mcpgen.runtime.http.store import MemoryEventStore
+from mcpgen.runtime import errors
+from mcpgen.runtime.api.connect import Options, connect
+from mcpgen.runtime.client.call_options import CallOptions
+from mcpgen.runtime.http import errors as http_errors
+from mcpgen.runtime.http.server.application import Options as AsgiOptions
+from mcpgen.runtime.http.server.event_store import MemoryEventStore
 from mcpgen.runtime.limits import HttpLimits
-from mcpgen.runtime.tasks.store import MemoryTaskStore
+from mcpgen.runtime.server.functions.completions import MAX_VALUES
+from mcpgen.runtime.server.functions.uri_matching import MAX_URI_CHARS
+from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, MIN_KEY_BYTES
+from mcpgen.runtime.server.tasks.task_store import MemoryTaskStore
 from mcpgen.runtime.transports import memory
 from mcpgen.runtime.transports.process import Process
 from tests.runtime.recorder import Recorder
@@ -103,7 +103,7 @@ class Exchange:
         self.capabilities = json.loads(header["capabilities"] or "{}")
         self.steps = re.split(r"\n(?=[→←])", rest.rstrip("\n"))
         self.is_stateless = registry.revision(self.revision).era == "stateless"
-        self.recorder = Recorder(server.service.served, server.service.capabilities)
+        self.recorder = Recorder(server._engine.service.served, server._engine.service.capabilities)
         self.last_id = 0
         self.open: list[Any] = []  # what the server wants to know from the client
         self.handed: dict[str, Any] = {}
@@ -504,7 +504,9 @@ def test_the_guide_names_every_logger() -> None:
 
 def test_the_guide_names_every_error() -> None:
     errors_page = (GUIDE / "errors.md").read_text(encoding="utf-8")
-    raised = {*errors.__all__, *failures.__all__, "ResourceNotFound", "ToolError"}
+    named = [*vars(errors).items(), *vars(http_errors).items()]
+    raised = {name for name, each in named if isinstance(each, type) and issubclass(each, errors.McpgenError)}
+    raised |= {"ResourceNotFound", "ToolError"}
 
     assert set() == {name for name in raised if f"`{name}`" not in errors_page}
 

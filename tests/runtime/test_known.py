@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime.adapting.known import is_declared
-from mcpgen.runtime.adapting.payloads import definition_payload
-from mcpgen.runtime.adapting.pointers import index_of, look_up, pointer_to, tokens_of
+from mcpgen.runtime.adapt.declared_keys import is_declared
+from mcpgen.runtime.adapt.json_pointer import index_of, look_up, pointer_to, tokens_of
+from mcpgen.runtime.adapt.payloads import definition_payload
 
 TOOLS = {
     "tools": [{"name": "a", "inputSchema": {"type": "object", "properties": {"q": {"x": 1}}, "x": 1}, "x": 1}],

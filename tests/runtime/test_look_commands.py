@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 OURS = """
 import os
-from mcpgen.runtime import Context, Server
+from mcpgen import Context, Server
 
 server = Server("ours", version="1")
 other = Server("other", version="2")

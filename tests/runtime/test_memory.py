@@ -11,16 +11,16 @@ import pytest
 
 from mcpgen.runtime.errors import TransportClosed
 from mcpgen.runtime.limits import Limits
+from mcpgen.runtime.protocol.framing import OversizedLine
 from mcpgen.runtime.transports import memory
-from mcpgen.runtime.wire.framing import OversizedLine
 from tests.runtime.echoes import EchoServer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mcpgen.runtime.protocol.framing import Frame
     from mcpgen.runtime.transports import Writer
-    from mcpgen.runtime.transports.spawning import Spawner
-    from mcpgen.runtime.wire.framing import Frame
+    from mcpgen.runtime.transports.spawner import Spawner
 
 pytestmark = pytest.mark.anyio
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mcpgen.runtime import Server, UsageError, connect
-from mcpgen.runtime.clients.verdicts import Verdicts
+from mcpgen import Server, UsageError, connect
+from mcpgen.runtime.client.era_cache import EraCache
 from mcpgen.runtime.transports.memory import Memory
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Known(Memory):
 
 @pytest.fixture(autouse=True)
 def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpgen.runtime.connecting._VERDICTS", Verdicts())
+    monkeypatch.setattr("mcpgen.runtime.api.connect._VERDICTS", EraCache())
 
 
 @pytest.mark.spec("2026-07-28", "basic/versioning#backward-compatibility-with-initialization-based-versions")

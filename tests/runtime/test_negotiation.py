@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
 from mcpgen.generated.registry import REVISIONS
-from mcpgen.runtime.adapting.payloads import bindings
+from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import RequestError, UnknownRevision, UsageError
-from mcpgen.runtime.peers.negotiation import (
+from mcpgen.runtime.protocol.negotiation import (
     NEWEST,
     RequestMeta,
-    choose,
+    choose_revision,
     missing_fields,
-    of_era,
     read_meta,
-    served,
-    unsupported,
+    revisions_of_era,
+    selected_revisions,
+    unsupported_revision,
 )
 
 LABELS = tuple(each.label for each in REVISIONS)
@@ -55,34 +55,34 @@ def read(params: bytes) -> dict[str, object]:
 
 
 def test_everything_is_served_unless_somebody_says_otherwise() -> None:
-    assert LABELS == served(None)
+    assert LABELS == selected_revisions(None)
     assert LABELS[-1] == NEWEST
 
 
 def test_what_is_served_is_in_the_order_of_the_registry_and_named_once() -> None:
-    assert ("2024-11-05", "2025-11-25") == served(["2025-11-25", "2024-11-05", "2025-11-25"])
-    assert LABELS == served(reversed(LABELS))
+    assert ("2024-11-05", "2025-11-25") == selected_revisions(["2025-11-25", "2024-11-05", "2025-11-25"])
+    assert LABELS == selected_revisions(reversed(LABELS))
 
 
 def test_a_revision_without_bindings_cannot_be_served() -> None:
     with pytest.raises(UnknownRevision, match="2025-11-26"):
-        served(["2025-11-25", "2025-11-26"])
+        selected_revisions(["2025-11-25", "2025-11-26"])
 
 
 def test_a_string_is_not_taken_for_a_list_of_characters() -> None:
     with pytest.raises(UsageError, match=r"\['2025-11-25'\]"):
-        served("2025-11-25")
+        selected_revisions("2025-11-25")
 
 
 def test_nothing_at_all_cannot_be_served() -> None:
     with pytest.raises(UsageError):
-        served([])
+        selected_revisions([])
 
 
 def test_an_era_has_the_revisions_that_say_so() -> None:
-    assert [each.label for each in REVISIONS if each.era == "handshake"] == list(of_era(LABELS, "handshake"))
-    assert ("2026-07-28",) == of_era(("2025-11-25", "2026-07-28"), "stateless")
-    assert () == of_era(("2025-11-25",), "stateless")
+    assert [each.label for each in REVISIONS if each.era == "handshake"] == list(revisions_of_era(LABELS, "handshake"))
+    assert ("2026-07-28",) == revisions_of_era(("2025-11-25", "2026-07-28"), "stateless")
+    assert () == revisions_of_era(("2025-11-25",), "stateless")
 
 
 # --- the handshake
@@ -90,10 +90,10 @@ def test_an_era_has_the_revisions_that_say_so() -> None:
 
 @pytest.mark.spec("2024-11-05", "basic/lifecycle#version-negotiation")
 @pytest.mark.spec("2025-11-25", "basic/lifecycle#version-negotiation")
-@pytest.mark.parametrize("offered", of_era(LABELS, "handshake"))
+@pytest.mark.parametrize("offered", revisions_of_era(LABELS, "handshake"))
 def test_a_client_gets_the_revision_that_it_offers_if_that_is_served(offered: str) -> None:
     """2025-11-25, basic/lifecycle, "Version Negotiation": a supported version MUST be answered with the same one."""
-    assert offered == choose(offered, of_era(LABELS, "handshake"))
+    assert offered == choose_revision(offered, revisions_of_era(LABELS, "handshake"))
 
 
 @pytest.mark.spec("2024-11-05", "basic/lifecycle#version-negotiation")
@@ -101,12 +101,12 @@ def test_a_client_gets_the_revision_that_it_offers_if_that_is_served(offered: st
 @pytest.mark.parametrize("offered", ["2025-11-25", "1999-01-01", "9999-12-31", "", "x" * 10_000, "2026-07-28"])
 def test_a_client_gets_the_newest_served_revision_otherwise(offered: str) -> None:
     """2025-11-25, basic/lifecycle, "Version Negotiation": otherwise another one, which SHOULD be the latest."""
-    assert "2025-06-18" == choose(offered, ("2024-11-05", "2025-06-18"))
+    assert "2025-06-18" == choose_revision(offered, ("2024-11-05", "2025-06-18"))
 
 
 def test_there_is_nothing_to_choose_where_no_handshake_is_served() -> None:
     with pytest.raises(UsageError):
-        choose("2025-11-25", ())
+        choose_revision("2025-11-25", ())
 
 
 # --- what a request says about itself
@@ -247,7 +247,7 @@ def test_a_plain_call_is_told_from_one_that_needs_a_closer_look(params: bytes, e
 @pytest.mark.spec("2026-07-28", "basic/versioning#protocol-version-negotiation")
 def test_a_revision_that_is_not_served_is_answered_with_those_that_are() -> None:
     """2026-07-28, basic/versioning, "Protocol Version Negotiation": the error MUST list the supported versions."""
-    error = unsupported("1900-01-01", ("2025-11-25", "2026-07-28"))
+    error = unsupported_revision("1900-01-01", ("2025-11-25", "2026-07-28"))
 
     assert isinstance(error, RequestError)
     assert -32022 == error.code
@@ -255,16 +255,16 @@ def test_a_revision_that_is_not_served_is_answered_with_those_that_are() -> None
 
 
 def test_that_error_does_not_repeat_all_of_what_was_asked_for_in_its_message() -> None:
-    assert len(unsupported("x" * 100_000, ("2026-07-28",)).message) < 200
+    assert len(unsupported_revision("x" * 100_000, ("2026-07-28",)).message) < 200
 
 
 def test_a_request_alone_of_a_revision_that_is_served_in_sessions_is_told_how_they_begin() -> None:
-    assert "initialize begins" in unsupported("2025-11-25", ("2025-11-25", "2026-07-28")).message
+    assert "initialize begins" in unsupported_revision("2025-11-25", ("2025-11-25", "2026-07-28")).message
 
 
 @pytest.mark.spec("2026-07-28", "basic/versioning#protocol-version-negotiation")
 def test_that_error_is_one_that_the_newest_revision_knows() -> None:
-    error = unsupported("1900-01-01", LABELS)
+    error = unsupported_revision("1900-01-01", LABELS)
     written = msgspec.json.encode({"code": error.code, "message": error.message, "data": error.data})
 
     assert bindings(NEWEST).models.decode(written, bindings(NEWEST).models.Error).code == -32022

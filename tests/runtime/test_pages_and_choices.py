@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mcpgen import Context, RequestError, Server
 from mcpgen.generated.v2025_11_25.server import ServerHandlers
-from mcpgen.runtime import Context, RequestError, Server
-from mcpgen.runtime.newest import NEWEST
+from mcpgen.runtime.protocol.newest import NEWEST
 from tests.runtime.wire import connected
 
 if TYPE_CHECKING:

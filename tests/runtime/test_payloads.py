@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime.adapting.payloads import definition_payload, message_payload
+from mcpgen.runtime.adapt.payloads import definition_payload, message_payload
 from mcpgen.runtime.errors import InvalidPayload
 
 ARGUMENTS = message_payload("2025-11-25", "tools/call", "params", None)

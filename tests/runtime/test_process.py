@@ -16,7 +16,7 @@ import pytest
 
 from mcpgen.runtime.errors import ServerExited, UsageError
 from mcpgen.runtime.limits import ClientLimits
-from mcpgen.runtime.transports.ends import Transport
+from mcpgen.runtime.transports.interfaces import Transport
 from mcpgen.runtime.transports.process import Process, _is_readable
 from tests.runtime import children
 from tests.runtime.children import BUSY_SECONDS, LIMITS, is_alive, is_there, process, read, server, talking, tell, until
@@ -684,6 +684,6 @@ async def test_many_conversations_at_once_leave_nothing() -> None:
 
 
 def is_asyncio() -> bool:
-    from mcpgen.runtime.transports import spawning
+    from mcpgen.runtime.transports import spawner
 
-    return spawning.is_asyncio()
+    return spawner.is_asyncio()

@@ -10,10 +10,10 @@ from typing import Final
 import anyio
 import pytest
 
+from mcpgen.runtime.cli.printer import Printer
+from mcpgen.runtime.cli.stdio_relay import StdioRelay
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.transports.descriptors import Sink, Source, open_sink, open_source
-from mcpgen.runtime.transports.printing import Printer
-from mcpgen.runtime.transports.relaying import Relay
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's")
 
@@ -64,12 +64,12 @@ def host() -> Generator[Host]:
     made.close()
 
 
-def relay_of(host: Host, eyes: Eyes, program: str) -> Relay:
-    return Relay([sys.executable, "-c", program], host, eyes, ClientLimits())
+def relay_of(host: Host, eyes: Eyes, program: str) -> StdioRelay:
+    return StdioRelay([sys.executable, "-c", program], host, eyes, ClientLimits())
 
 
 def test_the_server_does_not_outlive_a_relay_that_is_cancelled(host: Host) -> None:
-    async def run() -> Relay:
+    async def run() -> StdioRelay:
         eyes = Eyes()
         relay = relay_of(host, eyes, DEAF)
         with anyio.fail_after(PATIENCE):

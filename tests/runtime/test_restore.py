@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcpgen.runtime.adapt import Adapted, Route, definition_route, route
-from mcpgen.runtime.adapting.stash import KEY, MAX_STASH_BYTES, Edit, Stash, put
+from mcpgen.runtime.adapt.stash import KEY, MAX_STASH_BYTES, Edit, Stash, put_stash
 from mcpgen.runtime.errors import InvalidPayload
 from tests.runtime.steps import FIRST, SECOND, router
 
@@ -332,7 +332,7 @@ def test_nothing_is_kept_where_the_target_has_no_method_of_that_name() -> None:
 
 
 def test_nothing_is_restored_where_there_is_no_way_back() -> None:
-    message = put({}, "_meta", SECOND, Stash(edits=[Edit(at="/x", value=1)]))
+    message = put_stash({}, "_meta", SECOND, Stash(edits=[Edit(at="/x", value=1)]))
     adapted = router().route(FIRST, SECOND, "notifications/initialized", "notification", None).adapt(message)
 
     assert (False, 1) == (adapted.restored, len(adapted.losses))

@@ -14,9 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from mcpgen.runtime.engine import sealing
-from mcpgen.runtime.engine.sealing import MIN_KEY_BYTES, Sealer, StateRefused, StateTooLarge, params_digest
 from mcpgen.runtime.errors import RequestError, UsageError
+from mcpgen.runtime.server import request_state
+from mcpgen.runtime.server.request_state import (
+    MIN_KEY_BYTES,
+    RequestStateSealer,
+    StateRefused,
+    StateTooLarge,
+    params_digest,
+)
 
 KEY = bytes(range(32))
 OTHER_KEY = bytes(range(32, 64))
@@ -36,19 +42,19 @@ class Clock:
         return self.now
 
 
-def sealer(*keys: bytes, clock: Clock | None = None, **options: Any) -> Sealer:
-    return Sealer(keys or KEY, clock=clock or Clock(), **options)
+def sealer(*keys: bytes, clock: Clock | None = None, **options: Any) -> RequestStateSealer:
+    return RequestStateSealer(keys or KEY, clock=clock or Clock(), **options)
 
 
-def seal(with_sealer: Sealer, content: bytes = b"ticket") -> str:
+def seal(with_sealer: RequestStateSealer, content: bytes = b"ticket") -> str:
     return with_sealer.seal(content, principal="alice", method="tools/call", digest=DIGEST)
 
 
-def unseal(with_sealer: Sealer, state: str) -> bytes:
+def unseal(with_sealer: RequestStateSealer, state: str) -> bytes:
     return with_sealer.open(state, principal="alice", method="tools/call", digest=DIGEST)
 
 
-def refusal(with_sealer: Sealer, state: str, **binding: Any) -> StateRefused:
+def refusal(with_sealer: RequestStateSealer, state: str, **binding: Any) -> StateRefused:
     bound = {"principal": "alice", "method": "tools/call", "digest": DIGEST, **binding}
     with pytest.raises(StateRefused) as caught:
         with_sealer.open(state, **bound)
@@ -153,7 +159,7 @@ def test_a_state_of_another_principal_or_request_is_refused(binding: dict[str, A
     theirs=st.tuples(st.text(max_size=4), st.text(max_size=4), st.binary(max_size=4)),
 )
 def test_no_two_bindings_read_alike(ours: tuple[str, str, bytes], theirs: tuple[str, str, bytes]) -> None:
-    assert (ours == theirs) == (sealing._binding(*ours) == sealing._binding(*theirs))
+    assert (ours == theirs) == (request_state._binding(*ours) == request_state._binding(*theirs))
 
 
 def test_any_name_of_a_principal_will_do() -> None:
@@ -214,7 +220,7 @@ def test_the_first_key_seals_and_all_of_them_open() -> None:
 @pytest.mark.parametrize("key", [b"", b"x" * 31, "secret", [], [KEY, b"short"]])
 def test_a_key_that_is_too_short_or_none_is_the_callers_mistake(key: Any) -> None:
     with pytest.raises(UsageError, match=f"at least {MIN_KEY_BYTES} bytes"):
-        Sealer(key, clock=Clock())
+        RequestStateSealer(key, clock=Clock())
 
 
 @pytest.mark.parametrize("key", [b"x" * 32, b"x" * 33, b"x" * 64, b"x" * 65, b"x" * 1000])
@@ -233,11 +239,11 @@ def test_a_sealer_without_a_key_makes_its_own() -> None:
         asked.append(count)
         return KEY
 
-    ours = Sealer(clock=Clock(), random_bytes=random_bytes)
+    ours = RequestStateSealer(clock=Clock(), random_bytes=random_bytes)
 
     assert [32] == asked
     assert b"ticket" == unseal(sealer(KEY), seal(ours))
-    assert "invalid" == refusal(Sealer(clock=Clock()), seal(Sealer(clock=Clock()))).reason
+    assert "invalid" == refusal(RequestStateSealer(clock=Clock()), seal(RequestStateSealer(clock=Clock()))).reason
 
 
 @pytest.mark.parametrize(
@@ -276,7 +282,7 @@ def test_a_longer_state_than_any_of_ours_is_not_even_decoded(monkeypatch: pytest
 
     longer = seal(sealer(max_content_bytes=100), b"x" * 13)
     ours = sealer(max_content_bytes=10)
-    monkeypatch.setattr(sealing, "urlsafe_b64decode", decode)
+    monkeypatch.setattr(request_state, "urlsafe_b64decode", decode)
 
     assert "invalid" == refusal(ours, longer).reason
 

@@ -16,8 +16,8 @@ import anyio
 import msgspec
 import pytest
 
-from mcpgen.runtime.transports import serving
-from mcpgen.runtime.wire.framing import LineFramer
+from mcpgen.runtime.protocol.framing import LineFramer
+from mcpgen.runtime.transports import stdio_server
 from tests.runtime import echoes
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ class Listening(EchoServer):
         else:
             signal.signal(signal.SIGUSR1, lambda *_: os.write(2, b"heard"))
         yield self
-serving.run(Listening(), backend={backend!r})
+stdio_server.run(Listening(), backend={backend!r})
 """
     served = start(*program(SERVER + text))
     served.ask("echo")
@@ -407,7 +407,7 @@ def test_a_server_with_closed_streams_ends(start: Callable[..., Served], backend
 
 
 def program(text: str) -> tuple[str, str]:
-    return "-c", f"import os, sys, time, threading\nfrom mcpgen.runtime.transports import serving\n{text}"
+    return "-c", f"import os, sys, time, threading\nfrom mcpgen.runtime.transports import stdio_server\n{text}"
 
 
 SERVER: Final = f"""
@@ -417,7 +417,7 @@ EchoServer = runpy.run_path({PROGRAM!r}, run_name="echoes")["EchoServer"]
 
 
 def test_run_returns_and_gives_the_streams_back(start: Callable[..., Served]) -> None:
-    served = start(*program(f"{SERVER}\nserving.run(EchoServer())\nprint('back'); print(repr(sys.stdin.read()))"))
+    served = start(*program(f"{SERVER}\nstdio_server.run(EchoServer())\nprint('back'); print(repr(sys.stdin.read()))"))
     served.ask("print", "said")
     served.answer()
     served.close_input()
@@ -429,9 +429,9 @@ def test_run_returns_and_gives_the_streams_back(start: Callable[..., Served]) ->
 
 def test_two_servers_on_the_same_streams_are_an_error(start: Callable[..., Served]) -> None:
     text = """
-from mcpgen.runtime.transports.standard import StandardStreams
+from mcpgen.runtime.transports.standard_streams import StandardStreams
 with StandardStreams():
-    serving.run(EchoServer())
+    stdio_server.run(EchoServer())
 """
     served = start(*program(SERVER + text))
     status, out, err, _ = served.end()
@@ -441,7 +441,9 @@ with StandardStreams():
 
 
 def test_the_streams_can_be_kept_again(start: Callable[..., Served]) -> None:
-    served = start(*program(f"{SERVER}\nserving.run(EchoServer())\nserving.run(EchoServer())\nprint('twice')"))
+    served = start(
+        *program(f"{SERVER}\nstdio_server.run(EchoServer())\nstdio_server.run(EchoServer())\nprint('twice')")
+    )
     served.close_input()
 
     assert (0, b"twice\n") == served.end()[:2]
@@ -451,7 +453,7 @@ def test_the_handlers_of_signals_are_put_back(start: Callable[..., Served]) -> N
     text = """
 import signal
 before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
-serving.run(EchoServer())
+stdio_server.run(EchoServer())
 print(before == [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)])
 """
     served = start(*program(SERVER + text))
@@ -461,7 +463,7 @@ print(before == [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTE
 
 
 def test_a_signal_that_was_ignored_stays_ignored(start: Callable[..., Served]) -> None:
-    text = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nserving.run(EchoServer())"
+    text = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nstdio_server.run(EchoServer())"
     served = start(*program(SERVER + text))
     served.ask("echo")
     served.answer()
@@ -472,7 +474,10 @@ def test_a_signal_that_was_ignored_stays_ignored(start: Callable[..., Served]) -
 
 
 def test_a_server_can_run_outside_of_the_main_thread(start: Callable[..., Served]) -> None:
-    text = "each = threading.Thread(target=serving.run, args=(EchoServer(),))\neach.start(); each.join(); print('over')"
+    text = (
+        "each = threading.Thread(target=stdio_server.run, args=(EchoServer(),))\n"
+        "each.start()\neach.join()\nprint('over')"
+    )
     served = start(*program(SERVER + text))
     served.ask("echo")
     served.answer()
@@ -489,7 +494,7 @@ def work():
     time.sleep(1.5)
     os.write(1, b"done\\n")
 threading.Thread(target=work).start()
-serving.run(EchoServer())
+stdio_server.run(EchoServer())
 go.set()
 """
     served = start(*program(SERVER + text))
@@ -508,7 +513,7 @@ class Failing(EchoServer):
     async def running(self):
         raise KeyError("plain")
         yield self
-serving.run(Failing())
+stdio_server.run(Failing())
 """
     status, out, err, _ = start(*program(SERVER + text)).end()
 
@@ -524,7 +529,7 @@ class Endless(EchoServer):
     async def running(self):
         yield self
         time.sleep(60)
-serving.run(Endless())
+stdio_server.run(Endless())
 """
     served = start(*program(SERVER + text))
     served.ask("echo")
@@ -545,7 +550,7 @@ try:
         os.write(2, b"x" * 65536)
 except BlockingIOError:
     os.set_blocking(2, True)
-serving.run(EchoServer())
+stdio_server.run(EchoServer())
 """
     served = start(*program(SERVER.replace("import", "import", 1) + text))
     served.ask("echo")
@@ -564,7 +569,7 @@ import anyio
 async def main():
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as group:
-            group.start_soon(serving.serve_stdio, EchoServer())
+            group.start_soon(stdio_server.serve_stdio, EchoServer())
             await anyio.sleep(0.1)
             scope.cancel()
     print("cancelled", flush=True)
@@ -576,7 +581,7 @@ for backend in ("asyncio", "trio"):
 
 def test_an_unknown_backend_is_refused() -> None:
     with pytest.raises(LookupError):
-        serving.run(echoes.EchoServer(), backend="curio")
+        stdio_server.run(echoes.EchoServer(), backend="curio")
 
 
 # The command.
@@ -606,7 +611,7 @@ def serve(start: Callable[..., Served], tmp_path: Path) -> Callable[..., Served]
         ("other = EchoServer(None)\nmine = EchoServer()", "demo.py:mine"),
         ("other = EchoServer(None)\nmine = EchoServer()", "demo:mine"),
         ("class Holder:\n    mine = EchoServer()", "demo.py:Holder.mine"),
-        ("server = EchoServer()\nif __name__ == '__main__':\n    serving.run(server)", "demo.py"),
+        ("server = EchoServer()\nif __name__ == '__main__':\n    stdio_server.run(server)", "demo.py"),
     ],
 )
 def test_a_server_is_found_and_nothing_but_protocol_is_written(
@@ -656,12 +661,12 @@ other = EchoServer()
         ("one = 'text'", "demo.py:one", "Error: one in demo.py is no Server; it is of type str."),
         ("", "demo.py:EchoServer", "Error: EchoServer in demo.py is no Server; it is a class."),
         (
-            "from mcpgen.runtime import Server\napp = Server('s').asgi()",
+            "from mcpgen import Server\napp = Server('s').asgi()",
             "demo.py:app",
             "Error: app in demo.py is no Server; it is of type Application. uvicorn serves it: uvicorn demo:app",
         ),
         (
-            "from mcpgen.runtime import Server\napp = Server('s').asgi()",
+            "from mcpgen import Server\napp = Server('s').asgi()",
             "demo:app",
             "Error: app in demo is no Server; it is of type Application. uvicorn serves it: uvicorn demo:app",
         ),
@@ -703,7 +708,9 @@ def test_a_file_that_raises_shows_its_own_traceback(
 
 
 def test_a_file_that_serves_itself_while_it_is_loaded_is_told_how_not_to(serve: Callable[..., Served]) -> None:
-    status, out, err, _ = serve("from mcpgen.runtime.transports import serving\nserving.run(EchoServer())").end()
+    status, out, err, _ = serve(
+        "from mcpgen.runtime.transports import stdio_server\nstdio_server.run(EchoServer())"
+    ).end()
 
     assert (2, b"") == (status, out)
     assert 'call run() only under: if __name__ == "__main__"' in err

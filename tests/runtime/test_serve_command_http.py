@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from mcpgen.runtime.serve_commands import serve
+from mcpgen.runtime.cli.serve_command import serve
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 )
 def test_what_makes_no_sense_is_explained(options: list[str], reason: str, tmp_path: Path) -> None:
     program = tmp_path / "demo.py"
-    program.write_text('from mcpgen.runtime import Server\n\nserver = Server("demo")\n', encoding="utf-8")
+    program.write_text('from mcpgen import Server\n\nserver = Server("demo")\n', encoding="utf-8")
     done = CliRunner().invoke(serve, [str(program), *options])
 
     assert 2 == done.exit_code

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mcpgen.runtime import Server, UsageError
-from mcpgen.runtime.newest import ServerHandlers
+from mcpgen import Server, UsageError
+from mcpgen.runtime.protocol.newest import ServerHandlers
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from mcpgen import Context, Limits, RequestError, Server, ToolError
 from mcpgen.generated import registry
-from mcpgen.runtime import Context, Limits, RequestError, Server, ToolError
-from mcpgen.runtime.engine import shortcut
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.server import fast_path
 from tests.runtime.wire import connected
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ def check(conversation: tuple[str, list[bytes]]) -> None:
     revision, frames = conversation
     taken: list[bool] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shortcut.ShortWay, "__call__", watched(shortcut.ShortWay.__call__, taken))
+        patch.setattr(fast_path.FastPath, "__call__", watched(fast_path.FastPath.__call__, taken))
         short, long = both_ways(revision, frames)
     event(f"{revision}, {'short' if any(taken) else 'long'}")
 
@@ -344,7 +344,7 @@ def test_plain_calls_take_the_short_way_and_middleware_the_long_one(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[bool] = []
-    monkeypatch.setattr(shortcut.ShortWay, "__call__", watched(shortcut.ShortWay.__call__, taken))
+    monkeypatch.setattr(fast_path.FastPath, "__call__", watched(fast_path.FastPath.__call__, taken))
     frames = [call(revision, "echo", b'{"text":"a"}')]
 
     anyio.run(said, server(is_short=True), revision, frames)
@@ -355,7 +355,7 @@ def test_plain_calls_take_the_short_way_and_middleware_the_long_one(
 
 def spoil(monkeypatch: pytest.MonkeyPatch, mistake: str) -> None:
     """Let the short way make a mistake."""
-    way = shortcut.ShortWay.__call__
+    way = fast_path.FastPath.__call__
 
     def eager(self: Any, meta: Any) -> Any:
         if mistake == "takes a level that there is not":
@@ -370,9 +370,9 @@ def spoil(monkeypatch: pytest.MonkeyPatch, mistake: str) -> None:
         return json.dumps(text).encode()
 
     if mistake == "writes text in another way":
-        monkeypatch.setattr("mcpgen.runtime.engine.session._encode", write)
+        monkeypatch.setattr("mcpgen.runtime.server.server_session._encode", write)
     else:
-        monkeypatch.setattr(shortcut.ShortWay, "__call__", eager)
+        monkeypatch.setattr(fast_path.FastPath, "__call__", eager)
 
 
 def _fields(meta: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcpgen.runtime.transports.spawning import Handle, is_asyncio, open_spawner
+from mcpgen.runtime.transports.spawner import Handle, is_asyncio, open_spawner
 
 pytestmark = pytest.mark.anyio
 

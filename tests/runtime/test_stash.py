@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcpgen.runtime.adapting import stash as stashing
-from mcpgen.runtime.adapting.stash import KEY, Edit, Stash, apply, difference, put, same, take
+from mcpgen.runtime.adapt import stash as stashing
+from mcpgen.runtime.adapt.stash import KEY, Edit, Stash, apply_stash, difference, is_same_json, put_stash, take_stash
 
 KEYS = st.sampled_from(["a", "b", "c/d", "~", "", "0"])
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([1.0, 2.5]) | st.text(max_size=2)
@@ -40,7 +40,7 @@ def nested(depth: int, leaf: Any) -> Any:
 @example(now=1, wanted=1.0)
 def test_applying_a_difference_gives_what_was_wanted_with_its_keys_in_order(now: Any, wanted: Any) -> None:
     before = ordered(now)
-    patch = apply(difference(now, wanted), now)
+    patch = apply_stash(difference(now, wanted), now)
 
     assert ordered(wanted) == ordered(patch.value)
     assert 0 == patch.stale
@@ -57,7 +57,7 @@ def test_there_is_no_difference_between_a_value_and_its_copy(value: Any) -> None
 @given(now=JSON, wanted=JSON, other=JSON)
 def test_a_stash_for_another_value_only_makes_edits_that_it_announces(now: Any, wanted: Any, other: Any) -> None:
     found = difference(now, wanted)
-    patch = apply(found, other)
+    patch = apply_stash(found, other)
 
     assert len(found.edits) == len(patch.restored) + patch.stale
     if not patch.restored and not found.orders:
@@ -66,26 +66,26 @@ def test_a_stash_for_another_value_only_makes_edits_that_it_announces(now: Any, 
 
 @given(now=JSON, wanted=JSON)
 def test_a_stash_survives_the_wire(now: Any, wanted: Any) -> None:
-    kept = put({}, "_meta", "2025-06-18", difference(now, wanted))
-    message, found, problem = take(json.loads(json.dumps(kept)), "_meta", "2025-06-18")
+    kept = put_stash({}, "_meta", "2025-06-18", difference(now, wanted))
+    message, found, problem = take_stash(json.loads(json.dumps(kept)), "_meta", "2025-06-18")
 
     assert ({}, None) == (message, problem)
     assert found is not None
-    assert ordered(wanted) == ordered(apply(found, now).value)
+    assert ordered(wanted) == ordered(apply_stash(found, now).value)
 
 
 def test_a_key_in_no_list_is_known_by_itself() -> None:
     found = difference({"a": 1}, {"a": 1, "b": {"c": 2}})
 
     assert [Edit(at="/b", value={"c": 2}, index=1)] == found.edits
-    assert {"a": 5, "b": {"c": 2}} == apply(found, {"a": 5}).value
+    assert {"a": 5, "b": {"c": 2}} == apply_stash(found, {"a": 5}).value
 
 
 def test_a_key_in_an_item_is_known_by_the_item() -> None:
     found = difference({"tools": [{"n": 1}, {"n": 2}]}, {"tools": [{"n": 1, "t": "one"}, {"n": 2}]})
 
-    assert 1 == apply(found, {"tools": [{"n": 2}, {"n": 1}]}).stale
-    assert {"tools": [{"n": 1, "t": "one"}, {"n": 3}]} == apply(found, {"tools": [{"n": 1}, {"n": 3}]}).value
+    assert 1 == apply_stash(found, {"tools": [{"n": 2}, {"n": 1}]}).stale
+    assert {"tools": [{"n": 1, "t": "one"}, {"n": 3}]} == apply_stash(found, {"tools": [{"n": 1}, {"n": 3}]}).value
 
 
 def test_lists_of_different_length_are_one_edit() -> None:
@@ -99,7 +99,7 @@ def test_what_lies_deeper_than_pointers_reach_is_one_edit() -> None:
     found = difference(now, wanted)
 
     assert [stashing.MAX_TOKENS] == [edit.at.count("/") for edit in found.edits]
-    assert wanted == apply(found, now).value
+    assert wanted == apply_stash(found, now).value
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_pointers_to_no_place_do_nothing(at: str, was: str | None) -> None:
     value: list[Any] = [{"a": 1}]
     known = difference(value, [{"a": 2}]).edits[0].was
     edit = Edit(at=at, was=known, value="evil") if was else Edit(at=at, value="evil")
-    patch = apply(Stash(edits=[edit]), value)
+    patch = apply_stash(Stash(edits=[edit]), value)
 
     if at == "/0/__class__":  # a key like any other
         assert [{"a": 1, "__class__": "evil"}] == patch.value
@@ -133,7 +133,7 @@ def test_items_are_not_deleted_and_the_whole_is_not_either() -> None:
     value = [1]
     was = difference(value, 0).edits[0].was
     item = difference(value, [2]).edits[0].was
-    patch = apply(Stash(edits=[Edit(at="", was=was), Edit(at="/0", was=item)]), value)
+    patch = apply_stash(Stash(edits=[Edit(at="", was=was), Edit(at="/0", was=item)]), value)
 
     assert (value, 2) == (patch.value, patch.stale)
 
@@ -146,7 +146,7 @@ def test_edits_that_undo_each_other_and_orders_of_keys_that_are_not_there_are_ha
         Edit(at="/a"),
     ]
     orders = {"": ["z", "b", "b", "a"], "/a": ["x"], "/nowhere": ["x"]}
-    patch = apply(Stash(edits=edits, orders=orders), {"a": 1})
+    patch = apply_stash(Stash(edits=edits, orders=orders), {"a": 1})
 
     assert {"b": 3, "a": 1} == patch.value
 
@@ -156,7 +156,7 @@ def test_a_stash_made_to_be_slow_is_stopped() -> None:
     for _ in range(60):
         value = [value]
     pointers = ["/0" * depth for depth in range(1, 60)]
-    patch = apply(Stash(edits=[Edit(at=at, was="0" * 16, value=1) for at in pointers]), value)
+    patch = apply_stash(Stash(edits=[Edit(at=at, was="0" * 16, value=1) for at in pointers]), value)
 
     assert len(pointers) == patch.stale
 
@@ -179,25 +179,25 @@ EMPTY = Stash(edits=[])
 @pytest.mark.parametrize("message", [{"a": 1}, {"_meta": {}, "a": 1}, {"a": 1, "_meta": {"x": 1}}])
 def test_taking_a_stash_leaves_the_message_that_it_was_put_into(message: dict[str, Any]) -> None:
     before = ordered(message)
-    kept = put(message, "_meta", "2025-06-18", EMPTY)
+    kept = put_stash(message, "_meta", "2025-06-18", EMPTY)
 
     assert before == ordered(message)
     assert kept is not None
-    assert before == ordered(take(kept, "_meta", "2025-06-18")[0])
+    assert before == ordered(take_stash(kept, "_meta", "2025-06-18")[0])
 
 
 def test_stashes_for_several_revisions_lie_side_by_side() -> None:
-    one = put({}, "_meta", "2025-06-18", EMPTY)
-    both = put(one or {}, "_meta", "2025-11-25", EMPTY)
-    rest, _, _ = take(both, "_meta", "2025-11-25")
+    one = put_stash({}, "_meta", "2025-06-18", EMPTY)
+    both = put_stash(one or {}, "_meta", "2025-11-25", EMPTY)
+    rest, _, _ = take_stash(both, "_meta", "2025-11-25")
 
     assert one == rest
-    assert (both, None, None) == take(both, "_meta", "2024-11-05")
+    assert (both, None, None) == take_stash(both, "_meta", "2024-11-05")
 
 
 @pytest.mark.parametrize("message", [1, [], None, "x", {}, {"_meta": 1}, {"_meta": []}, {"_meta": {"x": 1}}])
 def test_a_message_without_a_stash_is_left_alone(message: Any) -> None:
-    assert (message, None, None) == take(message, "_meta", "2025-06-18")
+    assert (message, None, None) == take_stash(message, "_meta", "2025-06-18")
 
 
 FORGED: list[Any] = [
@@ -229,7 +229,7 @@ FORGED: list[Any] = [
 @pytest.mark.parametrize("raw", FORGED, ids=range(len(FORGED)))
 def test_a_stash_that_we_did_not_write_is_taken_out_and_said_to_be_bad(raw: Any) -> None:
     message = {"_meta": {KEY: {"2025-06-18": raw}, "x": 1}}
-    rest, found, problem = take(message, "_meta", "2025-06-18")
+    rest, found, problem = take_stash(message, "_meta", "2025-06-18")
 
     assert ({"_meta": {"x": 1}}, None) == (rest, found)
     assert problem is not None
@@ -238,7 +238,7 @@ def test_a_stash_that_we_did_not_write_is_taken_out_and_said_to_be_bad(raw: Any)
 
 @pytest.mark.parametrize("raw", [1, [], None, "x"])
 def test_what_is_no_map_of_revisions_is_taken_out(raw: Any) -> None:
-    rest, found, problem = take({"_meta": {KEY: raw}}, "_meta", "2025-06-18")
+    rest, found, problem = take_stash({"_meta": {KEY: raw}}, "_meta", "2025-06-18")
 
     assert ({"_meta": {}}, None, "the stash is malformed") == (rest, found, problem)
 
@@ -247,19 +247,19 @@ def test_a_stash_that_is_too_large_is_left_out() -> None:
     large = Stash(edits=[Edit(at="/a", value="x" * stashing.MAX_STASH_BYTES)])
     many = Stash(edits=[Edit(at="/a")] * (stashing.MAX_EDITS + 1))
 
-    assert put({}, "_meta", "2025-06-18", large) is None
-    assert put({}, "_meta", "2025-06-18", many) is None
+    assert put_stash({}, "_meta", "2025-06-18", large) is None
+    assert put_stash({}, "_meta", "2025-06-18", many) is None
 
 
 def test_a_stash_has_no_place_in_what_is_no_object() -> None:
-    assert put({"data": "text"}, "data", "2025-06-18", EMPTY) is None
+    assert put_stash({"data": "text"}, "data", "2025-06-18", EMPTY) is None
 
 
 def test_the_largest_stash_can_be_read() -> None:
     text = "x" * (stashing.MAX_STASH_BYTES - 200)
-    kept = put({}, "_meta", "2025-06-18", Stash(edits=[Edit(at="/a", value=text)]))
+    kept = put_stash({}, "_meta", "2025-06-18", Stash(edits=[Edit(at="/a", value=text)]))
 
-    assert take(kept, "_meta", "2025-06-18")[2] is None
+    assert take_stash(kept, "_meta", "2025-06-18")[2] is None
 
 
 @pytest.mark.parametrize(
@@ -267,10 +267,10 @@ def test_the_largest_stash_can_be_read() -> None:
     [({"a": 1, "b": 2}, {"b": 2, "a": 1}, True), (1, 1.0, False), (True, 1, False), ([1, 2], [2, 1], False)],
 )
 def test_sameness_is_that_of_json(one: Any, other: Any, expected: bool) -> None:  # noqa: FBT001
-    assert expected == same(one, other)
+    assert expected == is_same_json(one, other)
 
 
 def test_every_stash_is_readable_json() -> None:
-    kept = put({}, "_meta", "2025-06-18", difference({"a": [1]}, {"a": [2], "b": None}))
+    kept = put_stash({}, "_meta", "2025-06-18", difference({"a": [1]}, {"a": [2], "b": None}))
 
     assert kept == msgspec.json.decode(msgspec.json.encode(kept))

@@ -18,11 +18,11 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
+from mcpgen.runtime.protocol.framing import LineFramer
 from mcpgen.runtime.transports import descriptors
 from mcpgen.runtime.transports.descriptors import Sink, Source, open_sink, open_source
-from mcpgen.runtime.transports.spawning import open_spawner
+from mcpgen.runtime.transports.spawner import open_spawner
 from mcpgen.runtime.transports.stdio import Pump, open_pump
-from mcpgen.runtime.wire.framing import LineFramer
 from tests.runtime.echoes import EchoEndpoint
 
 if TYPE_CHECKING:

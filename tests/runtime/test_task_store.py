@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.tasks.store import (
+from mcpgen.runtime.server.tasks.task_store import (
     FREE_OUTCOME_BYTES,
     MemoryTaskStore,
     Outcome,

@@ -15,10 +15,10 @@ from msgspec import UNSET, UnsetType
 
 from mcpgen.generated.v2025_11_25 import models
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.tasks.lifecycle import TaskLimits, Tasks
-from mcpgen.runtime.tasks.running import MAX_STATUS_MESSAGE, RunningTask, related
-from mcpgen.runtime.tasks.store import MemoryTaskStore, Outcome, StoreFull, TaskRecord
-from mcpgen.runtime.tasks.support import TaskSupport, runs_as_task, task_capabilities
+from mcpgen.runtime.server.tasks.lifecycle import TaskLimits, Tasks
+from mcpgen.runtime.server.tasks.running_task import MAX_STATUS_MESSAGE, RunningTask, related
+from mcpgen.runtime.server.tasks.task_store import MemoryTaskStore, Outcome, StoreFull, TaskRecord
+from mcpgen.runtime.server.tasks.task_support import TaskSupport, runs_as_task, task_capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -29,7 +29,7 @@ TRACE: Final = (
 )
 
 SERVER = '''
-from mcpgen.runtime import Server
+from mcpgen import Server
 
 server = Server("demo", version="1.0")
 

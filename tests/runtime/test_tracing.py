@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcpgen.generated.registry import REVISIONS
-from mcpgen.runtime.tracing import Tracer
-from mcpgen.runtime.tracing.rendering import Style, as_json, as_text
-from mcpgen.runtime.wire.quoting import printable
+from mcpgen.runtime.cli.trace import Tracer
+from mcpgen.runtime.cli.trace.annotation_text import Style, as_json, as_text
+from mcpgen.runtime.errors import printable
 from tests.runtime.conversations import BROKEN, FINE, TOOLS, asked, opened
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.tracing import Annotation
+    from mcpgen.runtime.cli.trace import Annotation
 
 HANDSHAKES = [each.label for each in REVISIONS if each.era == "handshake"]
 CALL = '> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}\n'

@@ -11,9 +11,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen.runtime import Context, Limits, RequestError, Server, UnsupportedByPeer
-from mcpgen.runtime.engine import demands
-from mcpgen.runtime.newest import NEWEST
+from mcpgen import Context, Limits, RequestError, Server, UnsupportedByPeer
+from mcpgen.runtime.protocol.newest import NEWEST
+from mcpgen.runtime.server import input_required
 from tests.runtime.wire import connected
 
 pytestmark = pytest.mark.anyio
@@ -300,8 +300,8 @@ async def test_when_nothing_waits_any_more_no_connection_goes_on_looking(monkeyp
     server = Server("asking", version="1", limits=Limits(waiting_seconds=0.02))
     given_up = anyio.Event()
     looks: list[int] = []
-    expire = demands.expire
-    monkeypatch.setattr(demands, "expire", lambda service: looks.append(1) or expire(service))
+    expire = input_required.expire_parked
+    monkeypatch.setattr(input_required, "expire_parked", lambda service: looks.append(1) or expire(service))
 
     @server.tool
     async def greet(ctx: Context) -> str:
@@ -516,7 +516,7 @@ async def test_a_handler_cannot_ask_for_ever() -> None:
 
 
 async def test_only_three_methods_may_ask() -> None:
-    from mcpgen.runtime.newest import ServerHandlers, models
+    from mcpgen.runtime.protocol.newest import ServerHandlers, models
 
     class Nosy(ServerHandlers[Context]):
         async def list_tools(self, params: models.PaginatedRequestParams, context: Context) -> models.ListToolsResult:

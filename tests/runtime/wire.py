@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio.lowlevel import checkpoint
 
-from mcpgen.runtime.transports.spawning import open_spawner
+from mcpgen.runtime.transports.spawner import open_spawner
 from tests.runtime.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from mcpgen.runtime.server import Server
-    from mcpgen.runtime.transports.spawning import Spawner
+    from mcpgen.runtime.api.server import Server
+    from mcpgen.runtime.transports.spawner import Spawner
 
 # A handler that waits for nothing but us is through after a few turns of the event loop; this many without a new
 # message mean that it is.
@@ -40,7 +40,7 @@ class Wire:
     is_full = False
 
     def __init__(self, server: Server, spawner: Spawner) -> None:
-        service = server.service
+        service = server._engine.service
         self.recorder = Recorder(service.served, service.capabilities)
         self.raw: list[bytes] = []
         self._read = 0

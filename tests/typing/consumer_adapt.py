@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, assert_type
 
-from mcpgen.runtime import AdaptationError, InvalidPayload, UsageError
+from mcpgen import AdaptationError, InvalidPayload, UsageError
 from mcpgen.runtime.adapt import Adapted, Loss, Losses, Part, Route, Severity, definition_route, route
 
 

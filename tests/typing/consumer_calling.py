@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, assert_type
 
-from mcpgen.generated import v2025_06_18
-from mcpgen.generated.v2025_11_25 import ClientHandlers, ElicitRequestParams, ElicitResult
-from mcpgen.generated.v2026_07_28 import models
-from mcpgen.runtime import (
-    BareClient,
+from mcpgen import (
+    BaseClient,
     Change,
     Client,
     ClientContext,
@@ -19,6 +16,9 @@ from mcpgen.runtime import (
     ServerExited,
     connect,
 )
+from mcpgen.generated import v2025_06_18
+from mcpgen.generated.v2025_11_25 import ClientHandlers, ElicitRequestParams, ElicitResult
+from mcpgen.generated.v2026_07_28 import models
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ server = Server("typed")
 
 
 async def elicit(params: models.ElicitRequestFormParams, context: ClientContext) -> models.ElicitResult:
-    assert_type(context.client, BareClient)
+    assert_type(context.client, BaseClient)
     return models.ElicitResult(action="accept", content={"name": params.message})
 
 
@@ -51,8 +51,8 @@ async def newest() -> None:
 
 
 async def older() -> None:
-    async with connect(server, home="2025-06-18", revisions=["2025-06-18"]) as client:
-        assert_type(client, BareClient)
+    async with connect(server, native_revision="2025-06-18", revisions=["2025-06-18"]) as client:
+        assert_type(client, BaseClient)
         methods = v2025_06_18.ClientMethods(client)
         result = await methods.call_tool(v2025_06_18.CallToolRequestParams(name="x"))
         assert_type(result, v2025_06_18.CallToolResult)
@@ -66,7 +66,7 @@ class Handlers(ClientHandlers[ClientContext]):
 
 async def handled(on_stderr: Callable[[str], None]) -> None:
     target = Process(["python", "server.py"], environment={"KEY": "x"}, on_stderr=on_stderr)
-    client = await connect(target, home="2025-11-25", handlers=Handlers())
+    client = await connect(target, native_revision="2025-11-25", handlers=Handlers())
     try:
         await client.ping()
     except RequestRefused as refusal:

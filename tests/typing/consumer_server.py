@@ -6,9 +6,9 @@ from typing import Any, assert_type
 
 import msgspec
 
+from mcpgen import Context, Elicited, Server, ToolError
 from mcpgen.generated.v2025_11_25 import CallToolRequestParams, CallToolResult, ServerHandlers, TextContent
 from mcpgen.generated.v2026_07_28 import CreateMessageResult, Root
-from mcpgen.runtime import Context, Elicited, Server, ToolError
 
 server = Server("typed", version="1", revisions=["2024-11-05", "2026-07-28"])
 

@@ -21,18 +21,18 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from mcpgen.runtime.errors import McpgenError, RequestLost, TransportClosed
-from mcpgen.runtime.http.client.outgoing import INITIALIZE, LISTEN, Outgoing, cancelled_id, read
-from mcpgen.runtime.http.client.speaking import Speaking
+from mcpgen.runtime.http.client.http_protocol import HttpProtocol
+from mcpgen.runtime.http.client.outgoing_messages import INITIALIZE, LISTEN, OutgoingMessage, cancelled_id, read
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
-    from mcpgen.runtime.http.client.exchanges import Exchanges
-    from mcpgen.runtime.http.client.sessions import Session
-    from mcpgen.runtime.http.client.speaking import Memory
+    from mcpgen.runtime.http.client.http_protocol import ServerMemory
+    from mcpgen.runtime.http.client.http_requests import HttpRequests
+    from mcpgen.runtime.http.client.http_session import HttpSession
     from mcpgen.runtime.limits import ClientLimits
-    from mcpgen.runtime.transports.ends import ClientEndpoint
-    from mcpgen.runtime.wire.messages import RequestId
+    from mcpgen.runtime.protocol.messages import RequestId
+    from mcpgen.runtime.transports.interfaces import ClientEndpoint
 
 __all__ = ["HttpChannel"]
 
@@ -53,14 +53,14 @@ class _Asked:
 
     __slots__ = ("is_held", "message", "scope")
 
-    def __init__(self, message: Outgoing) -> None:
+    def __init__(self, message: OutgoingMessage) -> None:
         self.message = message
         self.scope = anyio.CancelScope()
         self.is_held = True
 
 
 class HttpChannel:
-    """One conversation; a `mcpgen.runtime.transports.ends.Channel`.
+    """One conversation; a `mcpgen.runtime.transports.interfaces.Channel`.
 
     Args:
         exchanges: Makes the requests.
@@ -69,13 +69,13 @@ class HttpChannel:
         memory: What is remembered of the server.
     """
 
-    def __init__(self, exchanges: Exchanges, limits: ClientLimits, group: TaskGroup, memory: Memory) -> None:
+    def __init__(self, exchanges: HttpRequests, limits: ClientLimits, group: TaskGroup, memory: ServerMemory) -> None:
         self._limits = limits
         self._group = group
-        self._speaking = Speaking(exchanges, limits, group, memory)
+        self._speaking = HttpProtocol(exchanges, limits, group, memory)
         self._slots = anyio.Semaphore(limits.max_connections)
         self._asked: dict[RequestId, _Asked] = {}
-        self._lane: deque[tuple[Outgoing, Session | None]] = deque()
+        self._lane: deque[tuple[OutgoingMessage, HttpSession | None]] = deque()
         self._lane_moved = anyio.Event()
         self._held = 0  # bytes of messages that have not been sent
         self._room: anyio.Event | None = None  # if somebody waits for it
@@ -183,7 +183,7 @@ class HttpChannel:
             asked.is_held = False
             self._release(len(asked.message.body))
 
-    def _lose(self, message: Outgoing, failure: McpgenError) -> None:
+    def _lose(self, message: OutgoingMessage, failure: McpgenError) -> None:
         if message.id is not None:
             self._speaking.incoming.lose(message.id, failure)
 
@@ -210,7 +210,7 @@ class HttpChannel:
             self._lane_moved = anyio.Event()
             await self._lane_moved.wait()
 
-    async def _tell(self, message: Outgoing, session: Session | None) -> None:
+    async def _tell(self, message: OutgoingMessage, session: HttpSession | None) -> None:
         what = message.method or "an answer"
         try:
             with anyio.move_on_after(_TELL_SECONDS) as scope:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import anyio
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http import headers as http
-from mcpgen.runtime.http.client.addresses import address_of
-from mcpgen.runtime.http.client.known import Known
-from mcpgen.runtime.http.client.library import library
-from mcpgen.runtime.transports.spawning import open_group
+from mcpgen.runtime.http.client.address import address_of
+from mcpgen.runtime.http.client.known_servers import LegacyServers
+from mcpgen.runtime.http.client.optional_httpx import import_httpx
+from mcpgen.runtime.protocol import headers as http
+from mcpgen.runtime.transports.spawner import open_group
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Hashable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import httpx
 
     from mcpgen.runtime.limits import ClientLimits
-    from mcpgen.runtime.transports.ends import Channel
+    from mcpgen.runtime.transports.interfaces import Channel
 
 __all__ = ["Http"]
 
@@ -45,7 +45,7 @@ _OURS: Final = frozenset(
 )
 _VALUE: Final = re.compile(r"[\x20-\x7e\t]*")
 
-_KNOWN: Final = Known()
+_KNOWN: Final = LegacyServers()
 
 
 class Http:
@@ -71,7 +71,7 @@ class Http:
         auth: httpx.Auth | None = None,
         client: httpx.AsyncClient | None = None,
     ) -> None:
-        found = library()
+        found = import_httpx()
         self._address = address_of(url)
         self._headers = _checked(headers)
         if auth is not None and not isinstance(auth, found.Auth):
@@ -103,14 +103,14 @@ class Http:
         """Begin a conversation; nothing is connected before there is something to say."""
         # Only here: these load httpx.
         from mcpgen.runtime.http.client.channel import HttpChannel  # noqa: PLC0415
-        from mcpgen.runtime.http.client.exchanges import Exchanges, new_client  # noqa: PLC0415
+        from mcpgen.runtime.http.client.http_requests import HttpRequests, new_client  # noqa: PLC0415
 
         async with AsyncExitStack() as stack:
             client = self._client
             if client is None:
                 client = new_client(limits)
                 stack.push_async_callback(_close, client)
-            exchanges = Exchanges(client, self._address, self._headers, self._auth)
+            exchanges = HttpRequests(client, self._address, self._headers, self._auth)
             memory = _Memory(self.identity)
             channel: HttpChannel | None = None
             try:

@@ -8,7 +8,7 @@ from typing import Any
 
 from orders import obey
 
-from mcpgen.runtime import connect
+from mcpgen import connect
 
 
 async def main(revision: str, url: str) -> None:

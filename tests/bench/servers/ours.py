@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcpgen.runtime import Server
+from mcpgen import Server
 
 server = Server("bench", version="1.0")
 

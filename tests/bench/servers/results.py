@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from mcpgen import Server
 from mcpgen.generated.v2026_07_28 import models
-from mcpgen.runtime import Server
 
 server = Server("bench", version="1.0")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mcpgen.runtime import Server
+from mcpgen import Server
 
 server = Server("watched", version="1.0")
 released = asyncio.Event()

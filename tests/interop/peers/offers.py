@@ -13,7 +13,7 @@ import sys
 
 import anyio
 
-from mcpgen.runtime import Process, connect
+from mcpgen import Process, connect
 from mcpgen.runtime.errors import McpgenError
 
 # They wait for each other most of the time.

@@ -19,9 +19,9 @@ from conversation import FEATURES, Feature, go_through
 from hands import ACCEPTED, CLIENT, ROOT, STATELESS, Hands, Invalid, Missing, Refused, Seen, Wire
 from strangers import EVERYTHING, TIME
 
-from mcpgen.runtime import Client, connect
+from mcpgen import Client, connect
 from mcpgen.runtime.errors import InvalidPayload, RequestRefused, UnsupportedByPeer
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

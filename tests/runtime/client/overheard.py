@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable
 
     from mcpgen.runtime.limits import ClientLimits
-    from mcpgen.runtime.transports.ends import Channel, Endpoint, Transport
+    from mcpgen.runtime.transports.interfaces import Channel, Endpoint, Transport
 
 
 @asynccontextmanager

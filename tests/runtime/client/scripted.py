@@ -19,17 +19,17 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
+from mcpgen import connect
 from mcpgen.generated.registry import REVISIONS
-from mcpgen.runtime import connect
 from mcpgen.runtime.errors import TransportClosed
-from mcpgen.runtime.transports.spawning import open_group
+from mcpgen.runtime.transports.spawner import open_group
 from tests.runtime.client_recorder import ClientRecorder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Hashable, Iterable
 
     from mcpgen.runtime.limits import ClientLimits
-    from mcpgen.runtime.transports.ends import Channel, Endpoint
+    from mcpgen.runtime.transports.interfaces import Channel, Endpoint
 
 ERAS = {each.label: each.era for each in REVISIONS}
 STATELESS = "2026-07-28"

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime.client.scripted import on_both_loops, opened
 from tests.runtime.protocol.spec import HANDSHAKES, spec
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from mcpgen import UnsupportedByPeer, UsageError
 from mcpgen.generated import registry
-from mcpgen.runtime import UnsupportedByPeer, UsageError
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime.client.scripted import META, opened
 from tests.runtime.protocol.spec import LABELS, everywhere, since, spec, without_handshakes
 
@@ -61,16 +61,18 @@ async def test_roots_that_may_change_are_declared_so_where_changes_are_told(revi
 @spec("2025-11-25", "client/roots#capabilities")
 @spec("2026-07-28", "client/roots#capabilities")
 @everywhere
-@pytest.mark.parametrize("home", LABELS)
+@pytest.mark.parametrize("native_revision", LABELS)
 async def test_handlers_of_any_home_declare_that_their_roots_change_where_that_is_told(
-    home: str, revision: str
+    native_revision: str, revision: str
 ) -> None:
     async def list_roots(own: Any, params: Any, context: Any) -> Any:
         raise NotImplementedError
 
-    base = registry.revision(home).bindings().client.ClientHandlers
+    base = registry.revision(native_revision).bindings().client.ClientHandlers
     handlers = type("Handlers", (base,), {"list_roots": list_roots})()
-    async with opened(revision, home=home, handlers=handlers, capabilities={"roots": {"listChanged": True}}) as own:
+    async with opened(
+        revision, native_revision=native_revision, handlers=handlers, capabilities={"roots": {"listChanged": True}}
+    ) as own:
         assert {"roots": {} if revision == LABELS[-1] else {"listChanged": True}} == own.capabilities
 
 
@@ -151,7 +153,7 @@ async def test_handlers_declare_what_they_implement(revision: str, name: str, ca
         raise NotImplementedError
 
     handlers = type("Handlers", (base,), {name: handler})()
-    async with opened(revision, home=revision, handlers=handlers) as own:
+    async with opened(revision, native_revision=revision, handlers=handlers) as own:
         assert {capability: {}} == own.capabilities
 
 
@@ -159,9 +161,9 @@ async def test_handlers_declare_what_they_implement(revision: str, name: str, ca
 @spec("2025-11-25", "basic/lifecycle#capability-negotiation")
 @spec("2026-07-28", "basic/index#meta")
 @everywhere
-@pytest.mark.parametrize("home", LABELS)
-async def test_handlers_that_implement_nothing_declare_nothing_to_anybody(home: str, revision: str) -> None:
-    async with opened(revision, home=home) as own:
+@pytest.mark.parametrize("native_revision", LABELS)
+async def test_handlers_that_implement_nothing_declare_nothing_to_anybody(native_revision: str, revision: str) -> None:
+    async with opened(revision, native_revision=native_revision) as own:
         assert {} == own.capabilities
 
 

@@ -7,7 +7,7 @@ from itertools import combinations
 import anyio
 import pytest
 
-from mcpgen.runtime import NoCommonRevision, Server, connect
+from mcpgen import NoCommonRevision, Server, connect
 from mcpgen.runtime.transports.memory import Memory
 from tests.runtime.client.overheard import heard
 from tests.runtime.client.scripted import PATIENCE_SECONDS, on_both_loops

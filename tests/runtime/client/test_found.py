@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from mcpgen import ClientLimits, Process, connect
 from mcpgen.generated.v2025_11_25 import methods as methods_2025_11_25
-from mcpgen.runtime import ClientLimits, Process, connect
-from mcpgen.runtime.clients import deadlines
-from mcpgen.runtime.clients.calls import Call
-from mcpgen.runtime.clients.deadlines import Deadlines
+from mcpgen.runtime.client import deadlines
+from mcpgen.runtime.client.deadlines import Deadlines
+from mcpgen.runtime.client.pending_request import PendingRequest
 from mcpgen.runtime.errors import (
     InvalidPayload,
     InvalidStructuredContent,
@@ -30,14 +30,14 @@ from mcpgen.runtime.errors import (
     UnsupportedByPeer,
     UsageError,
 )
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime.client.scripted import discovered, on_both_loops, opened, scripted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from mcpgen.runtime.limits import ClientLimits as Limits
-    from mcpgen.runtime.transports.ends import Channel, Endpoint
+    from mcpgen.runtime.transports.interfaces import Channel, Endpoint
 
 pytestmark = pytest.mark.anyio
 
@@ -146,7 +146,7 @@ async def test_arguments_that_are_no_json_are_explained_and_not_sent(revision: s
 
 
 async def test_that_roots_have_changed_is_not_told_by_any_way_if_that_was_not_declared() -> None:
-    async with opened(OLD, home=OLD) as own:
+    async with opened(OLD, native_revision=OLD) as own:
         with pytest.raises(UsageError):
             await own.client.notify(methods_2025_11_25.ROOTS_LIST_CHANGED)
 
@@ -163,7 +163,7 @@ async def test_that_roots_have_changed_is_not_told_by_any_way_if_that_was_not_de
     ],
 )
 async def test_what_the_client_does_itself_is_checked_as_what_it_sends(method: Any, params: object) -> None:
-    async with opened(NEW, home=OLD) as own:
+    async with opened(NEW, native_revision=OLD) as own:
         with pytest.raises(InvalidPayload):
             await own.client.request(method, params)
 
@@ -171,13 +171,13 @@ async def test_what_the_client_does_itself_is_checked_as_what_it_sends(method: A
 
 
 async def test_a_log_level_is_not_asked_of_a_server_that_does_not_log() -> None:
-    async with opened(NEW, home=OLD, can={"tools": {}}) as own:
+    async with opened(NEW, native_revision=OLD, can={"tools": {}}) as own:
         with pytest.raises(UnsupportedByPeer):
             await own.client.request(methods_2025_11_25.SET_LEVEL, {"level": "info"})
 
 
 async def test_a_resource_is_subscribed_to_again_when_its_stream_has_ended() -> None:
-    async with opened(NEW, home=OLD) as own:
+    async with opened(NEW, native_revision=OLD) as own:
         for _ in range(2):
             errand, asked = await own.asked(own.client.request(methods_2025_11_25.SUBSCRIBE, {"uri": "a:b"}))
             own.wire.tell(
@@ -200,7 +200,7 @@ async def test_progress_during_a_pause_gives_no_more_time_than_after_it(monkeypa
     session: Any = type("Session", (), {"calls": {}, "cancel": lambda *_: None})()
     clock = Deadlines(session)
     waker: Any = type("Waker", (), {"wake": lambda _: None})()
-    call = session.calls[1] = Call(1, "tools/call", waker, 2)
+    call = session.calls[1] = PendingRequest(1, "tools/call", waker, 2)
     clock.start(call, 10, 100)
     clock.pause()
     now = 50.0

@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen.runtime import ClientLimits, RequestTimedOut, TransportClosed, UsageError
-from mcpgen.runtime.newest import models
+from mcpgen import ClientLimits, RequestTimedOut, TransportClosed, UsageError
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime.client.scripted import complete, on_both_loops, opened
 from tests.runtime.protocol.spec import HANDSHAKES, STATELESS, everywhere, spec, with_handshakes, without_handshakes
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime import ClientLimits, InvalidPayload, NoCommonRevision, RequestRefused, RequestTimedOut
+from mcpgen import ClientLimits, InvalidPayload, NoCommonRevision, RequestRefused, RequestTimedOut
 from tests.runtime.client.scripted import initialized, on_both_loops, opened, scripted
 from tests.runtime.protocol.spec import HANDSHAKES, STATELESS, spec, with_handshakes
 

@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
+from mcpgen import UnsupportedByPeer, UsageError, connect
 from mcpgen.generated import registry
-from mcpgen.runtime import UnsupportedByPeer, UsageError, connect
 from mcpgen.runtime.transports.memory import Memory
 from tests.runtime.client.overheard import heard
 from tests.runtime.client.scripted import META, PATIENCE_SECONDS, complete, on_both_loops, opened
@@ -19,8 +19,8 @@ from tests.runtime.protocol.spec import HANDSHAKES, LABELS, STATELESS, everywher
 pytestmark = pytest.mark.anyio
 
 NEWEST = STATELESS[-1]
-homes = pytest.mark.parametrize("home", LABELS)
-old_homes = pytest.mark.parametrize("home", HANDSHAKES)
+homes = pytest.mark.parametrize("native_revision", LABELS)
+old_homes = pytest.mark.parametrize("native_revision", HANDSHAKES)
 SUBSCRIPTION = META + "subscriptionId"
 
 
@@ -29,7 +29,7 @@ class Typed:
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._bindings = registry.revision(client.home).bindings()
+        self._bindings = registry.revision(client.native_revision).bindings()
         self._methods = self._bindings.client.ClientMethods(client)
 
     def params(self, definition: str, /, **members: Any) -> Any:
@@ -68,15 +68,17 @@ TYPED = {
 @everywhere
 @homes
 @pytest.mark.parametrize("name", TYPED)
-async def test_every_typed_request_is_answered_in_the_types_of_home(name: str, home: str, revision: str) -> None:
+async def test_every_typed_request_is_answered_in_the_types_of_home(
+    name: str, native_revision: str, revision: str
+) -> None:
     definition, members, holder = TYPED[name]
-    models = registry.revision(home).bindings().models
+    models = registry.revision(native_revision).bindings().models
     async with heard(Memory(server(NEWEST)), [revision]) as transport:
         with anyio.fail_after(PATIENCE_SECONDS):
-            async with connect(transport, home=home, revisions=[revision]) as client:
+            async with connect(transport, native_revision=native_revision, revisions=[revision]) as client:
                 result = await Typed(client).call(name, definition, **members)
 
-        assert (home, revision) == (client.home, client.revision)
+        assert (native_revision, revision) == (client.native_revision, client.revision)
     assert models.__name__ == type(result).__module__
     assert getattr(result, holder)
 
@@ -86,10 +88,10 @@ async def test_every_typed_request_is_answered_in_the_types_of_home(name: str, h
 @spec("2026-07-28", "changelog#major-changes")
 @everywhere
 @old_homes
-async def test_what_only_older_homes_ask_is_answered_by_every_server(home: str, revision: str) -> None:
+async def test_what_only_older_homes_ask_is_answered_by_every_server(native_revision: str, revision: str) -> None:
     async with heard(Memory(server(NEWEST)), [revision]) as transport:
         with anyio.fail_after(PATIENCE_SECONDS):
-            async with connect(transport, home=home, revisions=[revision]) as client:
+            async with connect(transport, native_revision=native_revision, revisions=[revision]) as client:
                 typed = Typed(client)
                 found = [
                     await typed.call("ping"),
@@ -106,7 +108,7 @@ async def test_what_only_older_homes_ask_is_answered_by_every_server(home: str, 
 async def test_the_newest_home_discovers_every_server(revision: str) -> None:
     async with heard(Memory(server(NEWEST)), [revision]) as transport:
         with anyio.fail_after(PATIENCE_SECONDS):
-            async with connect(transport, home=NEWEST, revisions=[revision]) as client:
+            async with connect(transport, native_revision=NEWEST, revisions=[revision]) as client:
                 found = await Typed(client).call("discover")
 
     assert revision in found.supported_versions
@@ -128,7 +130,7 @@ async def test_the_newest_home_discovers_every_server(revision: str) -> None:
 async def test_tasks_are_asked_of_no_server_that_has_none(
     name: str, definition: str, members: Any, revision: str
 ) -> None:
-    async with opened(revision, home="2025-11-25") as own:
+    async with opened(revision, native_revision="2025-11-25") as own:
         with pytest.raises(UnsupportedByPeer):
             await Typed(own.client).call(name, definition, **members)
 
@@ -137,7 +139,7 @@ async def test_tasks_are_asked_of_no_server_that_has_none(
 
 @spec("2025-11-25", "basic/utilities/tasks#capabilities")
 async def test_tasks_are_not_asked_of_a_server_that_has_not_declared_them() -> None:
-    async with opened("2025-11-25", home="2025-11-25") as own:
+    async with opened("2025-11-25", native_revision="2025-11-25") as own:
         typed = Typed(own.client)
         with pytest.raises(UnsupportedByPeer):
             await typed.call("call_tool_as_task", "CallToolRequestParams", name="x", task={})
@@ -157,7 +159,7 @@ async def test_a_task_is_made_where_that_is_declared() -> None:
         "lastUpdatedAt": "2026-01-01T00:00:00Z",
         "ttl": 60000,
     }
-    async with opened("2025-11-25", home="2025-11-25", can=can) as own:
+    async with opened("2025-11-25", native_revision="2025-11-25", can=can) as own:
         typed = Typed(own.client)
         errand, asked = await own.asked(
             typed.call("call_tool_as_task", "CallToolRequestParams", name="x", task={"ttl": 60000})
@@ -174,8 +176,8 @@ async def test_a_task_is_made_where_that_is_declared() -> None:
 @spec("2026-07-28", "changelog#major-changes")
 @old_homes
 @on_both_loops
-async def test_a_ping_of_a_server_without_sessions_discovers_it(home: str) -> None:
-    async with opened(NEWEST, home=home) as own:
+async def test_a_ping_of_a_server_without_sessions_discovers_it(native_revision: str) -> None:
+    async with opened(NEWEST, native_revision=native_revision) as own:
         errand, asked = await own.asked(Typed(own.client).call("ping"))
         own.wire.result(asked, complete(NEWEST, is_list=True, supportedVersions=[NEWEST], capabilities={}))
         await errand.outcome()
@@ -185,8 +187,8 @@ async def test_a_ping_of_a_server_without_sessions_discovers_it(home: str) -> No
 
 @spec("2026-07-28", "server/utilities/logging#per-request-log-level")
 @old_homes
-async def test_a_level_set_at_a_server_without_sessions_goes_with_each_request(home: str) -> None:
-    async with opened(NEWEST, home=home) as own:
+async def test_a_level_set_at_a_server_without_sessions_goes_with_each_request(native_revision: str) -> None:
+    async with opened(NEWEST, native_revision=native_revision) as own:
         typed = Typed(own.client)
         await typed.call("set_level", "SetLevelRequestParams", level="error")
         assert [] == await own.wire.rest()
@@ -200,16 +202,16 @@ async def test_a_level_set_at_a_server_without_sessions_goes_with_each_request(h
 @spec("2026-07-28", "basic/patterns/subscriptions#cancellation")
 @old_homes
 @on_both_loops
-async def test_a_subscription_at_a_server_without_sessions_is_a_stream(home: str) -> None:
+async def test_a_subscription_at_a_server_without_sessions_is_a_stream(native_revision: str) -> None:
     told: list[str] = []
 
     async def resource_updated(own: Any, params: Any, context: Any) -> None:
         del own, context
         told.append(params.uri)
 
-    base = registry.revision(home).bindings().client.ClientHandlers
+    base = registry.revision(native_revision).bindings().client.ClientHandlers
     handlers = type("Handlers", (base,), {"resource_updated": resource_updated})()
-    async with opened(NEWEST, home=home, handlers=handlers) as own:
+    async with opened(NEWEST, native_revision=native_revision, handlers=handlers) as own:
         typed = Typed(own.client)
         errand, asked = await own.asked(typed.call("subscribe", "SubscribeRequestParams", uri="a:b"))
         assert not errand.is_over
@@ -236,7 +238,7 @@ async def test_a_subscription_at_a_server_without_sessions_is_a_stream(home: str
 @spec("2025-11-25", "basic/lifecycle#initialization")
 @with_handshakes
 async def test_a_server_with_sessions_is_discovered_from_what_it_has_said(revision: str) -> None:
-    async with opened(revision, home=NEWEST, more={"instructions": "Be kind."}) as own:
+    async with opened(revision, native_revision=NEWEST, more={"instructions": "Be kind."}) as own:
         found = await Typed(own.client).call("discover")
 
         assert [] == await own.wire.rest()
@@ -248,12 +250,16 @@ async def test_a_server_with_sessions_is_discovered_from_what_it_has_said(revisi
 @spec("2025-11-25", "basic/lifecycle#initialization")
 @everywhere
 @old_homes
-async def test_a_caller_does_not_shake_hands(home: str, revision: str) -> None:
-    async with opened(revision, home=home) as own:
+async def test_a_caller_does_not_shake_hands(native_revision: str, revision: str) -> None:
+    async with opened(revision, native_revision=native_revision) as own:
         info = {"name": "x", "version": "1"}
         with pytest.raises(UsageError, match="connect"):
             await Typed(own.client).call(
-                "initialize", "InitializeRequestParams", protocolVersion=home, capabilities={}, clientInfo=info
+                "initialize",
+                "InitializeRequestParams",
+                protocolVersion=native_revision,
+                capabilities={},
+                clientInfo=info,
             )
 
         assert [] == await own.wire.rest()
@@ -262,7 +268,7 @@ async def test_a_caller_does_not_shake_hands(home: str, revision: str) -> None:
 @spec("2026-07-28", "basic/patterns/subscriptions#opening-a-stream")
 @everywhere
 async def test_a_caller_listens_within_a_block(revision: str) -> None:
-    async with opened(revision, home=NEWEST) as own:
+    async with opened(revision, native_revision=NEWEST) as own:
         with pytest.raises(UsageError, match="listen"):
             await Typed(own.client).call(
                 "subscriptions_listen", "SubscriptionsListenRequestParams", notifications={"toolsListChanged": True}
@@ -274,10 +280,10 @@ async def test_a_caller_listens_within_a_block(revision: str) -> None:
 @spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements")
 @everywhere
 @homes
-async def test_a_caller_cancels_by_cancelling(home: str, revision: str) -> None:
-    async with opened(revision, home=home) as own:
-        methods = registry.revision(home).bindings().client.ClientMethods(own.client)
-        models = registry.revision(home).bindings().models
+async def test_a_caller_cancels_by_cancelling(native_revision: str, revision: str) -> None:
+    async with opened(revision, native_revision=native_revision) as own:
+        methods = registry.revision(native_revision).bindings().client.ClientMethods(own.client)
+        models = registry.revision(native_revision).bindings().models
         with pytest.raises(UsageError, match="cancel"):
             await methods.cancelled(models.CancelledNotificationParams(request_id=1))
 
@@ -289,15 +295,15 @@ async def test_a_caller_cancels_by_cancelling(home: str, revision: str) -> None:
 @spec("2026-07-28", "client/roots#listing-roots")
 @everywhere
 @old_homes
-async def test_changed_roots_are_told_to_who_has_a_session_and_nobody_else(home: str, revision: str) -> None:
+async def test_changed_roots_are_told_to_who_has_a_session_and_nobody_else(native_revision: str, revision: str) -> None:
     async def list_roots(own: Any, params: Any, context: Any) -> Any:
         raise NotImplementedError
 
-    base = registry.revision(home).bindings().client.ClientHandlers
+    base = registry.revision(native_revision).bindings().client.ClientHandlers
     handlers = type("Handlers", (base,), {"list_roots": list_roots})()
     declared = {"roots": {"listChanged": True}}
-    async with opened(revision, home=home, handlers=handlers, capabilities=declared) as own:
-        await registry.revision(home).bindings().client.ClientMethods(own.client).roots_list_changed()
+    async with opened(revision, native_revision=native_revision, handlers=handlers, capabilities=declared) as own:
+        await registry.revision(native_revision).bindings().client.ClientMethods(own.client).roots_list_changed()
         said = [each["method"] for each in await own.wire.rest()]
 
     assert ([] if revision == NEWEST else ["notifications/roots/list_changed"]) == said

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from mcpgen import ClientLimits, RequestRefused, RequestTimedOut, TransportClosed, UnsupportedByPeer
 from mcpgen.generated import registry
-from mcpgen.runtime import ClientLimits, RequestRefused, RequestTimedOut, TransportClosed, UnsupportedByPeer
-from mcpgen.runtime.newest import ClientHandlers, models
+from mcpgen.runtime.protocol.newest import ClientHandlers, models
 from tests.runtime.client.scripted import ALL, META, complete, on_both_loops, opened, scripted
 from tests.runtime.protocol.spec import HANDSHAKES, STATELESS, everywhere, spec, with_handshakes, without_handshakes
 
@@ -504,17 +504,19 @@ async def test_handlers_are_told_of_changes_in_a_session(revision: str) -> None:
 
 @spec("2026-07-28", "basic/patterns/subscriptions#opening-a-stream")
 @without_handshakes
-@pytest.mark.parametrize("home", [*HANDSHAKES, *STATELESS])
-async def test_handlers_that_want_to_be_told_of_changes_have_a_stream_opened(home: str, revision: str) -> None:
+@pytest.mark.parametrize("native_revision", [*HANDSHAKES, *STATELESS])
+async def test_handlers_that_want_to_be_told_of_changes_have_a_stream_opened(
+    native_revision: str, revision: str
+) -> None:
     told: list[str] = []
 
     async def changed(own: Any, params: Any, context: Any) -> None:
         del own, params
         told.append(context.method)
 
-    base = registry.revision(home).bindings().client.ClientHandlers
+    base = registry.revision(native_revision).bindings().client.ClientHandlers
     handlers = type("Handlers", (base,), {"tool_list_changed": changed, "resource_list_changed": changed})()
-    async with opened_with_stream(revision, home=home, handlers=handlers) as (own, asked):
+    async with opened_with_stream(revision, native_revision=native_revision, handlers=handlers) as (own, asked):
         wanted = {"toolsListChanged": True, "resourcesListChanged": True}
         assert wanted == asked["params"]["notifications"]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from mcpgen import UnsupportedByPeer, UsageError
 from mcpgen.generated import registry
-from mcpgen.runtime import UnsupportedByPeer, UsageError
 from tests.runtime.client.scripted import META, complete, on_both_loops, opened
 from tests.runtime.protocol.spec import LABELS, everywhere, from_every_home, spec, with_handshakes, without_handshakes
 
@@ -111,16 +111,16 @@ async def test_entries_are_handed_over_in_their_order(*, is_async: bool, revisio
 @spec("2025-11-25", "server/utilities/logging#log-message-notifications")
 @everywhere
 @from_every_home
-async def test_handlers_of_any_home_take_entries(home: str, revision: str) -> None:
+async def test_handlers_of_any_home_take_entries(native_revision: str, revision: str) -> None:
     entries: list[Any] = []
 
     async def logging_message(own: Any, params: Any, context: Any) -> None:
         del own, context
         entries.append((params.level, params.data))
 
-    base = registry.revision(home).bindings().client.ClientHandlers
+    base = registry.revision(native_revision).bindings().client.ClientHandlers
     handlers = type("Handlers", (base,), {"logging_message": logging_message})()
-    async with opened(revision, home=home, handlers=handlers) as own:
+    async with opened(revision, native_revision=native_revision, handlers=handlers) as own:
         own.wire.tell("notifications/message", level="error", data=5)
         await own.wire.rest()
 

@@ -7,9 +7,9 @@ from typing import Any
 import anyio
 import pytest
 
+from mcpgen import ClientLimits, InvalidPayload, RequestError, RequestRefused
 from mcpgen.generated import registry
-from mcpgen.runtime import ClientLimits, InvalidPayload, RequestError, RequestRefused
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime.client.scripted import complete, on_both_loops, opened
 from tests.runtime.protocol.spec import HANDSHAKES, LABELS, STATELESS, spec
 
@@ -214,9 +214,9 @@ async def test_that_the_user_does_not_want_to_is_an_answer_too(action: Any) -> N
 
 
 @spec("2026-07-28", "client/roots#listing-roots")
-@pytest.mark.parametrize("home", LABELS)
-async def test_handlers_of_any_home_answer_a_demand(home: str) -> None:
-    bindings = registry.revision(home).bindings()
+@pytest.mark.parametrize("native_revision", LABELS)
+async def test_handlers_of_any_home_answer_a_demand(native_revision: str) -> None:
+    bindings = registry.revision(native_revision).bindings()
 
     async def list_roots(own: Any, params: Any, context: Any) -> Any:
         del own, params
@@ -225,9 +225,9 @@ async def test_handlers_of_any_home_answer_a_demand(home: str) -> None:
         return bindings.models.ListRootsResult(roots=[bindings.models.Root(uri="file:///a")])
 
     handlers = type("Handlers", (bindings.client.ClientHandlers,), {"list_roots": list_roots})()
-    async with opened(NEWEST, home=home, handlers=handlers) as own:
+    async with opened(NEWEST, native_revision=native_revision, handlers=handlers) as own:
         methods = bindings.client.ClientMethods(own.client)
-        meta = {"meta": own.client.meta} if home == NEWEST else {}
+        meta = {"meta": own.client.meta} if native_revision == NEWEST else {}
         params = bindings.models.CallToolRequestParams(name="x", **meta)
         errand, first = await own.asked(methods.call_tool(params))
         own.wire.result(first, demand({"k": ROOTS}))

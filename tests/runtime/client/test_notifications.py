@@ -23,7 +23,7 @@ TOLD = {
 }
 
 
-def listening(home: str, *names: str) -> tuple[Any, list[Any]]:
+def listening(native_revision: str, *names: str) -> tuple[Any, list[Any]]:
     """Return handlers of *home* that note what they are told, and their notes."""
     told: list[Any] = []
 
@@ -31,21 +31,21 @@ def listening(home: str, *names: str) -> tuple[Any, list[Any]]:
         del own
         told.append((context.method, params))
 
-    base = registry.revision(home).bindings().client.ClientHandlers
+    base = registry.revision(native_revision).bindings().client.ClientHandlers
     return type("Handlers", (base,), dict.fromkeys(names, note))(), told
 
 
 @spec("2024-11-05", "basic/messages#notifications")
 @spec("2025-11-25", "basic/index#notifications")
 @with_handshakes
-@pytest.mark.parametrize("home", LABELS)
+@pytest.mark.parametrize("native_revision", LABELS)
 @pytest.mark.parametrize("name", TOLD)
 async def test_handlers_of_every_home_are_told_what_a_server_tells_in_a_session(
-    name: str, home: str, revision: str
+    name: str, native_revision: str, revision: str
 ) -> None:
-    handlers, told = listening(home, name)
+    handlers, told = listening(native_revision, name)
     method, params = TOLD[name]
-    async with opened(revision, home=home, handlers=handlers) as own:
+    async with opened(revision, native_revision=native_revision, handlers=handlers) as own:
         own.wire.tell(method, **params)
 
         assert [] == await own.wire.rest()
@@ -54,12 +54,14 @@ async def test_handlers_of_every_home_are_told_what_a_server_tells_in_a_session(
 
 
 @spec("2026-07-28", "basic/transports/stdio#receiving-messages")
-@pytest.mark.parametrize("home", LABELS)
+@pytest.mark.parametrize("native_revision", LABELS)
 @pytest.mark.parametrize("name", ["logging_message", "progress"])
-async def test_handlers_of_every_home_are_told_what_a_server_tells_about_requests(name: str, home: str) -> None:
-    handlers, told = listening(home, name)
+async def test_handlers_of_every_home_are_told_what_a_server_tells_about_requests(
+    name: str, native_revision: str
+) -> None:
+    handlers, told = listening(native_revision, name)
     method, params = TOLD[name]
-    async with opened(LABELS[-1], home=home, handlers=handlers) as own:
+    async with opened(LABELS[-1], native_revision=native_revision, handlers=handlers) as own:
         own.wire.tell(method, **params)
 
         assert [] == await own.wire.rest()
@@ -68,11 +70,11 @@ async def test_handlers_of_every_home_are_told_what_a_server_tells_about_request
 
 
 @spec("2025-11-25", "client/elicitation#completion-notifications-for-url-mode-elicitation")
-@pytest.mark.parametrize("home", ["2025-11-25"])
+@pytest.mark.parametrize("native_revision", ["2025-11-25"])
 @on_both_loops
-async def test_that_a_page_was_visited_is_told(home: str) -> None:
-    handlers, told = listening(home, "elicitation_complete")
-    async with opened("2025-11-25", home=home, handlers=handlers) as own:
+async def test_that_a_page_was_visited_is_told(native_revision: str) -> None:
+    handlers, told = listening(native_revision, "elicitation_complete")
+    async with opened("2025-11-25", native_revision=native_revision, handlers=handlers) as own:
         for identity in ("e1", "unknown"):
             own.wire.tell("notifications/elicitation/complete", elicitationId=identity)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime import ClientLimits, InvalidPayload, RequestRefused
+from mcpgen import ClientLimits, InvalidPayload, RequestRefused
 from tests.runtime.client.scripted import complete, on_both_loops, opened
 from tests.runtime.protocol.spec import everywhere, spec
 

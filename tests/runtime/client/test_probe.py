@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime import ClientLimits, NoCommonRevision, RequestRefused, RequestTimedOut, TransportClosed
+from mcpgen import ClientLimits, NoCommonRevision, RequestRefused, RequestTimedOut, TransportClosed
 from tests.runtime.client.scripted import META, discovered, initialized, on_both_loops, scripted, stage
 from tests.runtime.protocol.spec import HANDSHAKES, LABELS, STATELESS, spec
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime import InvalidPayload, PeerError, RequestRefused
+from mcpgen import InvalidPayload, PeerError, RequestRefused
 from mcpgen.runtime.errors import InvalidStructuredContent
 from tests.runtime.client.scripted import complete, on_both_loops, opened
 from tests.runtime.protocol.spec import HANDSHAKES, STATELESS, everywhere, since, spec

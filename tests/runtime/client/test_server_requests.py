@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from mcpgen import ClientLimits, RequestError
 from mcpgen.generated import registry
-from mcpgen.runtime import ClientLimits, RequestError
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime.client.scripted import PATIENCE_SECONDS, on_both_loops, opened
 from tests.runtime.protocol.spec import since, spec, with_handshakes, without_handshakes
 
@@ -403,7 +403,7 @@ async def test_an_error_that_a_handler_of_the_servers_own_revision_raises_is_the
 
     base = registry.revision(revision).bindings().client.ClientHandlers
     handlers = type("Handlers", (base,), {"create_message": refuse})()
-    async with opened(revision, home=revision, handlers=handlers) as own:
+    async with opened(revision, native_revision=revision, handlers=handlers) as own:
         said = await own.wire.ask(1, "sampling/createMessage", SAMPLE)
 
     assert {"code": -1, "message": "User rejected sampling request"} == said["error"]

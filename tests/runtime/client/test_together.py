@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen.runtime import Context, RequestRefused, Server, connect
-from mcpgen.runtime.newest import models
+from mcpgen import Context, RequestRefused, Server, connect
+from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.transports.memory import Memory
 from tests.runtime.client.overheard import heard
 from tests.runtime.client.scripted import PATIENCE_SECONDS, on_both_loops

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcpgen.runtime import ClientLimits, McpgenError
+from mcpgen import ClientLimits, McpgenError
 from tests.runtime.client.scripted import on_both_loops, stage
 from tests.runtime.protocol.spec import HANDSHAKES, STATELESS, spec
 

@@ -18,8 +18,8 @@ from jsonschema import Draft202012Validator
 from msgspec import UNSET, Struct
 
 from mcpgen.generated import registry, v2025_06_18, v2026_07_28
-from mcpgen.runtime.clients import checking, schema_graph
-from mcpgen.runtime.clients.checking import Checker, Policy
+from mcpgen.runtime.client import output_validation, schema_cost
+from mcpgen.runtime.client.output_validation import OutputValidator, Policy
 from mcpgen.runtime.errors import InvalidStructuredContent, UsageError
 
 NEWEST = "2026-07-28"
@@ -43,8 +43,8 @@ class Result(Struct):
     is_error: Any = UNSET
 
 
-def checker(schema: object, policy: Policy = "strict") -> Checker:
-    made = Checker(policy)
+def checker(schema: object, policy: Policy = "strict") -> OutputValidator:
+    made = OutputValidator(policy)
     made.learn([Tool("weather", schema)])
     return made
 
@@ -137,7 +137,7 @@ def test_a_tool_without_an_output_schema_is_not_checked() -> None:
 @pytest.mark.parametrize("models", [v2025_06_18, v2026_07_28])
 def test_the_bindings_of_a_revision_are_read(models: Any) -> None:
     schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"type": "string"}}}
-    made = Checker("strict")
+    made = OutputValidator("strict")
     made.learn([models.Tool(name="weather", input_schema={"type": "object"}, output_schema=schema)])
     with pytest.raises(InvalidStructuredContent) as caught:
         made.check("2025-06-18", "weather", models.CallToolResult(content=[], structured_content={"a": 1}))
@@ -175,8 +175,8 @@ def test_what_is_forgotten_is_not_checked() -> None:
 def test_what_is_kept_is_bounded_and_the_rest_is_not_taken_for_valid(
     monkeypatch: pytest.MonkeyPatch, bound: str, value: int
 ) -> None:
-    monkeypatch.setattr(checking, bound, value)
-    made = Checker("strict")
+    monkeypatch.setattr(output_validation, bound, value)
+    made = OutputValidator("strict")
     made.learn([Tool(name, {"type": "string"}) for name in ("a", "b", "c")])
     made.check(NEWEST, "b", Result("text"))
     made.check(NEWEST, "c", Result(UNSET))
@@ -187,7 +187,7 @@ def test_what_is_kept_is_bounded_and_the_rest_is_not_taken_for_valid(
 
 
 def test_what_the_new_listing_has_is_not_what_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "MAX_TOOLS", 1)
+    monkeypatch.setattr(output_validation, "MAX_TOOLS", 1)
     made = checker(WEATHER)
     made.learn([Tool("weather", WEATHER), Tool("other", WEATHER)], is_first_page=True)
     with pytest.raises(InvalidStructuredContent, match="temperature"):
@@ -195,8 +195,8 @@ def test_what_the_new_listing_has_is_not_what_makes_room(monkeypatch: pytest.Mon
 
 
 def test_compiled_schemas_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "MAX_COMPILED", 2)
-    made = Checker("strict")
+    monkeypatch.setattr(output_validation, "MAX_COMPILED", 2)
+    made = OutputValidator("strict")
     made.learn([Tool(name, {"type": "string"}) for name in "abc"])
     for name in "abcab":
         made.check(NEWEST, name, Result("text"))
@@ -225,8 +225,8 @@ def test_a_warning_says_it_once_for_each_tool_and_kind(caplog: pytest.LogCapture
 
 def test_off_does_nothing_and_loads_nothing() -> None:
     code = (
-        "import sys; from mcpgen.runtime.clients.checking import Checker; import mcpgen.runtime;"
-        "Checker('off').learn([]); sys.exit('jsonschema_rs' in sys.modules)"
+        "import sys; from mcpgen.runtime.client.output_validation import OutputValidator; import mcpgen.runtime;"
+        "OutputValidator('off').learn([]); sys.exit('jsonschema_rs' in sys.modules)"
     )
 
     assert 0 == subprocess.run([sys.executable, "-c", code], check=False).returncode
@@ -235,16 +235,16 @@ def test_off_does_nothing_and_loads_nothing() -> None:
 
 def test_another_policy_is_refused() -> None:
     with pytest.raises(UsageError, match="off, warn or strict"):
-        Checker("loud")  # type: ignore[arg-type]  # that is the test
+        OutputValidator("loud")  # type: ignore[arg-type]  # that is the test
 
 
 @pytest.mark.parametrize("policy", ["warn", "strict"])
 def test_without_the_extra_it_says_what_to_install(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
 
-    Checker("off")
+    OutputValidator("off")
     with pytest.raises(UsageError, match=r'pip install "mcpgen\[validate\]"'):
-        Checker(policy)
+        OutputValidator(policy)
 
 
 # Dialects
@@ -317,7 +317,7 @@ def test_the_library_would_not_fetch_by_itself(monkeypatch: pytest.MonkeyPatch) 
         def __init__(self, *_: object, **__: object) -> None:
             pass
 
-    monkeypatch.setattr(checking, "SchemaGraph", Blind)
+    monkeypatch.setattr(output_validation, "SchemaGraph", Blind)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(0)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/schema.json"
@@ -369,15 +369,15 @@ def test_what_the_graph_cannot_follow_is_not_used(schema: object) -> None:
 @pytest.mark.parametrize(
     "schema",
     [
-        {"description": "x" * checking.MAX_SCHEMA_BYTES},
-        {"default": nested(schema_graph.MAX_DEPTH)},
-        {"properties": {f"a{i}": {} for i in range(schema_graph.MAX_SUBSCHEMAS)}},
-        {"properties": {f"a{i}": {"pattern": f"a{i}"} for i in range(schema_graph.MAX_PATTERNS + 1)}},
-        {"patternProperties": {f"a{i}": {} for i in range(schema_graph.MAX_PATTERNS + 1)}},
+        {"description": "x" * output_validation.MAX_SCHEMA_BYTES},
+        {"default": nested(schema_cost.MAX_DEPTH)},
+        {"properties": {f"a{i}": {} for i in range(schema_cost.MAX_SUBSCHEMAS)}},
+        {"properties": {f"a{i}": {"pattern": f"a{i}"} for i in range(schema_cost.MAX_PATTERNS + 1)}},
+        {"patternProperties": {f"a{i}": {} for i in range(schema_cost.MAX_PATTERNS + 1)}},
         {"pattern": "(((a{1000}){1000}){1000})"},
         {"pattern": "(" * 20_000 + ")" * 20_000},
         {"pattern": "(?=" * 20_000 + ")" * 20_000},
-        chained(schema_graph.MAX_IN_PLACE, "anyOf"),
+        chained(schema_cost.MAX_IN_PLACE, "anyOf"),
         chained(1000, "anyOf"),
     ],
 )
@@ -514,7 +514,7 @@ def test_a_finding_quotes_no_content_and_is_short() -> None:
     found = finding({"additionalProperties": {"type": "number"}}, content)
 
     assert found is not None
-    assert checking.MAX_POINTER_LENGTH <= len(found.pointer) < checking.MAX_POINTER_LENGTH + 10
+    assert output_validation.MAX_POINTER_LENGTH <= len(found.pointer) < output_validation.MAX_POINTER_LENGTH + 10
     assert str(found).isprintable()
     assert 'it is not of type "number"' == found.reason
     assert len(str(found)) < 2000
@@ -523,7 +523,7 @@ def test_a_finding_quotes_no_content_and_is_short() -> None:
 def test_what_the_server_wrote_is_shortened_and_harmless() -> None:
     found = reason({"additionalProperties": False}, {"\x1b[31m\n" + "x" * 1000: 1})
 
-    assert len(found) <= checking.MAX_REASON_LENGTH + 10
+    assert len(found) <= output_validation.MAX_REASON_LENGTH + 10
     assert found.isprintable()
 
 

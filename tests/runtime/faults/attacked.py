@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import anyio
 
-from mcpgen.runtime import ClientLimits, Process, connect
-from mcpgen.runtime.transports.spawning import is_asyncio
+from mcpgen import ClientLimits, Process, connect
+from mcpgen.runtime.transports.spawner import is_asyncio
 from tests.runtime import children
 from tests.runtime.client.overheard import heard
 from tests.runtime.faults import villain as villain_module
@@ -22,7 +22,7 @@ from tests.runtime.faults import villain as villain_module
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
-    from mcpgen.runtime import Client
+    from mcpgen import Client
 
 OLD: Final = "2025-06-18"
 NEW: Final = "2026-07-28"

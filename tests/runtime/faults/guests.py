@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.lowlevel
 
-from mcpgen.runtime import Context, Limits, RequestError, Server, ToolError
+from mcpgen import Context, Limits, RequestError, Server, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

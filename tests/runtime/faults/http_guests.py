@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from mcpgen.runtime import Context, Limits, Server
+from mcpgen import Context, Limits, Server
 from mcpgen.runtime.limits import HttpLimits
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ LIFESPANS = {"bad_end": bad_end, "bad_start": bad_start}
 
 def main(text: str) -> None:
     """Serve, and say so, until a signal comes."""
-    from mcpgen.runtime.http.serving import listening
+    from mcpgen.runtime.http.server import uvicorn_server
 
     given = json.loads(text)
     for name, value in given.get("constants", {}).items():
@@ -198,8 +198,8 @@ def main(text: str) -> None:
         setattr(sys.modules[module], constant, value)
     guest = Guest(limits=Limits(**given.get("limits", {})), lifespan=LIFESPANS.get(given.get("lifespan")))
     options = {"limits": HttpLimits(**given.get("http", {})), **given.get("options", {})}
-    bound = listening.bind("127.0.0.1", given.get("port", 0))
-    listening.serve_http(guest.server, bound, options)
+    bound = uvicorn_server.bind("127.0.0.1", given.get("port", 0))
+    uvicorn_server.serve_http(guest.server, bound, options)
 
 
 if __name__ == "__main__":

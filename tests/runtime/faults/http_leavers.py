@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mcpgen.runtime.http.serving.application import Application
+    from mcpgen.runtime.http.server.application import Application
 
 QUIET_TURNS = 40  # of the event loop: whoever waits for nothing but us is through by then
 

@@ -11,8 +11,8 @@ from tests.runtime.faults.http_lines import called
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-HEADS = "mcpgen.runtime.http.serving.heads"
-BOUNDS = "mcpgen.runtime.http.serving.bounds"
+HEADS = "mcpgen.runtime.http.server.uvicorn_limits"
+BOUNDS = "mcpgen.runtime.http.server.uvicorn_limits"
 
 # What a test can wait for, and a busy machine does not take for what should take no time.
 SHORT: dict[str, Any] = {

@@ -14,8 +14,8 @@ from tests.runtime.http.serving.site import site
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from mcpgen.runtime.http.serving.application import Application
-    from mcpgen.runtime.server import Server
+    from mcpgen.runtime.api.server import Server
+    from mcpgen.runtime.http.server.application import Application
     from tests.runtime.http.serving.site import Site
 
 
@@ -61,5 +61,5 @@ async def attacked_site(server: Server, *, fails: bool = False, **options: Any) 
 
     assert {} == held(web.app)
     assert 0 == len(desk.sessions)
-    assert [] == list(server._connections)
+    assert [] == list(server._engine.connections)
     assert all(now <= then for now, then in zip(after, before, strict=True)), (before, after)

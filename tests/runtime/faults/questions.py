@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
 
 SECRET = "hunter2"  # noqa: S105 (must not be told)
 FORM = {"mode": "form", "message": "?", "requestedSchema": {"type": "object", "properties": {}}}

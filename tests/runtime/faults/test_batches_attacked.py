@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime import Limits
+from mcpgen import Limits
 from tests.runtime.faults.guests import Guest
 from tests.runtime.faults.turns import unjudged
 from tests.runtime.protocol.peers import Client, client

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mcpgen.runtime import InvalidPayload, NoCommonRevision, RequestRefused
+from mcpgen import InvalidPayload, NoCommonRevision, RequestRefused
 from tests.runtime.faults.attacked import NEW, OLD, QUICK, Stopwatch, attacked, judged, words
 
 pytestmark = [

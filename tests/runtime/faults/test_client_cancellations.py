@@ -10,9 +10,9 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from mcpgen.runtime import Server, TransportClosed, connect
-from mcpgen.runtime.newest import models
-from mcpgen.runtime.transports.spawning import is_asyncio
+from mcpgen import Server, TransportClosed, connect
+from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.transports.spawner import is_asyncio
 from tests.runtime import children
 from tests.runtime.faults import attacked as attacking
 from tests.runtime.faults.attacked import (

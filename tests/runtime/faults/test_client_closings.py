@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen.runtime import TransportClosed, UsageError, connect
+from mcpgen import TransportClosed, UsageError, connect
 from tests.runtime import children
 from tests.runtime.faults.attacked import GOOD, LIMITS, OLD, PATIENCE_SECONDS, SLOW, Stopwatch, attacked, villain, words
 

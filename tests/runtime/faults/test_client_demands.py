@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen.runtime import ClientLimits, InvalidPayload, RequestRefused
-from mcpgen.runtime.newest import models
+from mcpgen import ClientLimits, InvalidPayload, RequestRefused
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime.faults.attacked import NEW, OLD, attacked, judged, words
 from tests.runtime.faults.questions import DEMAND, FORM, accept
 

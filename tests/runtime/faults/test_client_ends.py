@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from mcpgen.runtime import ClientLimits, McpgenError, connect
+from mcpgen import ClientLimits, McpgenError, connect
 from mcpgen.runtime.errors import MalformedFrame, RequestTimedOut, ServerExited, TransportClosed
 from tests.runtime import children
 from tests.runtime.faults.attacked import (

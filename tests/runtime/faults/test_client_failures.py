@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import anyio.lowlevel
 import pytest
 
-from mcpgen.runtime import RequestError, TransportClosed
+from mcpgen import RequestError, TransportClosed
 from tests.runtime import children
 from tests.runtime.faults.attacked import NEW, OLD, judged, words
 from tests.runtime.faults.questions import ASKING, SECRET
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.newest import models
+    from mcpgen.runtime.protocol.newest import models
 
 pytestmark = [
     pytest.mark.anyio,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mcpgen.runtime import ClientLimits, RequestTimedOut, TransportClosed
-from mcpgen.runtime.newest import models
+from mcpgen import ClientLimits, RequestTimedOut, TransportClosed
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime import children
 from tests.runtime.faults.attacked import LIMITS, NEW, OLD, Stopwatch, attacked, pids, words
 
@@ -349,7 +349,7 @@ async def test_a_flood_of_errors_is_read_and_only_the_last_is_kept() -> None:
 async def test_one_endless_line_of_errors_is_told_in_pieces() -> None:
     told: list[str] = []
     code = "greet()\nos.write(2, b'')\nfor _ in range(100):\n    os.write(2, b'x' * 10_000)\nserve()"
-    from mcpgen.runtime import connect
+    from mcpgen import connect
     from tests.runtime.faults.attacked import villain
 
     with anyio.fail_after(20):
@@ -365,7 +365,7 @@ async def test_one_endless_line_of_errors_is_told_in_pieces() -> None:
 async def test_a_function_for_errors_that_fails_costs_nothing(kind: type[BaseException]) -> None:
     if kind in (SystemExit, KeyboardInterrupt):
         pytest.skip("these are for the whole process, wherever they come up")
-    from mcpgen.runtime import connect
+    from mcpgen import connect
     from tests.runtime.faults.attacked import villain
 
     def fail(line: str) -> None:

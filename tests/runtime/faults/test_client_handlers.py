@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen.runtime import ClientLimits, InvalidPayload, TransportClosed
-from mcpgen.runtime.newest import models
-from mcpgen.runtime.transports.spawning import is_asyncio
+from mcpgen import ClientLimits, InvalidPayload, TransportClosed
+from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.transports.spawner import is_asyncio
 from tests.runtime.faults.attacked import NEW, OLD, Stopwatch, attacked, judged, words
 from tests.runtime.faults.questions import ASKING, FORM, SECRET, accept
 

@@ -12,8 +12,8 @@ import anyio.to_thread
 import pytest
 from anyio.lowlevel import checkpoint
 
-from mcpgen.runtime import connect
-from mcpgen.runtime.transports.spawning import is_asyncio
+from mcpgen import connect
+from mcpgen.runtime.transports.spawner import is_asyncio
 from tests.runtime import children
 from tests.runtime.faults.attacked import GOOD, LIMITS, NEW, OLD, attacked, villain, words
 

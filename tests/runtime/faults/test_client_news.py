@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen.runtime import ClientLimits, RequestRefused, RequestTimedOut
+from mcpgen import ClientLimits, RequestRefused, RequestTimedOut
 from mcpgen.runtime.errors import PeerError
 from tests.runtime.faults.attacked import NEW, OLD, Stopwatch, attacked, judged, words
 

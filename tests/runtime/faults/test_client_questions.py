@@ -7,7 +7,7 @@ import json
 import anyio
 import pytest
 
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime.faults.attacked import NEW, OLD, attacked, judged, words
 from tests.runtime.faults.questions import FORM, accept
 

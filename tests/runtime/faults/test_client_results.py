@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpgen.runtime import ClientLimits, InvalidPayload, McpgenError
-from mcpgen.runtime.newest import models
+from mcpgen import ClientLimits, InvalidPayload, McpgenError
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime.faults.attacked import NEW, OLD, judged, words
 
 if TYPE_CHECKING:

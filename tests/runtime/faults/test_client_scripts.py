@@ -28,8 +28,8 @@ PREAMBLE: Final = """
 import asyncio, gc, os, signal, sys, threading, time
 from contextlib import AsyncExitStack
 import anyio
-from mcpgen.runtime import *
-from mcpgen.runtime.newest import models
+from mcpgen import *
+from mcpgen.runtime.protocol.newest import models
 
 MARK, VILLAIN, BACKEND = sys.argv[1:4]
 LIMITS = ClientLimits(stdin_seconds=0.5, term_seconds=0.5)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpgen.runtime import ClientLimits, McpgenError
+from mcpgen import ClientLimits, McpgenError
 from mcpgen.runtime.errors import RequestTimedOut, ServerExited
 from tests.runtime.faults.attacked import BUSY_SECONDS, NEW, OLD, QUICK, Stopwatch, attacked, words
 
 if TYPE_CHECKING:
-    from mcpgen.runtime import Client
+    from mcpgen import Client
 
 pytestmark = [
     pytest.mark.anyio,

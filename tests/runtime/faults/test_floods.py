@@ -9,16 +9,33 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen.runtime import Limits
-from mcpgen.runtime.engine import demands
-from mcpgen.runtime.newest import NEWEST
+from mcpgen import Context, Limits
+from mcpgen.runtime.protocol.newest import NEWEST
+from mcpgen.runtime.server import input_required
+from mcpgen.runtime.server.connection import Connection
+from mcpgen.runtime.server.exchange import Exchange, Origin
+from mcpgen.runtime.server.parked_requests import InputRound
+from mcpgen.runtime.server.server_requests import ServerRequest
+from mcpgen.runtime.server.server_session import ServerSession
+from mcpgen.runtime.server.subscriptions import SubscriptionStream
+from mcpgen.runtime.transports import spawner
 from tests.runtime.faults.guests import Guest
 from tests.runtime.faults.turns import unjudged, until
 from tests.runtime.protocol.peers import client
 
 pytestmark = pytest.mark.anyio
 
-KEPT = {"Ask", "Connection", "Context", "Exchange", "Origin", "Round", "ServerSession", "Stream", "_Task"}
+KEPT = (
+    ServerRequest,
+    Connection,
+    Context,
+    Exchange,
+    Origin,
+    InputRound,
+    ServerSession,
+    SubscriptionStream,
+    spawner._Task,
+)
 
 
 def kept() -> dict[str, int]:
@@ -26,8 +43,8 @@ def kept() -> dict[str, int]:
     gc.collect()
     found: dict[str, int] = {}
     for each in gc.get_objects():
-        name = type(each).__name__
-        if name in KEPT and type(each).__module__.startswith("mcpgen."):
+        if type(each) in KEPT:
+            name = type(each).__name__
             found[name] = found.get(name, 0) + 1
     return found
 
@@ -93,24 +110,24 @@ async def test_a_thousand_connections_leave_nothing_behind(revision: str) -> Non
 
     assert (tasks, files) == (len(asyncio.all_tasks()), descriptors())
     assert before == kept()
-    assert 0 == len(guest.server.service.waiting)
+    assert 0 == len(guest.server._engine.service.waiting)
 
 
 async def test_a_demand_that_nobody_answers_is_forgotten_with_all_that_it_held() -> None:
     now = 1000.0
     guest = Guest(limits=Limits(waiting_seconds=5))
-    guest.server.service.clock = guest.server.service.waiting._clock = lambda: now
+    guest.server._engine.service.clock = guest.server._engine.service.waiting._clock = lambda: now
     async with unjudged(guest.server, NEWEST, '{"elicitation":{}}') as peer:
         await peer.call("echo")
         for _ in range(200):
             await peer.call("ask")
-        assert 200 == len(guest.server.service.waiting)
+        assert 200 == len(guest.server._engine.service.waiting)
         now += 6
-        demands.expire(guest.server.service)
+        input_required.expire_parked(guest.server._engine.service)
         await peer.wire.rest()
 
-        assert not {"Ask", "Exchange", "Origin", "Round"} & set(kept())
-        assert 0 == guest.server.service.waiting._size_bytes
+        assert not {"ServerRequest", "Exchange", "Origin", "InputRound"} & set(kept())
+        assert 0 == guest.server._engine.service.waiting._size_bytes
 
 
 async def test_a_flood_of_progress_and_log_entries_arrives_whole_and_in_order(revision: str) -> None:

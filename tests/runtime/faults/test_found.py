@@ -13,11 +13,11 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
+from mcpgen import Context, Limits, Server
 from mcpgen.generated.v2025_11_25 import models
 from mcpgen.generated.v2025_11_25.server import ServerHandlers
-from mcpgen.runtime import Context, Limits, Server
-from mcpgen.runtime.engine.listening import Filter
-from mcpgen.runtime.newest import NEWEST
+from mcpgen.runtime.protocol.newest import NEWEST
+from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
 from tests.runtime.faults import guests
 from tests.runtime.faults.guests import FORM, Guest
 from tests.runtime.faults.processes import Process
@@ -101,7 +101,7 @@ async def test_retries_that_were_cancelled_are_not_kept() -> None:
         peer.wire.send(peer.request(2, "tools/call", params))
         for _ in range(1000):
             peer.wire.send(peer.request(3, "tools/call", params), cancelled(3))
-        (kept,) = guest.server.service.waiting._rounds.values()
+        (kept,) = guest.server._engine.service.waiting._rounds.values()
 
         assert [] == kept.others
 
@@ -123,8 +123,8 @@ async def test_the_same_retry_is_not_kept_without_bound() -> None:
 async def test_what_clients_answered_is_held_within_max_waiting_bytes(length: int, *, may_replay: bool) -> None:
     """It is held for handlers that may be run anew with it."""
     guest = Guest(limits=Limits(max_waiting_bytes=10 * length))
-    guest.server.service.handlers.may_replay = lambda *_: may_replay
-    waiting = guest.server.service.waiting
+    guest.server._engine.service.handlers.may_replay = lambda *_: may_replay
+    waiting = guest.server._engine.service.waiting
     async with unjudged(guest.server, NEWEST, CAN_ASK) as peer:
         (said,) = await peer.call("ask_often", '{"times":20}')
         while "requestState" in said.get("result", {}):
@@ -155,7 +155,7 @@ async def test_handlers_that_wait_are_given_up_though_the_connection_that_first_
         with anyio.fail_after(PATIENCE_SECONDS):
             await given_up.wait()
 
-        assert 0 == len(guest.server.service.waiting)
+        assert 0 == len(guest.server._engine.service.waiting)
 
 
 # --- what runs at once
@@ -261,7 +261,9 @@ async def test_a_stream_that_ends_is_not_compared_with_all_that_others_watch() -
         await peer.wire.say(listen(peer, "a", "u:a"), listen(peer, "b", "u:b"))
         streams = peer.wire.connection.session.listening.streams
         for name, stream in streams.items():
-            stream.filter = Filter(resource_subscriptions=[Counted(f"u:{name}-{each}") for each in range(500)])
+            stream.filter = SubscriptionFilter(
+                resource_subscriptions=[Counted(f"u:{name}-{each}") for each in range(500)]
+            )
         Counted.compared = 0
         peer.wire.send(cancelled("a"))
         compared = Counted.compared
@@ -314,8 +316,8 @@ SERVE = f"""
 import sys
 sys.path.insert(0, {str(Path(guests.__file__).parent)!r})
 from guests import Guest
-from mcpgen.runtime.transports import serving
-serving.run(Guest().server, backend=sys.argv[1])
+from mcpgen.runtime.transports import stdio_server
+stdio_server.run(Guest().server, backend=sys.argv[1])
 """
 
 on_posix = pytest.mark.skipif(os.name != "posix", reason="descriptors are POSIX's")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-    from mcpgen.runtime.http.serving.application import Application
+    from mcpgen.runtime.http.server.application import Application
 
 pytestmark = pytest.mark.anyio
 

@@ -40,7 +40,7 @@ from tests.runtime.http.serving.rules import on_both_loops
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
 
-    from mcpgen.runtime import Server
+    from mcpgen import Server
     from tests.runtime.faults.http_lines import Line
 
 on_posix = pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mcpgen.runtime import ClientLimits, connect
+from mcpgen import ClientLimits, connect
 from mcpgen.runtime.errors import McpgenError
 from tests.runtime.faults import attacked
 from tests.runtime.faults.http_house import House
@@ -21,7 +21,7 @@ from tests.runtime.faults.http_proxies import Buffering, Cutting, Dribbling, Pro
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
 
-    from mcpgen.runtime import Client
+    from mcpgen import Client
 
 pytestmark = [
     pytest.mark.anyio,

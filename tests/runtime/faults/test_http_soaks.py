@@ -11,7 +11,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mcpgen.runtime import Limits
+from mcpgen import Context, Limits
+from mcpgen.runtime.http.server import direct_calls
+from mcpgen.runtime.http.server.direct_calls import DirectCall
+from mcpgen.runtime.http.server.event_streams import Stream
+from mcpgen.runtime.http.server.http_session import HttpSession
+from mcpgen.runtime.http.server.legacy_sse import LegacySse
+from mcpgen.runtime.http.server.post_request import Post
+from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
+from mcpgen.runtime.http.server.stateless_request import StatelessPost
+from mcpgen.runtime.server.connection import Connection
+from mcpgen.runtime.server.exchange import Exchange, Origin
+from mcpgen.runtime.server.parked_requests import InputRound
+from mcpgen.runtime.server.server_session import ServerSession
+from mcpgen.runtime.server.subscriptions import SubscriptionStream
+from mcpgen.runtime.transports import spawner
 from tests.runtime.faults.http_guests import Guest
 from tests.runtime.faults.http_house import MEGABYTE, House
 from tests.runtime.faults.http_lines import (
@@ -33,23 +47,24 @@ from tests.runtime.http.serving.callers import joined as shaken
 if TYPE_CHECKING:
     from tests.runtime.http.serving.site import Site
 
-KEPT = {
-    "Begun",
-    "Connection",
-    "Context",
-    "Exchange",
-    "HttpSession",
-    "InTask",
-    "Legacy",
-    "Origin",
-    "Outlet",
-    "Post",
-    "Round",
-    "ServerSession",
-    "StatelessPost",
-    "Stream",
-    "_Task",
-}
+KEPT = (
+    DirectCall,
+    Connection,
+    Context,
+    Exchange,
+    HttpSession,
+    direct_calls._InTask,
+    LegacySse,
+    Origin,
+    ResponseBuffer,
+    Post,
+    InputRound,
+    ServerSession,
+    StatelessPost,
+    Stream,
+    SubscriptionStream,
+    spawner._Task,
+)
 
 
 def kept() -> dict[str, int]:
@@ -57,8 +72,8 @@ def kept() -> dict[str, int]:
     gc.collect()
     found: dict[str, int] = {}
     for each in gc.get_objects():
-        name = type(each).__name__
-        if name in KEPT and type(each).__module__.startswith("mcpgen."):
+        if type(each) in KEPT:
+            name = type(each).__name__
             found[name] = found.get(name, 0) + 1
     return found
 

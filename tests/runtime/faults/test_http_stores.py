@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mcpgen.runtime.http.store import MemoryEventStore
+from mcpgen.runtime.http.server.event_store import MemoryEventStore
 from mcpgen.runtime.limits import HttpLimits
 from tests.runtime.faults.http_guests import Guest
 from tests.runtime.faults.http_sites import attacked_site, held

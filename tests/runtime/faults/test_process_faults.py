@@ -20,7 +20,7 @@ import pytest
 
 from mcpgen.runtime.errors import ServerExited, UsageError
 from mcpgen.runtime.limits import ClientLimits
-from mcpgen.runtime.transports import children as transport_children
+from mcpgen.runtime.transports import child_process as transport_children
 from tests.runtime import children
 from tests.runtime.children import BUSY_SECONDS, LIMITS, is_alive, is_there, process, read, server, talking, tell, until
 
@@ -169,7 +169,7 @@ async def test_older_systems_send_nothing_to_a_number_that_somebody_else_gave_ba
     make: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(monkeypatch)
-    child = transport_children.Child(server("os._exit(0)"), {"PREAMBLE": ""}, None)
+    child = transport_children.ChildProcess(server("os._exit(0)"), {"PREAMBLE": ""}, None)
     os.waitpid(child._popen.pid, 0)  # noqa: ASYNC222 (it takes no time)
     monkeypatch.setattr(os, "killpg", lambda *_: pytest.fail("it may be a stranger's"))
     child.terminate()

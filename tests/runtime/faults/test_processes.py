@@ -233,8 +233,8 @@ def test_no_more_requests_run_than_may_and_all_are_answered(process: Process) ->
 def test_the_end_of_the_input_ends_a_server_whose_output_nobody_reads(backend: str) -> None:
     code = (
         f"import sys\nsys.path.insert(0, {str(Path(guests.__file__).parent)!r})\n"
-        "from guests import Guest\nfrom mcpgen.runtime.transports import serving\n"
-        f"serving.run(Guest().server, backend={backend!r})"
+        "from guests import Guest\nfrom mcpgen.runtime.transports import stdio_server\n"
+        f"stdio_server.run(Guest().server, backend={backend!r})"
     )
     process = Process("2025-11-25", ("-c", code))
     try:

@@ -10,7 +10,7 @@ import json
 import pytest
 
 from mcpgen.generated.registry import REVISIONS
-from mcpgen.runtime.newest import NEWEST
+from mcpgen.runtime.protocol.newest import NEWEST
 from tests.runtime.faults.guests import Guest
 from tests.runtime.protocol.peers import Client, client
 

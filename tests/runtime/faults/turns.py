@@ -13,7 +13,7 @@ from tests.runtime.protocol.peers import client
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from mcpgen.runtime import Server
+    from mcpgen import Server
     from tests.runtime.protocol.peers import Client
     from tests.runtime.recorder import Recorder
     from tests.runtime.wire import Wire

@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from mcpgen.runtime.newest import NEWEST, models
+from mcpgen.runtime.protocol.newest import NEWEST, models
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.functions import Catalogue
+    from mcpgen.runtime.server.functions import FunctionHandlers
 
 META: dict[str, object] = {
     "io.modelcontextprotocol/protocolVersion": NEWEST,
@@ -19,7 +19,7 @@ META: dict[str, object] = {
 class Caller:
     """Sends requests to a catalogue, as a peer of one revision."""
 
-    def __init__(self, catalogue: Catalogue, revision: str = NEWEST) -> None:
+    def __init__(self, catalogue: FunctionHandlers, revision: str = NEWEST) -> None:
         self.catalogue = catalogue
         self.context = cast("Any", SimpleNamespace(peer=SimpleNamespace(revision=revision)))
 

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from mcpgen.generated.registry import REVISIONS
-from mcpgen.runtime.functions import Catalogue
+from mcpgen.runtime.server.functions import FunctionHandlers
 from tests.runtime.functions.callers import Caller
 
 
@@ -17,12 +17,12 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def catalogue() -> Catalogue:
-    return Catalogue()
+def catalogue() -> FunctionHandlers:
+    return FunctionHandlers()
 
 
 @pytest.fixture
-def caller(catalogue: Catalogue) -> Caller:
+def caller(catalogue: FunctionHandlers) -> Caller:
     return Caller(catalogue)
 
 

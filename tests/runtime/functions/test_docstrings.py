@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpgen.runtime.functions.docstrings import Docstring, parse
+from mcpgen.runtime.server.functions.docstrings import Docstring, parse
 
 GOOGLE = """Add two numbers.
 

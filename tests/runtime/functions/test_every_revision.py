@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import anyio
 import pytest
 
+from mcpgen import Context, Server, ToolError
 from mcpgen.generated import registry
-from mcpgen.runtime import Context, Server, ToolError
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime.wire import Wire, connected
 
 if TYPE_CHECKING:

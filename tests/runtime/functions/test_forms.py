@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from msgspec import Meta, Struct
 
-from mcpgen.runtime import Context, Server, UsageError
-from mcpgen.runtime.engine.forms import form
+from mcpgen import Context, Server, UsageError
+from mcpgen.runtime.server.elicitation_forms import form_schema
 from tests.runtime.protocol.peers import client
 
 
@@ -40,7 +40,7 @@ class Order(Struct, rename="camel"):
 
 
 def test_a_field_that_may_be_none_need_not_be_filled_in_and_the_others_say_what_they_are() -> None:
-    assert form(Order) == {
+    assert form_schema(Order) == {
         "type": "object",
         "properties": {
             "count": {"type": "integer", "minimum": 1, "description": "How many."},
@@ -71,8 +71,8 @@ def test_dataclasses_and_typed_dicts_are_forms_too() -> None:
         "type": "object",
         "properties": {"name": {"type": "string"}, "note": {"type": "string"}},
     }
-    assert {**expected, "required": ["name"]} == form(Plain)
-    assert {**expected, "required": ["name", "note"]} == form(Keys)
+    assert {**expected, "required": ["name"]} == form_schema(Plain)
+    assert {**expected, "required": ["name", "note"]} == form_schema(Keys)
 
 
 def test_a_field_that_a_typed_dict_need_not_have_need_not_be_filled_in() -> None:
@@ -80,17 +80,17 @@ def test_a_field_that_a_typed_dict_need_not_have_need_not_be_filled_in() -> None
         name: str
         note: NotRequired[str]
 
-    assert ["name"] == form(Keys)["required"]
+    assert ["name"] == form_schema(Keys)["required"]
 
 
 def test_a_form_of_optional_fields_requires_none() -> None:
-    assert "required" not in form(msgspec.defstruct("Free", [("note", str | None, None)]))
+    assert "required" not in form_schema(msgspec.defstruct("Free", [("note", str | None, None)]))
 
 
 def test_choices_are_shown_in_their_authors_order() -> None:
     choices = msgspec.defstruct("Choices", [("size", Literal["small", "large"]), ("all", list[Literal["b", "a"]])])
 
-    properties = form(choices)["properties"]
+    properties = form_schema(choices)["properties"]
 
     assert (["small", "large"], ["b", "a"]) == (properties["size"]["enum"], properties["all"]["items"]["enum"])
 
@@ -106,7 +106,7 @@ def test_an_enum_and_a_choice_within_another_type_are_shown_in_their_authors_ord
         ],
     )
 
-    properties = form(wanted)["properties"]
+    properties = form_schema(wanted)["properties"]
 
     assert ["medium", "large", "small"] == properties["cup"]["enum"]
     assert ["medium", "large", "small"] == properties["cups"]["items"]["enum"]
@@ -117,7 +117,7 @@ def test_an_enum_and_a_choice_within_another_type_are_shown_in_their_authors_ord
 def test_a_field_that_may_be_none_keeps_its_constraints() -> None:
     bounded = msgspec.defstruct("Bounded", [("note", Annotated[str, Meta(max_length=5)] | None, None)])
 
-    assert {"type": "string", "maxLength": 5} == form(bounded)["properties"]["note"]
+    assert {"type": "string", "maxLength": 5} == form_schema(bounded)["properties"]["note"]
 
 
 class Nested(Struct):
@@ -138,11 +138,11 @@ class Box(Struct, Generic[T]):
 )
 def test_what_no_form_can_ask_for_is_refused(requested: Any) -> None:
     with pytest.raises(UsageError):
-        form(requested)
+        form_schema(requested)
 
 
 def test_a_generic_struct_is_a_form_or_refused() -> None:
-    assert {"type": "integer"} == form(Box[int])["properties"]["value"]
+    assert {"type": "integer"} == form_schema(Box[int])["properties"]["value"]
 
 
 @pytest.mark.anyio

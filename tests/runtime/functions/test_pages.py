@@ -9,23 +9,23 @@ import pytest
 from msgspec import UNSET
 
 from mcpgen.runtime.errors import RequestError, UsageError
-from mcpgen.runtime.functions import Catalogue
-from mcpgen.runtime.functions.pages import Listing
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.server.functions import FunctionHandlers
+from mcpgen.runtime.server.functions.pagination import PaginatedList
 from tests.runtime.functions.callers import Caller
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def listing(keys: Iterable[str], page_size: int = 2) -> Listing[str]:
-    made: Listing[str] = Listing("letter", page_size)
+def listing(keys: Iterable[str], page_size: int = 2) -> PaginatedList[str]:
+    made: PaginatedList[str] = PaginatedList("letter", page_size)
     for each in keys:
         made.add(each, each.upper())
     return made
 
 
-def walk(listing: Listing[str]) -> list[list[str]]:
+def walk(listing: PaginatedList[str]) -> list[list[str]]:
     pages: list[list[str]] = []
     cursor: Any = UNSET
     while cursor is not UNSET or not pages:
@@ -104,13 +104,13 @@ def test_a_cursor_that_is_not_ours_is_invalid_params(cursor: str) -> None:
 
 def test_a_page_holds_something() -> None:
     with pytest.raises(UsageError, match="page_size is 0"):
-        Catalogue(page_size=0)
+        FunctionHandlers(page_size=0)
 
 
 @pytest.mark.anyio
 @pytest.mark.spec("2025-11-25", "server/utilities/pagination#operations-supporting-pagination")
 async def test_every_list_of_a_server_has_pages() -> None:
-    catalogue = Catalogue(page_size=2)
+    catalogue = FunctionHandlers(page_size=2)
     for index in range(3):
 
         async def fixed() -> str: ...  # type: ignore[empty-body]
@@ -134,7 +134,7 @@ async def test_every_list_of_a_server_has_pages() -> None:
 
 @pytest.mark.spec("2026-07-28", "server/tools#capabilities")
 def test_what_is_not_registered_is_not_declared() -> None:
-    catalogue = Catalogue()
+    catalogue = FunctionHandlers()
     assert models.ServerCapabilities(logging={}) == catalogue.capabilities()
 
     @catalogue.tool

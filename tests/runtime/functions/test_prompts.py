@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import pytest
 from msgspec import UNSET, Meta, Struct
 
-from mcpgen.runtime.context import Context  # noqa: TC001 (functions are registered with it)
 from mcpgen.runtime.errors import RequestError, UsageError
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.server.context import Context  # noqa: TC001 (functions are registered with it)
 from tests.runtime.functions.callers import META, Caller
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mcpgen.runtime.functions import Catalogue
+    from mcpgen.runtime.server.functions import FunctionHandlers
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +40,7 @@ def said(text: str, role: Literal["user", "assistant"] = "user") -> models.Promp
 
 
 @pytest.fixture
-def review(catalogue: Catalogue) -> Catalogue:
+def review(catalogue: FunctionHandlers) -> FunctionHandlers:
     @catalogue.prompt
     async def review(
         code: str, lines: Annotated[int, Meta(description="How many.", title="Lines")] = 3, *, ctx: Context
@@ -64,7 +64,7 @@ def review(catalogue: Catalogue) -> Catalogue:
 
 @pytest.mark.spec("2024-11-05", "server/prompts#prompt")
 @pytest.mark.spec("2026-07-28", "server/prompts#prompt")
-async def test_a_prompt_is_listed_with_its_arguments(review: Catalogue, caller: Caller) -> None:
+async def test_a_prompt_is_listed_with_its_arguments(review: FunctionHandlers, caller: Caller) -> None:
     (listed,) = (await caller.prompts()).prompts
 
     assert listed == models.Prompt(
@@ -79,7 +79,7 @@ async def test_a_prompt_is_listed_with_its_arguments(review: Catalogue, caller: 
 
 
 async def test_arguments_arrive_as_text_and_become_what_they_are_annotated_with(
-    review: Catalogue, caller: Caller
+    review: FunctionHandlers, caller: Caller
 ) -> None:
     expected = models.GetPromptResult(messages=[said("5 7 2026-07-28")], description="Review code.")
 
@@ -100,7 +100,7 @@ async def test_arguments_arrive_as_text_and_become_what_they_are_annotated_with(
     ],
 )
 async def test_unknown_prompts_and_wrong_arguments_are_invalid_params(
-    review: Catalogue, revision: str, name: str, arguments: dict[str, str], expected: str
+    review: FunctionHandlers, revision: str, name: str, arguments: dict[str, str], expected: str
 ) -> None:
     with pytest.raises(RequestError) as caught:
         await Caller(review, revision).get(name, arguments)
@@ -121,7 +121,7 @@ async def test_unknown_prompts_and_wrong_arguments_are_invalid_params(
     ids=str,
 )
 async def test_what_a_function_returns_becomes_messages(
-    catalogue: Catalogue, caller: Caller, value: Any, expected: list[Any]
+    catalogue: FunctionHandlers, caller: Caller, value: Any, expected: list[Any]
 ) -> None:
     @catalogue.prompt
     def it() -> Any:
@@ -133,7 +133,7 @@ async def test_what_a_function_returns_becomes_messages(
 @pytest.mark.parametrize(
     "value", [models.GetPromptResult(messages=[], description="x"), models.InputRequiredResult(request_state="x")]
 )
-async def test_whole_results_pass_as_they_are(catalogue: Catalogue, caller: Caller, value: Any) -> None:
+async def test_whole_results_pass_as_they_are(catalogue: FunctionHandlers, caller: Caller, value: Any) -> None:
     @catalogue.prompt
     async def it() -> Any:
         return value
@@ -141,7 +141,7 @@ async def test_whole_results_pass_as_they_are(catalogue: Catalogue, caller: Call
     assert value is await caller.get("it")
 
 
-async def test_what_is_no_message_is_the_servers_failure(catalogue: Catalogue, caller: Caller) -> None:
+async def test_what_is_no_message_is_the_servers_failure(catalogue: FunctionHandlers, caller: Caller) -> None:
     @catalogue.prompt
     async def it() -> Any:
         return 3
@@ -150,7 +150,7 @@ async def test_what_is_no_message_is_the_servers_failure(catalogue: Catalogue, c
         await caller.get("it")
 
 
-def test_arguments_that_no_text_can_be_are_refused(catalogue: Catalogue) -> None:
+def test_arguments_that_no_text_can_be_are_refused(catalogue: FunctionHandlers) -> None:
     def listed(a: list[str]) -> str: ...  # type: ignore[empty-body]
     def fine(a: Tone, b: Literal["x"], c: float | None, d: bool, e: object, f: Annotated[str, "x"]) -> str: ...  # type: ignore[empty-body]  # noqa: FBT001, PLR0913, PLR0917 (one of each kind)
 
@@ -166,7 +166,7 @@ def test_arguments_that_no_text_can_be_are_refused(catalogue: Catalogue) -> None
     catalogue.prompt(fine)
 
 
-def test_a_second_prompt_of_a_name_is_refused(review: Catalogue) -> None:
+def test_a_second_prompt_of_a_name_is_refused(review: FunctionHandlers) -> None:
     async def other() -> str: ...  # type: ignore[empty-body]
 
     with pytest.raises(UsageError, match=r"'review' of .*other.* is there already, of .*review"):
@@ -175,7 +175,7 @@ def test_a_second_prompt_of_a_name_is_refused(review: Catalogue) -> None:
         review.prompt(name="")(other)
 
 
-def test_replay_is_asked_of_a_prompt(review: Catalogue) -> None:
+def test_replay_is_asked_of_a_prompt(review: FunctionHandlers) -> None:
     @review.prompt(replay=True)
     async def again() -> str: ...  # type: ignore[empty-body]
 
@@ -190,7 +190,7 @@ def test_replay_is_asked_of_a_prompt(review: Catalogue) -> None:
 # --- completions
 
 
-async def test_a_completion_gets_what_is_typed_and_what_is_settled(review: Catalogue, caller: Caller) -> None:
+async def test_a_completion_gets_what_is_typed_and_what_is_settled(review: FunctionHandlers, caller: Caller) -> None:
     @review.completion("review", "code")
     def codes(value: str, arguments: dict[str, str], ctx: Context) -> list[str]:
         return [value, *arguments, *arguments.values(), str(ctx is caller.context)]
@@ -205,7 +205,7 @@ async def test_a_completion_gets_what_is_typed_and_what_is_settled(review: Catal
     assert ["ab"] == (await caller.complete(template, "a", "a")).values
 
 
-async def test_a_peer_that_settles_nothing_is_completed_all_the_same(review: Catalogue, caller: Caller) -> None:
+async def test_a_peer_that_settles_nothing_is_completed_all_the_same(review: FunctionHandlers, caller: Caller) -> None:
     @review.completion("review", "code")
     def codes(arguments: dict[str, str]) -> list[str]:
         return [repr(arguments)]
@@ -238,7 +238,7 @@ async def test_a_peer_that_settles_nothing_is_completed_all_the_same(review: Cat
     ids=lambda value: str(value)[:30],
 )
 async def test_an_answer_holds_a_hundred_values_and_says_how_many_there_are(
-    review: Catalogue, caller: Caller, value: Any, expected: Any
+    review: FunctionHandlers, caller: Caller, value: Any, expected: Any
 ) -> None:
     @review.completion("review", "code")
     def codes() -> Any:
@@ -249,7 +249,7 @@ async def test_an_answer_holds_a_hundred_values_and_says_how_many_there_are(
     assert expected == (len(found.values), found.total, found.has_more)
 
 
-async def test_an_argument_that_nothing_completes_has_no_values(review: Catalogue, caller: Caller) -> None:
+async def test_an_argument_that_nothing_completes_has_no_values(review: FunctionHandlers, caller: Caller) -> None:
     @review.completion("review", "code")
     def codes() -> list[str]:
         return ["x"]
@@ -272,7 +272,7 @@ async def test_an_argument_that_nothing_completes_has_no_values(review: Catalogu
     ids=str,
 )
 async def test_what_is_not_there_cannot_be_completed(
-    review: Catalogue, caller: Caller, reference: Any, argument: str, message: str
+    review: FunctionHandlers, caller: Caller, reference: Any, argument: str, message: str
 ) -> None:
     assert review is caller.catalogue
     with pytest.raises(RequestError) as caught:
@@ -282,7 +282,9 @@ async def test_what_is_not_there_cannot_be_completed(
 
 
 @pytest.mark.parametrize("value", ["text", 3, [3]])
-async def test_what_is_no_list_of_texts_is_the_servers_failure(review: Catalogue, caller: Caller, value: Any) -> None:
+async def test_what_is_no_list_of_texts_is_the_servers_failure(
+    review: FunctionHandlers, caller: Caller, value: Any
+) -> None:
     @review.completion("review", "code")
     def codes() -> Any:
         return value
@@ -291,7 +293,7 @@ async def test_what_is_no_list_of_texts_is_the_servers_failure(review: Catalogue
         await caller.complete(REVIEW, "code", "")
 
 
-def test_completions_of_nothing_are_refused(review: Catalogue) -> None:
+def test_completions_of_nothing_are_refused(review: FunctionHandlers) -> None:
     def codes(value: str) -> list[str]: ...  # type: ignore[empty-body]
     def wrong(typed: str) -> list[str]: ...  # type: ignore[empty-body]
 
@@ -306,7 +308,7 @@ def test_completions_of_nothing_are_refused(review: Catalogue) -> None:
         review.completion("review", "code")(codes)
 
 
-def test_a_completion_goes_with_what_it_completes(review: Catalogue) -> None:
+def test_a_completion_goes_with_what_it_completes(review: FunctionHandlers) -> None:
     def codes(value: str) -> list[str]: ...  # type: ignore[empty-body]
 
     review.completion("review", "code")(codes)
@@ -315,6 +317,6 @@ def test_a_completion_goes_with_what_it_completes(review: Catalogue) -> None:
     review.remove_prompt("review")
     review.remove_resource("x://{a}")
 
-    assert {} == review.offered.completions
+    assert {} == review._offered.completions
     with pytest.raises(UsageError, match="there is no prompt 'review' to remove"):
         review.remove_prompt("review")

@@ -9,21 +9,21 @@ import pytest
 from msgspec import UNSET, Struct
 
 from mcpgen.runtime.adapt import route
-from mcpgen.runtime.context import Context  # noqa: TC001 (functions are registered with it)
 from mcpgen.runtime.errors import RequestError, UsageError
-from mcpgen.runtime.functions.resources import ResourceNotFound
-from mcpgen.runtime.newest import NEWEST, models
+from mcpgen.runtime.protocol.newest import NEWEST, models
+from mcpgen.runtime.server.context import Context  # noqa: TC001 (functions are registered with it)
+from mcpgen.runtime.server.functions.resources import ResourceNotFound
 from tests.runtime.functions.callers import META, Caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcpgen.runtime.functions import Catalogue
+    from mcpgen.runtime.server.functions import FunctionHandlers
 
 pytestmark = pytest.mark.anyio
 
 
-def refusal(catalogue: Catalogue, uri: str, function: Callable[..., Any], **options: Any) -> str:
+def refusal(catalogue: FunctionHandlers, uri: str, function: Callable[..., Any], **options: Any) -> str:
     with pytest.raises(UsageError) as caught:
         catalogue.resource(uri, **options)(function)
     return str(caught.value)
@@ -59,7 +59,7 @@ class Settings(Struct):
     ids=str,
 )
 async def test_what_a_function_returns_becomes_contents(
-    catalogue: Catalogue, caller: Caller, value: Any, expected: list[Any]
+    catalogue: FunctionHandlers, caller: Caller, value: Any, expected: list[Any]
 ) -> None:
     @catalogue.resource("x:a")
     async def it() -> Any:
@@ -71,7 +71,7 @@ async def test_what_a_function_returns_becomes_contents(
 @pytest.mark.parametrize(
     "value", [models.ReadResourceResult(contents=[], ttl_ms=5), models.InputRequiredResult(request_state="x")]
 )
-async def test_whole_results_pass_as_they_are(catalogue: Catalogue, caller: Caller, value: Any) -> None:
+async def test_whole_results_pass_as_they_are(catalogue: FunctionHandlers, caller: Caller, value: Any) -> None:
     @catalogue.resource("x:a")
     def it() -> Any:
         return value
@@ -79,7 +79,7 @@ async def test_whole_results_pass_as_they_are(catalogue: Catalogue, caller: Call
     assert value is await caller.read("x:a")
 
 
-async def test_the_media_type_is_the_one_that_was_registered(catalogue: Catalogue, caller: Caller) -> None:
+async def test_the_media_type_is_the_one_that_was_registered(catalogue: FunctionHandlers, caller: Caller) -> None:
     @catalogue.resource("x:a", mime_type="text/markdown", size=2, title="A", annotations=models.Annotations(priority=1))
     async def it() -> str:
         """Say hi."""
@@ -99,7 +99,7 @@ async def test_the_media_type_is_the_one_that_was_registered(catalogue: Catalogu
     )
 
 
-async def test_nothing_is_no_content(catalogue: Catalogue, caller: Caller) -> None:
+async def test_nothing_is_no_content(catalogue: FunctionHandlers, caller: Caller) -> None:
     @catalogue.resource("x:a")
     async def it() -> None: ...
 
@@ -110,7 +110,9 @@ async def test_nothing_is_no_content(catalogue: Catalogue, caller: Caller) -> No
 # --- templates
 
 
-async def test_values_of_a_template_become_what_they_are_annotated_with(catalogue: Catalogue, caller: Caller) -> None:
+async def test_values_of_a_template_become_what_they_are_annotated_with(
+    catalogue: FunctionHandlers, caller: Caller
+) -> None:
     @catalogue.resource("x://{n}/{on}/{day}/{kind}{?flag,tags*}")
     async def it(  # noqa: PLR0913, PLR0917 (one of each kind)
         n: int,
@@ -136,7 +138,7 @@ async def test_values_of_a_template_become_what_they_are_annotated_with(catalogu
             await caller.read(uri)
 
 
-async def test_a_path_is_one_text_or_a_list_as_it_is_annotated(catalogue: Catalogue, caller: Caller) -> None:
+async def test_a_path_is_one_text_or_a_list_as_it_is_annotated(catalogue: FunctionHandlers, caller: Caller) -> None:
     @catalogue.resource("text://{/path*}")
     async def joined(path: str) -> str:
         return repr(path)
@@ -154,7 +156,7 @@ async def test_a_path_is_one_text_or_a_list_as_it_is_annotated(catalogue: Catalo
     assert "['a', 'b']" == (await caller.read("list:///a/b")).contents[0].text
 
 
-async def test_fixed_precedes_template_and_first_precedes_second(catalogue: Catalogue, caller: Caller) -> None:
+async def test_fixed_precedes_template_and_first_precedes_second(catalogue: FunctionHandlers, caller: Caller) -> None:
     @catalogue.resource("x://{a}")
     async def first(a: int) -> str:
         return f"first {a}"
@@ -200,7 +202,7 @@ async def test_a_peer_of_an_earlier_revision_gets_the_code_of_its_own(caller: Ca
 # --- what is refused
 
 
-async def test_uris_and_functions_that_do_not_fit_are_refused(catalogue: Catalogue) -> None:
+async def test_uris_and_functions_that_do_not_fit_are_refused(catalogue: FunctionHandlers) -> None:
     async def nothing() -> str: ...  # type: ignore[empty-body]
     async def one(a: str) -> str: ...  # type: ignore[empty-body]
     async def deep(a: dict[str, int]) -> str: ...  # type: ignore[empty-body]
@@ -230,13 +232,13 @@ async def test_uris_and_functions_that_do_not_fit_are_refused(catalogue: Catalog
     assert "has no name" in refusal(catalogue, "x:a", nothing, name="")
 
 
-async def test_a_parameter_that_no_variable_fills_is_refused(catalogue: Catalogue) -> None:
+async def test_a_parameter_that_no_variable_fills_is_refused(catalogue: FunctionHandlers) -> None:
     async def two(a: str, b: str) -> str: ...  # type: ignore[empty-body]
 
     assert "parameter 'b' of" in refusal(catalogue, "x:{a}", two)
 
 
-async def test_a_decorator_without_a_uri_is_refused(catalogue: Catalogue) -> None:
+async def test_a_decorator_without_a_uri_is_refused(catalogue: FunctionHandlers) -> None:
     with pytest.raises(UsageError, match="a resource needs a URI"):
 
         @catalogue.resource  # type: ignore[arg-type]
@@ -244,7 +246,7 @@ async def test_a_decorator_without_a_uri_is_refused(catalogue: Catalogue) -> Non
 
 
 @pytest.mark.parametrize("uri", ["x:a", "x:{a}"])
-async def test_a_second_resource_at_a_uri_is_refused(catalogue: Catalogue, uri: str) -> None:
+async def test_a_second_resource_at_a_uri_is_refused(catalogue: FunctionHandlers, uri: str) -> None:
     async def first(a: str) -> str: ...  # type: ignore[empty-body]
     async def second(a: str) -> str: ...  # type: ignore[empty-body]
     async def third() -> str: ...  # type: ignore[empty-body]
@@ -258,7 +260,7 @@ async def test_a_second_resource_at_a_uri_is_refused(catalogue: Catalogue, uri: 
 
 
 @pytest.mark.parametrize("uri", ["x:a", "x:{a}"])
-async def test_a_removed_resource_is_gone(catalogue: Catalogue, caller: Caller, uri: str) -> None:
+async def test_a_removed_resource_is_gone(catalogue: FunctionHandlers, caller: Caller, uri: str) -> None:
     async def fixed() -> str:
         return "hi"
 
@@ -278,7 +280,7 @@ async def test_a_removed_resource_is_gone(catalogue: Catalogue, caller: Caller, 
         catalogue.remove_resource(uri)
 
 
-async def test_replay_is_asked_of_what_reads_a_uri(catalogue: Catalogue) -> None:
+async def test_replay_is_asked_of_what_reads_a_uri(catalogue: FunctionHandlers) -> None:
     @catalogue.resource("x:{a}", replay=True)
     async def it(a: str) -> str:
         return a

@@ -14,9 +14,9 @@ import jsonschema
 import pytest
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from mcpgen.runtime.context import Context
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.functions import Catalogue
+from mcpgen.runtime.server.context import Context
+from mcpgen.runtime.server.functions import FunctionHandlers
 
 
 class Color(enum.Enum):
@@ -72,16 +72,16 @@ class Opaque:
 
 def schema(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the input schema that is listed for *function*, a valid schema itself."""
-    catalogue = Catalogue()
+    catalogue = FunctionHandlers()
     catalogue.tool(name="it")(function)
-    found: dict[str, Any] = catalogue.offered.tools.entries["it"].definition.input_schema
+    found: dict[str, Any] = catalogue._offered.tools.entries["it"].definition.input_schema
     jsonschema.Draft202012Validator.check_schema(found)
     return found
 
 
 def refusal(function: Any, **options: Any) -> str:
     with pytest.raises(UsageError) as caught:
-        Catalogue().tool(**{"name": "it"} | options)(function)
+        FunctionHandlers().tool(**{"name": "it"} | options)(function)
     return str(caught.value)
 
 
@@ -327,7 +327,7 @@ def test_a_name_that_no_tool_may_have_is_refused(name: str) -> None:
 def test_names_of_the_specification_are_accepted(name: str) -> None:
     def it() -> None: ...
 
-    Catalogue().tool(name=name)(it)
+    FunctionHandlers().tool(name=name)(it)
 
 
 def test_a_partial_has_no_name_and_needs_one() -> None:
@@ -335,7 +335,7 @@ def test_a_partial_has_no_name_and_needs_one() -> None:
         return a + b
 
     with pytest.raises(UsageError, match="give it another with name="):
-        Catalogue().tool(functools.partial(add, b=1))
+        FunctionHandlers().tool(functools.partial(add, b=1))
 
 
 # --- headers

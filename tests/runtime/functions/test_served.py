@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from mcpgen import Context, Limits, RequestError, RequestRefused, ResourceNotFound, Server, UsageError
 from mcpgen.generated import registry
 from mcpgen.generated.v2025_11_25 import models as old
 from mcpgen.generated.v2025_11_25.server import ServerHandlers as OldHandlers
-from mcpgen.runtime import Context, Limits, RequestError, RequestRefused, ResourceNotFound, Server, UsageError
-from mcpgen.runtime.functions import Catalogue, registrations
-from mcpgen.runtime.functions.registrations import Registrations
-from mcpgen.runtime.newest import NEWEST, ServerHandlers, models
+from mcpgen.runtime.protocol.newest import NEWEST, ServerHandlers, models
+from mcpgen.runtime.server.functions import FunctionHandlers, registrations
+from mcpgen.runtime.server.functions.registrations import Registrations
 from tests.runtime.protocol.peers import client
 
 if TYPE_CHECKING:
@@ -145,13 +145,13 @@ def everything() -> Server:
 async def test_what_was_offered_once_stays_offered_and_is_listed_as_empty(revision: str) -> None:
     server = everything()
     async with client(server, revision) as peer:
-        before = server.service.capabilities(revision)
+        before = server._engine.service.capabilities(revision)
         server.remove_tool("tool")
         server.remove_resource("x:a")
         server.remove_resource("x:{a}/b")
         server.remove_prompt("prompt")
 
-        assert before == server.service.capabilities(revision)
+        assert before == server._engine.service.capabilities(revision)
         assert [] == (await peer.result("tools/list"))["tools"]
         assert [] == (await peer.result("resources/list"))["resources"]
         assert [] == (await peer.result("resources/templates/list"))["resourceTemplates"]
@@ -165,10 +165,10 @@ async def test_completions_stay_offered_too() -> None:
     async def complete(value: str) -> list[str]:
         return [value]
 
-    before = server.service.capabilities(NEWEST)
+    before = server._engine.service.capabilities(NEWEST)
     server.remove_prompt("prompt")
 
-    assert before == server.service.capabilities(NEWEST)
+    assert before == server._engine.service.capabilities(NEWEST)
 
 
 @pytest.mark.spec("2025-11-25", "server/tools#list-changed-notification")
@@ -195,7 +195,7 @@ def test_what_a_thread_registers_is_offered_although_requests_are_served_meanwhi
     make = registrations.make_tool
 
     def make_while_a_request_is_served(*function: Any, **options: Any) -> Any:
-        server.service.entries(NEWEST)
+        server._engine.service.entries(NEWEST)
         return make(*function, **options)
 
     monkeypatch.setattr(registrations, "make_tool", make_while_a_request_is_served)
@@ -203,7 +203,7 @@ def test_what_a_thread_registers_is_offered_although_requests_are_served_meanwhi
     @server.tool
     async def it() -> str: ...  # type: ignore[empty-body]
 
-    assert "tools" in server.service.capabilities(NEWEST)
+    assert "tools" in server._engine.service.capabilities(NEWEST)
 
 
 # --- a client that refuses
@@ -449,7 +449,7 @@ async def test_a_result_of_another_revision_than_home_is_a_failure_and_logged(
 
 async def test_a_catalogue_can_offer_what_is_registered_elsewhere(revision: str) -> None:
     elsewhere = Registrations()
-    catalogue = Catalogue(offered=elsewhere.offered)
+    catalogue = FunctionHandlers(offered=elsewhere._offered)
 
     @elsewhere.tool
     async def it() -> str:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec import Struct
 
-from mcpgen.runtime.context import Context  # noqa: TC001 (functions are registered with it)
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.functions.signatures import Signature, read_result, read_signature
+from mcpgen.runtime.server.context import Context  # noqa: TC001 (functions are registered with it)
+from mcpgen.runtime.server.functions.signatures import Signature, read_result, read_signature
 
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from mcpgen.runtime.context import Context as Hidden
+    from mcpgen.runtime.server.context import Context as Hidden
 
 
 class Point(Struct):

@@ -15,8 +15,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.functions.matching import MAX_URI_CHARS, expand, match
-from mcpgen.runtime.functions.templates import parse
+from mcpgen.runtime.server.functions.uri_matching import MAX_URI_CHARS, expand, match
+from mcpgen.runtime.server.functions.uri_template import parse
 
 if TYPE_CHECKING:
     from types import ModuleType

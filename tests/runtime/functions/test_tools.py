@@ -19,10 +19,10 @@ import pytest
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from mcpgen.generated.v2025_11_25 import models as older
-from mcpgen.runtime.context import Context  # noqa: TC001 (functions are registered with it)
 from mcpgen.runtime.errors import RequestError, UnsupportedByPeer, UsageError
-from mcpgen.runtime.functions import Catalogue, ToolError
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.server.context import Context  # noqa: TC001 (functions are registered with it)
+from mcpgen.runtime.server.functions import FunctionHandlers, ToolError
 from tests.runtime.functions.callers import META, Caller
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def text(result: Any) -> str:
 # --- arguments
 
 
-async def test_a_tool_is_called_with_its_arguments(catalogue: Catalogue, caller: Caller) -> None:
+async def test_a_tool_is_called_with_its_arguments(catalogue: FunctionHandlers, caller: Caller) -> None:
     @catalogue.tool
     async def greet(name: str, *, times: int = 2) -> str:
         return " ".join([f"Hi {name}!"] * times)
@@ -82,7 +82,7 @@ async def test_a_tool_is_called_with_its_arguments(catalogue: Catalogue, caller:
     assert "Hi Bo!" == text(await caller.call("greet", {"name": "Bo", "times": 1}))
 
 
-async def test_arguments_become_what_they_are_annotated_with(catalogue: Catalogue, caller: Caller) -> None:
+async def test_arguments_become_what_they_are_annotated_with(catalogue: FunctionHandlers, caller: Caller) -> None:
     got: dict[str, Any] = {}
 
     @catalogue.tool
@@ -130,7 +130,7 @@ async def test_arguments_become_what_they_are_annotated_with(catalogue: Catalogu
     }
 
 
-async def test_integers_may_be_written_as_json_schema_allows(catalogue: Catalogue, caller: Caller) -> None:
+async def test_integers_may_be_written_as_json_schema_allows(catalogue: FunctionHandlers, caller: Caller) -> None:
     @catalogue.tool
     async def double(n: int, ns: list[int]) -> str:
         return repr((n, ns))
@@ -141,7 +141,9 @@ async def test_integers_may_be_written_as_json_schema_allows(catalogue: Catalogu
     assert (await caller.call("double", {"n": "5", "ns": []})).is_error
 
 
-async def test_a_type_whose_schema_is_written_by_hand_takes_no_values(catalogue: Catalogue, caller: Caller) -> None:
+async def test_a_type_whose_schema_is_written_by_hand_takes_no_values(
+    catalogue: FunctionHandlers, caller: Caller
+) -> None:
     @catalogue.tool
     async def take(it: Annotated[threading.Event, Meta(extra_json_schema={"type": "string"})]) -> None: ...
 
@@ -150,7 +152,7 @@ async def test_a_type_whose_schema_is_written_by_hand_takes_no_values(catalogue:
     assert (True, True) == (result.is_error, "Expected `Event`, which nothing decodes" in text(result))
 
 
-async def test_the_context_is_injected_and_not_in_the_schema(catalogue: Catalogue, caller: Caller) -> None:
+async def test_the_context_is_injected_and_not_in_the_schema(catalogue: FunctionHandlers, caller: Caller) -> None:
     @catalogue.tool
     async def whose(a: int, ctx: Context, maybe: Context | None = None, *, last: Annotated[Context, "x"]) -> str:
         return repr([ctx is caller.context, maybe is caller.context, last is caller.context, a])
@@ -178,7 +180,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.spec("2026-07-28", "server/tools#error-handling")
 @pytest.mark.parametrize(("arguments", "reason"), WRONG)
 async def test_wrong_arguments_are_answered_as_the_peers_revision_says(
-    catalogue: Catalogue, revision: str, arguments: dict[str, Any], reason: str
+    catalogue: FunctionHandlers, revision: str, arguments: dict[str, Any], reason: str
 ) -> None:
     @catalogue.tool
     async def order(count: Annotated[int, Meta(ge=1)]) -> str:
@@ -196,7 +198,7 @@ async def test_wrong_arguments_are_answered_as_the_peers_revision_says(
         assert (True, expected) == (result.is_error, text(result))
 
 
-async def test_an_error_quotes_little_of_what_it_is_about(catalogue: Catalogue, caller: Caller) -> None:
+async def test_an_error_quotes_little_of_what_it_is_about(catalogue: FunctionHandlers, caller: Caller) -> None:
     @catalogue.tool
     async def it() -> None: ...
 
@@ -206,7 +208,9 @@ async def test_an_error_quotes_little_of_what_it_is_about(catalogue: Catalogue, 
     assert len(caught.value.message) < 400
 
 
-async def test_arguments_that_are_nested_too_deeply_are_wrong_arguments(catalogue: Catalogue, caller: Caller) -> None:
+async def test_arguments_that_are_nested_too_deeply_are_wrong_arguments(
+    catalogue: FunctionHandlers, caller: Caller
+) -> None:
     @catalogue.tool
     async def climb(tree: Node) -> None: ...
 
@@ -223,7 +227,7 @@ async def test_arguments_that_are_nested_too_deeply_are_wrong_arguments(catalogu
 @pytest.mark.spec("2024-11-05", "server/tools#error-handling")
 @pytest.mark.spec("2026-07-28", "server/tools#error-handling")
 async def test_an_unknown_tool_is_an_error_of_the_request_in_every_revision(
-    catalogue: Catalogue, revision: str
+    catalogue: FunctionHandlers, revision: str
 ) -> None:
     with pytest.raises(RequestError) as caught:
         await Caller(catalogue, revision).call("nope")
@@ -276,7 +280,7 @@ def returning(annotation: Any, value: Any) -> Callable[[], Any]:
     ids=str,
 )
 async def test_what_is_no_text_is_structured_and_as_its_schema_says(
-    catalogue: Catalogue, caller: Caller, annotation: Any, value: Any, structured: Any
+    catalogue: FunctionHandlers, caller: Caller, annotation: Any, value: Any, structured: Any
 ) -> None:
     catalogue.tool(name="it")(returning(annotation, value))
     (listed,) = (await caller.tools()).tools
@@ -308,7 +312,7 @@ async def test_what_is_no_text_is_structured_and_as_its_schema_says(
     ids=str,
 )
 async def test_text_and_blocks_are_content_without_a_schema(
-    catalogue: Catalogue, caller: Caller, annotation: Any, value: Any, expected: list[Any]
+    catalogue: FunctionHandlers, caller: Caller, annotation: Any, value: Any, expected: list[Any]
 ) -> None:
     catalogue.tool(name="it")(returning(annotation, value))
     (listed,) = (await caller.tools()).tools
@@ -331,7 +335,7 @@ async def test_text_and_blocks_are_content_without_a_schema(
     ids=str,
 )
 async def test_whole_results_pass_as_they_are(
-    catalogue: Catalogue, caller: Caller, annotation: Any, value: Any
+    catalogue: FunctionHandlers, caller: Caller, annotation: Any, value: Any
 ) -> None:
     catalogue.tool(name="it")(returning(annotation, value))
 
@@ -339,7 +343,7 @@ async def test_whole_results_pass_as_they_are(
 
 
 async def test_a_function_without_annotation_of_its_result_may_return_anything(
-    catalogue: Catalogue, caller: Caller
+    catalogue: FunctionHandlers, caller: Caller
 ) -> None:
     @catalogue.tool
     async def it(kind: str):  # type: ignore[no-untyped-def]  # noqa: ANN202 (what is tested)
@@ -351,14 +355,16 @@ async def test_a_function_without_annotation_of_its_result_may_return_anything(
 
 
 @pytest.mark.parametrize("value", [b"x", [BLOCK, 3]], ids=str)
-async def test_a_result_that_cannot_be_sent_is_a_failure(catalogue: Catalogue, caller: Caller, value: Any) -> None:
+async def test_a_result_that_cannot_be_sent_is_a_failure(
+    catalogue: FunctionHandlers, caller: Caller, value: Any
+) -> None:
     catalogue.tool(name="it")(returning(Any, value))
     result = await caller.call("it")
 
     assert (True, "The tool it failed.") == (result.is_error, text(result))
 
 
-async def test_structured_can_be_asked_for_and_declined(catalogue: Catalogue, caller: Caller) -> None:
+async def test_structured_can_be_asked_for_and_declined(catalogue: FunctionHandlers, caller: Caller) -> None:
     catalogue.tool(name="asked", structured=True)(returning(str, "hi"))
     catalogue.tool(name="declined", structured=False)(returning(int, 3))
     asked, declined = (await caller.tools()).tools
@@ -370,13 +376,13 @@ async def test_structured_can_be_asked_for_and_declined(catalogue: Catalogue, ca
 
 
 @pytest.mark.parametrize("annotation", [bytes, bytes | None, bytearray, Annotated[bytes, "x"]], ids=str)
-def test_bytes_are_refused_at_registration(catalogue: Catalogue, annotation: Any) -> None:
+def test_bytes_are_refused_at_registration(catalogue: FunctionHandlers, annotation: Any) -> None:
     with pytest.raises(UsageError, match="return ImageContent or AudioContent with the bytes in base64"):
         catalogue.tool(name="it")(returning(annotation, b""))
 
 
 @pytest.mark.parametrize("annotation", [Any, models.CallToolResult, list[models.ContentBlock]], ids=str)
-def test_structured_cannot_be_asked_for_without_a_type(catalogue: Catalogue, annotation: Any) -> None:
+def test_structured_cannot_be_asked_for_without_a_type(catalogue: FunctionHandlers, annotation: Any) -> None:
     with pytest.raises(UsageError, match="annotate it, or leave structured out"):
         catalogue.tool(name="it", structured=True)(returning(annotation, None))
 
@@ -384,12 +390,12 @@ def test_structured_cannot_be_asked_for_without_a_type(catalogue: Catalogue, ann
 @pytest.mark.parametrize(
     "annotation", [older.CallToolResult, list[older.ContentBlock], older.TextContent | str], ids=str
 )
-def test_types_of_another_revision_are_refused_at_registration(catalogue: Catalogue, annotation: Any) -> None:
+def test_types_of_another_revision_are_refused_at_registration(catalogue: FunctionHandlers, annotation: Any) -> None:
     with pytest.raises(UsageError, match=r"import it from mcpgen\.generated\.v2026_07_28\.models"):
         catalogue.tool(name="it")(returning(annotation, None))
 
 
-def test_a_result_that_has_no_schema_is_refused_at_registration(catalogue: Catalogue) -> None:
+def test_a_result_that_has_no_schema_is_refused_at_registration(catalogue: FunctionHandlers) -> None:
     with pytest.raises(UsageError, match=r"the result of .* has no JSON Schema"):
         catalogue.tool(name="it")(returning(Place | Weather, None))
 
@@ -401,7 +407,7 @@ def test_a_result_that_has_no_schema_is_refused_at_registration(catalogue: Catal
     ids=str,
 )
 async def test_a_result_that_breaks_its_schema_is_an_error_that_shows_it(
-    catalogue: Catalogue, caller: Caller, caplog: pytest.LogCaptureFixture, annotation: Any, value: Any
+    catalogue: FunctionHandlers, caller: Caller, caplog: pytest.LogCaptureFixture, annotation: Any, value: Any
 ) -> None:
     catalogue.tool(name="it")(returning(annotation, value))
     result = await caller.call("it")
@@ -417,7 +423,9 @@ async def test_a_result_that_breaks_its_schema_is_an_error_that_shows_it(
 @pytest.mark.spec("2024-11-05", "server/tools#error-handling")
 @pytest.mark.spec("2026-07-28", "server/tools#error-handling")
 @pytest.mark.parametrize("grouped", [False, True])
-async def test_a_tool_error_is_a_result_for_the_model(catalogue: Catalogue, caller: Caller, *, grouped: bool) -> None:
+async def test_a_tool_error_is_a_result_for_the_model(
+    catalogue: FunctionHandlers, caller: Caller, *, grouped: bool
+) -> None:
     @catalogue.tool
     async def fail() -> int:
         error = ToolError("The date is in the past.")
@@ -434,7 +442,7 @@ async def test_a_tool_error_is_a_result_for_the_model(catalogue: Catalogue, call
     [ValueError("secret"), SystemExit(3), StopIteration(), ExceptionGroup("secret", [ValueError(), KeyError()])],
 )
 async def test_any_other_failure_says_nothing_but_is_logged(
-    catalogue: Catalogue,
+    catalogue: FunctionHandlers,
     caller: Caller,
     caplog: pytest.LogCaptureFixture,
     error: BaseException,
@@ -463,7 +471,9 @@ async def test_any_other_failure_says_nothing_but_is_logged(
         UnsupportedByPeer(revision="x", what="elicitation/create", reason="no"),
     ],
 )
-async def test_answers_of_the_protocol_pass_through(catalogue: Catalogue, caller: Caller, error: Exception) -> None:
+async def test_answers_of_the_protocol_pass_through(
+    catalogue: FunctionHandlers, caller: Caller, error: Exception
+) -> None:
     @catalogue.tool
     async def fail() -> None:
         raise error
@@ -474,7 +484,7 @@ async def test_answers_of_the_protocol_pass_through(catalogue: Catalogue, caller
     assert error is caught.value
 
 
-async def test_a_cancelled_tool_is_cancelled(catalogue: Catalogue, caller: Caller) -> None:
+async def test_a_cancelled_tool_is_cancelled(catalogue: FunctionHandlers, caller: Caller) -> None:
     ended = False
 
     @catalogue.tool
@@ -495,7 +505,7 @@ async def test_a_cancelled_tool_is_cancelled(catalogue: Catalogue, caller: Calle
 
 
 async def test_a_plain_function_runs_in_a_thread_with_the_callers_context_variables(
-    catalogue: Catalogue, caller: Caller
+    catalogue: FunctionHandlers, caller: Caller
 ) -> None:
     user = contextvars.ContextVar[str]("user")
     user.set("bo")
@@ -507,7 +517,7 @@ async def test_a_plain_function_runs_in_a_thread_with_the_callers_context_variab
     assert "bo False" == text(await caller.call("where"))
 
 
-async def test_a_plain_function_does_not_hold_up_the_others(catalogue: Catalogue, caller: Caller) -> None:
+async def test_a_plain_function_does_not_hold_up_the_others(catalogue: FunctionHandlers, caller: Caller) -> None:
     let_go = threading.Event()
 
     @catalogue.tool
@@ -531,7 +541,9 @@ async def test_a_plain_function_does_not_hold_up_the_others(catalogue: Catalogue
     assert ["True"] == [text(each) for each in results]
 
 
-async def test_a_hanging_plain_function_is_abandoned_when_it_is_cancelled(catalogue: Catalogue, caller: Caller) -> None:
+async def test_a_hanging_plain_function_is_abandoned_when_it_is_cancelled(
+    catalogue: FunctionHandlers, caller: Caller
+) -> None:
     let_go = threading.Event()
 
     @catalogue.tool
@@ -605,7 +617,7 @@ def add_plainly(n: int, m: int) -> str:
         "decorated object",
     ],
 )
-async def test_whatever_can_be_called_can_be_a_tool(catalogue: Catalogue, caller: Caller, function: Any) -> None:
+async def test_whatever_can_be_called_can_be_a_tool(catalogue: FunctionHandlers, caller: Caller, function: Any) -> None:
     catalogue.tool(name="it")(function)
     (listed,) = (await caller.tools()).tools
 
@@ -613,7 +625,7 @@ async def test_whatever_can_be_called_can_be_a_tool(catalogue: Catalogue, caller
     assert "3" == text(await caller.call("it", {"n": 2}))
 
 
-async def test_what_a_partial_binds_cannot_be_given(catalogue: Catalogue, caller: Caller) -> None:
+async def test_what_a_partial_binds_cannot_be_given(catalogue: FunctionHandlers, caller: Caller) -> None:
     catalogue.tool(name="it", description="Add one.")(functools.partial(add, m=1))
 
     result = await caller.call("it", {"n": 1, "m": 100})
@@ -625,7 +637,7 @@ async def test_what_a_partial_binds_cannot_be_given(catalogue: Catalogue, caller
 
 
 @pytest.mark.spec("2025-11-25", "server/tools#tool")
-async def test_a_definition_has_what_it_was_given(catalogue: Catalogue, caller: Caller) -> None:
+async def test_a_definition_has_what_it_was_given(catalogue: FunctionHandlers, caller: Caller) -> None:
     @catalogue.tool(
         name="other.name",
         title="A title",
@@ -651,7 +663,7 @@ async def test_a_definition_has_what_it_was_given(catalogue: Catalogue, caller: 
     }
 
 
-async def test_a_decorator_returns_the_function_unchanged(catalogue: Catalogue) -> None:
+async def test_a_decorator_returns_the_function_unchanged(catalogue: FunctionHandlers) -> None:
     async def it() -> None: ...
 
     assert it is catalogue.tool(it)
@@ -660,7 +672,7 @@ async def test_a_decorator_returns_the_function_unchanged(catalogue: Catalogue) 
     assert it is catalogue.tool()(it)
 
 
-async def test_a_second_tool_of_a_name_is_refused_and_both_are_named(catalogue: Catalogue) -> None:
+async def test_a_second_tool_of_a_name_is_refused_and_both_are_named(catalogue: FunctionHandlers) -> None:
     async def first() -> None: ...
     async def second() -> None: ...
 
@@ -672,7 +684,7 @@ async def test_a_second_tool_of_a_name_is_refused_and_both_are_named(catalogue: 
     assert "second()" in str(caught.value)
 
 
-async def test_a_removed_tool_is_gone_and_its_name_is_free(catalogue: Catalogue, caller: Caller) -> None:
+async def test_a_removed_tool_is_gone_and_its_name_is_free(catalogue: FunctionHandlers, caller: Caller) -> None:
     async def it() -> None: ...
 
     catalogue.tool(it)
@@ -686,7 +698,7 @@ async def test_a_removed_tool_is_gone_and_its_name_is_free(catalogue: Catalogue,
     catalogue.tool(it)
 
 
-async def test_replay_is_asked_of_what_was_registered(catalogue: Catalogue) -> None:
+async def test_replay_is_asked_of_what_was_registered(catalogue: FunctionHandlers) -> None:
     @catalogue.tool(replay=True)
     async def again() -> None: ...
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime import Server, UsageError
+from mcpgen import Server, UsageError
 
 
 async def whoever(scope: dict[str, Any]) -> str:

@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.events import KEEP_ALIVE, MAX_RETRY_MS, Event, EventReader, EventTooLarge, event
-from mcpgen.runtime.wire.framing import MAX_FRAME_BYTES
+from mcpgen.runtime.http.sse import KEEP_ALIVE, MAX_RETRY_MS, Event, EventReader, EventTooLarge, event
+from mcpgen.runtime.limits import MAX_FRAME_BYTES
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 TRANSPORTS = "basic/transports"

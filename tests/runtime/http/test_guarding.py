@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.guarding import Guard
+from mcpgen.runtime.http.server.origin_check import OriginCheck
 
 WARNING = "basic/transports#security-warning"
 NEWEST = "basic/transports/streamable-http#security--endpoint"
@@ -34,8 +34,8 @@ HERE = {"host": "127.0.0.1:8000"}
 
 def guard(
     origins: list[str] | None = None, hosts: list[str] | None = None, bound_to: str | None = "127.0.0.1"
-) -> Guard:
-    return Guard(allowed_origins=origins, allowed_hosts=hosts, bound_to=bound_to)
+) -> OriginCheck:
+    return OriginCheck(allowed_origins=origins, allowed_hosts=hosts, bound_to=bound_to)
 
 
 def lets(host: str, hosts: list[str] | None = None) -> bool:
@@ -481,9 +481,9 @@ def test_an_entry_that_could_never_be_meant_is_told_at_once(entry: str) -> None:
 
 def test_a_text_is_no_list() -> None:
     with pytest.raises(UsageError, match="allowed_origins is the text '\\*'"):
-        Guard(allowed_origins="*", allowed_hosts=None, bound_to=None)
+        OriginCheck(allowed_origins="*", allowed_hosts=None, bound_to=None)
     with pytest.raises(UsageError, match="allowed_hosts is the text 'localhost'"):
-        Guard(allowed_origins=None, allowed_hosts="localhost", bound_to=None)
+        OriginCheck(allowed_origins=None, allowed_hosts="localhost", bound_to=None)
 
 
 @pytest.mark.parametrize("bound_to", ["127.0.0.1", None])

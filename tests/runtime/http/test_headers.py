@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcpgen.runtime.http.headers import (
+from mcpgen.runtime.protocol.headers import (
     METHOD,
     NAME,
     PARAM_PREFIX,
@@ -19,9 +19,9 @@ from mcpgen.runtime.http.headers import (
     SESSION,
     TOKEN,
     check_plain,
-    decoded,
-    encoded,
-    gathered,
+    decode_value,
+    encode_value,
+    headers_by_name,
     stripped,
 )
 from tests.runtime.protocol.spec import spec
@@ -82,13 +82,13 @@ LITERALS: list[tuple[Any, str]] = [
 @spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
 @pytest.mark.parametrize(("value", "header"), LITERALS)
 def test_a_value_is_written_as_the_text_says(value: str | int, header: str) -> None:
-    assert header == encoded(value)
+    assert header == encode_value(value)
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
 @pytest.mark.parametrize(("value", "header"), [each for each in LITERALS if isinstance(each[0], str)])
 def test_what_was_written_is_read_again(value: str, header: str) -> None:
-    assert value == decoded(header)
+    assert value == decode_value(header)
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
@@ -96,23 +96,23 @@ def test_what_was_written_is_read_again(value: str, header: str) -> None:
 @example(value="=?base64?=")
 @example(value="\x85\xa0 ")
 def test_every_text_survives_a_header(value: str) -> None:
-    assert value == decoded(encoded(value))
+    assert value == decode_value(encode_value(value))
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
 @given(value=texts | awkward | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1), around=st.text(" \t", max_size=3))
 def test_what_is_written_is_a_field_value_that_no_parser_changes(value: str | int, around: str) -> None:
-    header = encoded(value)
+    header = encode_value(value)
 
     assert re.fullmatch(r"[\x20-\x7e]*", header)
     assert header == header.strip()
-    assert decoded(header) == decoded(around + header + around)
+    assert decode_value(header) == decode_value(around + header + around)
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
 @given(one=texts | awkward, other=texts | awkward)
 def test_different_values_are_different_in_headers(one: str, other: str) -> None:
-    assert (one == other) == (encoded(one) == encoded(other))
+    assert (one == other) == (encode_value(one) == encode_value(other))
 
 
 @spec("2026-07-28", "server/tools#x-mcp-header")
@@ -121,20 +121,20 @@ def test_different_values_are_different_in_headers(one: str, other: str) -> None
 )
 def test_a_value_that_no_header_can_carry_is_not_written(value: Any) -> None:
     with pytest.raises(ValueError, match="in a header"):
-        encoded(value)
+        encode_value(value)
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
 def test_an_integer_written_with_a_fraction_of_zero_is_an_integer() -> None:
     value: Any = 42.0
 
-    assert "42" == encoded(value)
+    assert "42" == encode_value(value)
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
 def test_half_a_character_is_not_written() -> None:
     with pytest.raises(ValueError, match="surrogates"):
-        encoded("\ud800")
+        encode_value("\ud800")
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#server-behavior-for-custom-headers")
@@ -142,12 +142,12 @@ def test_half_a_character_is_not_written() -> None:
 @pytest.mark.parametrize("place", ["{}", "{}a", "a{}", "a{}b", "=?base64?{}?=", "=?base64?QUJD{}?="])
 def test_a_character_that_no_header_may_have_is_refused_wherever_it_is(character: str, place: str) -> None:
     with pytest.raises(ValueError, match=r"characters that no header may have|more than once"):
-        decoded(place.format(character))
+        decode_value(place.format(character))
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
 def test_a_tab_within_a_value_is_allowed() -> None:
-    assert "a\tb" == decoded("a\tb")
+    assert "a\tb" == decode_value("a\tb")
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#server-validation")
@@ -173,13 +173,13 @@ def test_a_tab_within_a_value_is_allowed() -> None:
 )
 def test_what_is_marked_as_base64_must_be_the_base64_of_text(inner: str) -> None:
     with pytest.raises(ValueError, match="marked as base64"):
-        decoded(f"=?base64?{inner}?=")
+        decode_value(f"=?base64?{inner}?=")
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
 def test_two_marks_that_share_a_character_are_no_encoding() -> None:
     with pytest.raises(ValueError, match="marked as base64"):
-        decoded("=?base64?=")
+        decode_value("=?base64?=")
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
@@ -189,7 +189,7 @@ def test_two_marks_that_share_a_character_are_no_encoding() -> None:
      "=?base64?QQ==?=a", "=?base64 ?QQ==?=", "=?utf-8?B?QQ==?="],
 )  # fmt: skip
 def test_only_the_exact_marks_mark(value: str) -> None:
-    assert value == decoded(value)
+    assert value == decode_value(value)
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
@@ -197,19 +197,19 @@ def test_only_the_exact_marks_mark(value: str) -> None:
     ("header", "value"), [("=?base64?SGVsbG8=?=", "Hello"), ("=?base64??=", ""), ("=?base64?NDI=?=", "42")]
 )
 def test_a_value_that_need_not_have_been_encoded_is_decoded_all_the_same(header: str, value: str) -> None:
-    assert value == decoded(header)
+    assert value == decode_value(header)
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
 def test_what_was_decoded_is_not_decoded_again() -> None:
-    assert "=?base64?QQ==?=" == decoded(encoded("=?base64?QQ==?="))
+    assert "=?base64?QQ==?=" == decode_value(encode_value("=?base64?QQ==?="))
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
 @given(inner=st.text(string.ascii_letters + string.digits + "+/=?-_ ", max_size=12))
 def test_a_text_has_one_base64_only(inner: str) -> None:
     try:
-        value = decoded(f"=?base64?{inner}?=")
+        value = decode_value(f"=?base64?{inner}?=")
     except ValueError:
         return
 
@@ -218,16 +218,16 @@ def test_a_text_has_one_base64_only(inner: str) -> None:
 
 @spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
 def test_whitespace_around_a_value_is_not_part_of_it_and_only_spaces_and_tabs_are_whitespace() -> None:
-    assert "foo" == decoded(" \t foo\t ") == stripped("  foo ")
+    assert "foo" == decode_value(" \t foo\t ") == stripped("  foo ")
     for other in "\x0b\x0c\x1c\x1f\x85\xa0\u2003":
         with pytest.raises(ValueError, match="no header may have"):
-            decoded(f"foo{other}")
+            decode_value(f"foo{other}")
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#value-encoding")
 def test_a_very_long_value_is_a_value() -> None:
-    assert "a" * 100_000 == decoded(encoded("a" * 100_000))
-    assert "é" * 100_000 == decoded(encoded("é" * 100_000))
+    assert "a" * 100_000 == decode_value(encode_value("a" * 100_000))
+    assert "é" * 100_000 == decode_value(encode_value("é" * 100_000))
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#standard-request-headers")
@@ -246,7 +246,7 @@ def test_what_is_never_encoded_must_be_plain(value: str) -> None:
 @spec("2026-07-28", "basic/transports/streamable-http#case-sensitivity")
 @pytest.mark.parametrize("name", [b"Mcp-Method", b"mcp-method", b"MCP-METHOD", b"mCP-mETHOD"])
 def test_names_are_compared_without_regard_to_case_and_values_are_not(name: bytes) -> None:
-    assert {"mcp-method": "tools/CALL"} == gathered([(name, b"tools/CALL")])
+    assert {"mcp-method": "tools/CALL"} == headers_by_name([(name, b"tools/CALL")])
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#request-metadata")
@@ -267,21 +267,21 @@ def test_names_are_those_of_the_text_in_lower_case() -> None:
 )  # fmt: skip
 def test_a_name_that_another_reader_could_take_for_ours_is_refused(name: bytes) -> None:
     with pytest.raises(ValueError, match="the name of a header"):
-        gathered([(b"mcp-method", b"tools/call"), (name, b"tools/list")])
+        headers_by_name([(b"mcp-method", b"tools/call"), (name, b"tools/list")])
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#case-sensitivity")
 def test_an_underscore_is_not_a_hyphen() -> None:
-    assert {"mcp_method": "a", "mcp-method": "b"} == gathered([(b"Mcp_Method", b"a"), (b"Mcp-Method", b"b")])
+    assert {"mcp_method": "a", "mcp-method": "b"} == headers_by_name([(b"Mcp_Method", b"a"), (b"Mcp-Method", b"b")])
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#server-validation")
 @pytest.mark.parametrize("name", [REVISION, METHOD, NAME, SESSION, PARAM_PREFIX + "region"])
 @pytest.mark.parametrize("second", [b"a", b"b", b"A", b"", b" a"])
 def test_a_header_of_ours_that_is_given_twice_is_refused_even_if_both_say_the_same(name: str, second: bytes) -> None:
-    headers = gathered([(name.encode(), b"a"), (b"accept", b"*/*"), (name.upper().encode(), second)])
+    headers = headers_by_name([(name.encode(), b"a"), (b"accept", b"*/*"), (name.upper().encode(), second)])
 
-    for read in (decoded, stripped):
+    for read in (decode_value, stripped):
         with pytest.raises(ValueError, match="more than once"):
             read(headers[name])
 
@@ -290,16 +290,16 @@ def test_a_header_of_ours_that_is_given_twice_is_refused_even_if_both_say_the_sa
 def test_other_headers_that_are_given_twice_are_a_list() -> None:
     lines = [(b"Accept", b"application/json"), (b"accept", b"text/event-stream")]
 
-    assert {"accept": "application/json, text/event-stream"} == gathered(lines)
+    assert {"accept": "application/json, text/event-stream"} == headers_by_name(lines)
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#server-validation")
 def test_bytes_beyond_ascii_are_kept_for_whoever_refuses_them() -> None:
-    headers = gathered([(b"mcp-name", "é".encode())])
+    headers = headers_by_name([(b"mcp-name", "é".encode())])
 
     assert {"mcp-name": "Ã©"} == headers
     with pytest.raises(ValueError, match="no header may have"):
-        decoded(headers["mcp-name"])
+        decode_value(headers["mcp-name"])
 
 
 @spec("2026-07-28", "server/tools#x-mcp-header")

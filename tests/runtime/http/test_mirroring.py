@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.headers import gathered
-from mcpgen.runtime.http.mirroring import (
-    Annotation,
-    InvalidAnnotation,
-    Mirror,
+from mcpgen.runtime.protocol.headers import headers_by_name
+from mcpgen.runtime.protocol.param_headers import (
+    InvalidParamHeader,
+    ParamHeader,
+    ParamHeaders,
     Rule,
-    mirror_of,
-    mirrored,
-    mismatch,
-    standard,
+    header_mismatch,
+    param_header_values,
+    param_headers_of,
+    standard_headers,
 )
 from tests.runtime.protocol.spec import spec
 
@@ -35,7 +35,7 @@ SQL = {
     "required": ["region", "query"],
 }
 # One of each type, one of them nested.
-MIRROR = mirror_of(
+MIRROR = param_headers_of(
     {
         "type": "object",
         "properties": {
@@ -60,21 +60,21 @@ HEADERS = {
 
 
 def judged(headers: dict[str, str], params: dict[str, Any] | None = None, method: str = "tools/call") -> str | None:
-    return mismatch(headers, method, CALL if params is None else params, REVISION, MIRROR)
+    return header_mismatch(headers, method, CALL if params is None else params, REVISION, MIRROR)
 
 
 def on_region(header: str | None, value: object, json_type: Any = "string") -> str | None:
     """Return what a server says of one header, or none, for one argument."""
-    mirror = Mirror((Annotation("Region", "mcp-param-region", ("region",), json_type),))
+    mirror = ParamHeaders((ParamHeader("Region", "mcp-param-region", ("region",), json_type),))
     headers = {"mcp-protocol-version": REVISION, "mcp-method": "tools/call", "mcp-name": "t"}
     if header is not None:
         headers["mcp-param-region"] = header
-    return mismatch(headers, "tools/call", {"name": "t", "arguments": {"region": value}}, REVISION, mirror)
+    return header_mismatch(headers, "tools/call", {"name": "t", "arguments": {"region": value}}, REVISION, mirror)
 
 
-def refusal(schema: dict[str, Any]) -> InvalidAnnotation:
-    with pytest.raises(InvalidAnnotation) as caught:
-        mirror_of(schema)
+def refusal(schema: dict[str, Any]) -> InvalidParamHeader:
+    with pytest.raises(InvalidParamHeader) as caught:
+        param_headers_of(schema)
     return caught.value
 
 
@@ -87,10 +87,10 @@ def asking(**properties: Any) -> dict[str, Any]:
 
 @spec("2026-07-28", "server/tools#x-mcp-header")
 def test_the_example_of_the_text() -> None:
-    mirror = mirror_of(SQL)
+    mirror = param_headers_of(SQL)
 
-    assert Mirror((Annotation("Region", "mcp-param-region", ("region",), "string"),)) == mirror
-    assert {"mcp-param-region": "us-west1"} == mirrored(mirror, {"region": "us-west1", "query": "SELECT 1"})
+    assert ParamHeaders((ParamHeader("Region", "mcp-param-region", ("region",), "string"),)) == mirror
+    assert {"mcp-param-region": "us-west1"} == param_header_values(mirror, {"region": "us-west1", "query": "SELECT 1"})
 
 
 @spec("2026-07-28", "server/tools#x-mcp-header")
@@ -98,14 +98,14 @@ def test_the_example_of_the_text() -> None:
     "schema", [{}, {"type": "object"}, asking(a={"type": "string"}), asking(a=True), {"properties": 1}]
 )
 def test_a_tool_need_not_ask_for_headers(schema: dict[str, Any]) -> None:
-    assert Mirror() == mirror_of(schema)
-    assert {} == mirrored(Mirror(), ARGUMENTS)
+    assert ParamHeaders() == param_headers_of(schema)
+    assert {} == param_header_values(ParamHeaders(), ARGUMENTS)
 
 
 @spec("2026-07-28", "server/tools#x-mcp-header")
 @pytest.mark.parametrize("name", ["Region", "a", "Method", "X_1", "!#$%&'*+-.^_`|~", "9", "A" * 10_000])
 def test_a_name_may_be_any_token(name: str) -> None:
-    (found,) = mirror_of(asking(a={"type": "string", "x-mcp-header": name})).annotations
+    (found,) = param_headers_of(asking(a={"type": "string", "x-mcp-header": name})).annotations
 
     assert (name, "mcp-param-" + name.lower()) == (found.name, found.header)
 
@@ -162,7 +162,7 @@ def test_a_property_of_a_property_may_ask() -> None:
     )
 
     assert {("a", "b", "c"): "boolean", ("d",): "integer"} == {
-        each.path: each.json_type for each in mirror_of(deep).annotations
+        each.path: each.json_type for each in param_headers_of(deep).annotations
     }
 
 
@@ -211,14 +211,16 @@ def test_an_annotation_that_properties_alone_do_not_lead_to_makes_the_tool_inval
     ids=json.dumps,
 )
 def test_what_only_has_the_name_of_an_annotation_is_none(schema: dict[str, Any]) -> None:
-    assert Mirror() == mirror_of(schema)
+    assert ParamHeaders() == param_headers_of(schema)
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#schema-extension")
 def test_a_property_may_have_the_name_of_a_keyword() -> None:
     schema = asking(properties=asking(items={"type": "string", "x-mcp-header": "A"}, default=ASKING))
 
-    assert [("properties", "items"), ("properties", "default")] == [each.path for each in mirror_of(schema).annotations]
+    assert [("properties", "items"), ("properties", "default")] == [
+        each.path for each in param_headers_of(schema).annotations
+    ]
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#schema-extension")
@@ -228,7 +230,7 @@ def test_a_schema_may_be_as_deep_as_its_author_likes() -> None:
     for _ in range(3000):
         good, bad, arguments = asking(a=good), {"items": bad}, {"a": arguments}
 
-    assert {"mcp-param-region": "eu"} == mirrored(mirror_of(good), arguments)
+    assert {"mcp-param-region": "eu"} == param_header_values(param_headers_of(good), arguments)
     assert Rule.PLACE is refusal(bad).rule
 
 
@@ -262,7 +264,7 @@ def test_a_client_names_the_revision_the_method_and_what_it_is_about(
 ) -> None:
     expected = {"mcp-protocol-version": "2026-07-28", "mcp-method": method, "mcp-name": name}
 
-    assert expected == standard(method, params, "2026-07-28")
+    assert expected == standard_headers(method, params, "2026-07-28")
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#standard-request-headers")
@@ -272,14 +274,14 @@ def test_a_client_names_the_revision_the_method_and_what_it_is_about(
 def test_other_methods_have_no_name(method: str) -> None:
     expected = {"mcp-protocol-version": "2026-07-28", "mcp-method": method}
 
-    assert expected == standard(method, {"name": "a", "uri": "b"}, "2026-07-28")
+    assert expected == standard_headers(method, {"name": "a", "uri": "b"}, "2026-07-28")
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#client-behavior")
 def test_a_method_cannot_smuggle_a_header() -> None:
     for method in ("a\r\nX-Evil: 1", "a\n", "", " tools/call", "tools/cäll"):
         with pytest.raises(UsageError, match="no header may have"):
-            standard(method, {}, "2026-07-28")
+            standard_headers(method, {}, "2026-07-28")
 
 
 @spec("2024-11-05", "basic/transports#http-with-sse")
@@ -288,7 +290,7 @@ def test_a_method_cannot_smuggle_a_header() -> None:
 @spec("2025-11-25", "basic/transports#protocol-version-header")
 def test_earlier_revisions_know_the_header_of_the_revision_or_none() -> None:
     def sent(revision: str) -> dict[str, str]:
-        return standard("tools/call", {"name": "a"}, revision)
+        return standard_headers("tools/call", {"name": "a"}, revision)
 
     assert {} == sent("2024-11-05") == sent("2025-03-26")
     assert {"mcp-protocol-version": "2025-06-18"} == sent("2025-06-18")
@@ -302,7 +304,7 @@ def test_earlier_revisions_know_the_header_of_the_revision_or_none() -> None:
      (False, "false"), ("a\r\nX-Evil: 1", "=?base64?YQ0KWC1FdmlsOiAx?=")],
 )  # fmt: skip
 def test_a_client_sends_each_argument_that_there_is(value: object, header: str) -> None:
-    assert {"mcp-param-region": header} == mirrored(mirror_of(SQL), {"region": value})
+    assert {"mcp-param-region": header} == param_header_values(param_headers_of(SQL), {"region": value})
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#server-behavior-for-custom-headers")
@@ -314,7 +316,7 @@ def test_a_client_sends_each_argument_that_there_is(value: object, header: str) 
     ids=json.dumps,
 )  # fmt: skip
 def test_what_is_null_or_absent_has_no_header(arguments: dict[str, Any]) -> None:
-    assert {} == mirrored(MIRROR, arguments)
+    assert {} == param_header_values(MIRROR, arguments)
     without = {key: value for key, value in HEADERS.items() if "param" not in key}
     assert None is judged(without, {"name": "execute_sql", "arguments": arguments})
 
@@ -323,7 +325,7 @@ def test_what_is_null_or_absent_has_no_header(arguments: dict[str, Any]) -> None
 @pytest.mark.parametrize("value", [[], {}, ["a"], 1.5, 2**53, -(2**53), 1e300])
 def test_a_client_does_not_send_what_no_header_can_carry(value: object) -> None:
     with pytest.raises(UsageError, match=r"'region' is repeated in the header Mcp-Param-Region"):
-        mirrored(mirror_of(SQL), {"region": value})
+        param_header_values(param_headers_of(SQL), {"region": value})
 
 
 # --- what a server compares
@@ -331,7 +333,7 @@ def test_a_client_does_not_send_what_no_header_can_carry(value: object) -> None:
 
 @spec("2026-07-28", "basic/transports/streamable-http#server-validation")
 def test_headers_that_repeat_the_body_are_accepted() -> None:
-    assert HEADERS == standard("tools/call", CALL, REVISION) | mirrored(MIRROR, ARGUMENTS)
+    assert HEADERS == standard_headers("tools/call", CALL, REVISION) | param_header_values(MIRROR, ARGUMENTS)
     assert None is judged(HEADERS)
 
 
@@ -351,7 +353,7 @@ def test_each_header_must_be_there(missing: str) -> None:
 def test_no_header_may_be_given_twice(name: str, second: str, first: bool) -> None:  # noqa: FBT001 (which comes first)
     lines = [(key.encode(), value.encode()) for key, value in HEADERS.items()]
     more = (name.title().encode(), second.format(HEADERS[name]).encode())
-    headers = gathered([more, *lines] if first else [*lines, more])
+    headers = headers_by_name([more, *lines] if first else [*lines, more])
 
     assert "more than once" in str(judged(headers))
 
@@ -362,9 +364,9 @@ def test_two_headers_do_not_add_up_to_the_body() -> None:
     lines = [(b"MCP-Protocol-Version", b"2026-07-28"), (b"Mcp-Method", b"prompts/get")]
     params = {"name": "a, b"}
 
-    assert None is judged(gathered([*lines, (b"Mcp-Name", b"a, b")]), params, "prompts/get")
+    assert None is judged(headers_by_name([*lines, (b"Mcp-Name", b"a, b")]), params, "prompts/get")
     assert "more than once" in str(
-        judged(gathered([*lines, (b"Mcp-Name", b"a"), (b"Mcp-Name", b"b")]), params, "prompts/get")
+        judged(headers_by_name([*lines, (b"Mcp-Name", b"a"), (b"Mcp-Name", b"b")]), params, "prompts/get")
     )
 
 
@@ -428,7 +430,7 @@ def test_values_are_compared_with_regard_to_case(name: str, value: str) -> None:
 @spec("2026-07-28", "basic/transports/streamable-http#case-sensitivity")
 @pytest.mark.parametrize("write", [str.lower, str.upper, str.title, str.swapcase])
 def test_names_are_compared_without_regard_to_case(write: Any) -> None:
-    assert None is judged(gathered((write(key).encode(), value.encode()) for key, value in HEADERS.items()))
+    assert None is judged(headers_by_name((write(key).encode(), value.encode()) for key, value in HEADERS.items()))
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#server-validation")
@@ -448,7 +450,7 @@ def test_whitespace_around_a_value_of_the_body_is_part_of_it() -> None:
 def test_texts_that_only_look_the_same_are_different() -> None:
     composed, decomposed = (unicodedata.normalize(form, "Zoë") for form in ("NFC", "NFD"))
     headers = {
-        name: standard("tools/call", {"name": name}, REVISION)
+        name: standard_headers("tools/call", {"name": name}, REVISION)
         for name in (composed, decomposed, "ﬁ", "fi", "K", "\u212a")
     }
 
@@ -549,7 +551,9 @@ def test_a_header_for_what_the_body_does_not_have_is_a_mismatch(header: str, arg
     }
     params = {"name": "t", "arguments": arguments}
 
-    assert "no such value in the body" in str(mismatch(headers, "tools/call", params, REVISION, mirror_of(SQL)))
+    assert "no such value in the body" in str(
+        header_mismatch(headers, "tools/call", params, REVISION, param_headers_of(SQL))
+    )
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#server-behavior-for-custom-headers")
@@ -574,16 +578,16 @@ def test_a_header_that_nothing_asks_for_is_ignored(name: str) -> None:
 
 @spec("2026-07-28", "basic/transports/streamable-http#server-behavior-for-custom-headers")
 def test_without_a_mirror_no_parameter_is_compared() -> None:
-    assert None is mismatch(HEADERS | {"mcp-param-region": "mars"}, "tools/call", CALL, REVISION, None)
+    assert None is header_mismatch(HEADERS | {"mcp-param-region": "mars"}, "tools/call", CALL, REVISION, None)
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#schema-extension")
 def test_a_parameter_called_method_is_no_method() -> None:
-    mirror = mirror_of(
+    mirror = param_headers_of(
         asking(a={"type": "string", "x-mcp-header": "Method"}, b={"type": "string", "x-mcp-header": "Name"})
     )
     params: dict[str, Any] = {"name": "t", "arguments": {"a": "x", "b": "y"}}
-    headers = standard("tools/call", params, REVISION) | mirrored(mirror, params["arguments"])
+    headers = standard_headers("tools/call", params, REVISION) | param_header_values(mirror, params["arguments"])
 
     assert {
         "mcp-method": "tools/call",
@@ -591,7 +595,7 @@ def test_a_parameter_called_method_is_no_method() -> None:
         "mcp-param-method": "x",
         "mcp-param-name": "y",
     }.items() <= headers.items()
-    assert None is mismatch(headers, "tools/call", params, REVISION, mirror)
+    assert None is header_mismatch(headers, "tools/call", params, REVISION, mirror)
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#standard-request-headers")
@@ -629,21 +633,23 @@ def test_the_revision_must_be_that_of_the_body() -> None:
         ("2026-7-28", "2026-07-28"),
         ("", "x"),
     ):
-        found = mismatch(HEADERS | {"mcp-protocol-version": said}, "tools/call", CALL, body, MIRROR)
+        found = header_mismatch(HEADERS | {"mcp-protocol-version": said}, "tools/call", CALL, body, MIRROR)
 
         assert f"MCP-Protocol-Version header value '{said}' does not match body value '{body}'" in str(found)
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#protocol-version-header")
 def test_a_revision_that_nobody_knows_is_no_mismatch() -> None:
-    assert None is mismatch(HEADERS | {"mcp-protocol-version": "9999"}, "tools/call", CALL, "9999", MIRROR)
+    assert None is header_mismatch(HEADERS | {"mcp-protocol-version": "9999"}, "tools/call", CALL, "9999", MIRROR)
 
 
 @spec("2026-07-28", "basic/index#meta")
 def test_a_body_without_a_revision_has_another_error_than_a_header_that_is_missing() -> None:
-    assert None is mismatch(HEADERS, "tools/call", CALL, None, MIRROR)
-    assert "MCP-Protocol-Version header is missing" in str(mismatch({}, "tools/call", CALL, None, MIRROR))
-    assert "characters" in str(mismatch(HEADERS | {"mcp-protocol-version": "é"}, "tools/call", CALL, None, MIRROR))
+    assert None is header_mismatch(HEADERS, "tools/call", CALL, None, MIRROR)
+    assert "MCP-Protocol-Version header is missing" in str(header_mismatch({}, "tools/call", CALL, None, MIRROR))
+    assert "characters" in str(
+        header_mismatch(HEADERS | {"mcp-protocol-version": "é"}, "tools/call", CALL, None, MIRROR)
+    )
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#server-validation")
@@ -692,14 +698,16 @@ def test_a_server_accepts_what_a_client_sends_and_nothing_less_or_twice(
     call: tuple[dict[str, Any], dict[str, Any]], name: str, method: str
 ) -> None:
     schema, arguments = call
-    mirror = mirror_of(schema)
+    mirror = param_headers_of(schema)
     params = {"name": name, "arguments": arguments}
-    sent = standard(method, params, REVISION) | (mirrored(mirror, arguments) if method == "tools/call" else {})
+    sent = standard_headers(method, params, REVISION) | (
+        param_header_values(mirror, arguments) if method == "tools/call" else {}
+    )
     lines = [(key.encode("ascii"), value.encode("ascii")) for key, value in sent.items()]
 
     def judge(lines: list[tuple[bytes, bytes]]) -> str | None:
         # As a server has it: the body went through JSON.
-        return mismatch(gathered(lines), method, json.loads(json.dumps(params)), REVISION, mirror)
+        return header_mismatch(headers_by_name(lines), method, json.loads(json.dumps(params)), REVISION, mirror)
 
     assert None is judge(lines)
     for each in lines:
@@ -711,7 +719,7 @@ def test_a_server_accepts_what_a_client_sends_and_nothing_less_or_twice(
 @given(json_type=st.sampled_from(sorted(values)), data=st.data())
 def test_the_header_of_one_value_is_a_mismatch_for_another(json_type: str, data: st.DataObject) -> None:
     one, other = data.draw(values[json_type]), data.draw(values[json_type])
-    mirror = Mirror((Annotation("Region", "mcp-param-region", ("region",), "string"),))
-    header = mirrored(mirror, {"region": one})["mcp-param-region"]
+    mirror = ParamHeaders((ParamHeader("Region", "mcp-param-region", ("region",), "string"),))
+    header = param_header_values(mirror, {"region": one})["mcp-param-region"]
 
     assert (one == other) == (on_region(header, other, json_type) is None)

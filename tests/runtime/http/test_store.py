@@ -12,8 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.events import EventReader, event
-from mcpgen.runtime.http.store import EVENT_BYTES, MAX_STREAM_CHARS, EventStore, MemoryEventStore, event_id, parsed_id
+from mcpgen.runtime.http.server.event_store import (
+    EVENT_BYTES,
+    MAX_STREAM_CHARS,
+    EventStore,
+    MemoryEventStore,
+    event_id,
+    parsed_id,
+)
+from mcpgen.runtime.http.sse import EventReader, event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpgen.runtime.looking.addresses import address_of
+from mcpgen.runtime.cli.page_address import address_of
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import pytest
 
-from mcpgen.runtime.looking.arguments import Misfit, converted, json_object, pairs_of, similar
+from mcpgen.runtime.cli.arguments import InvalidArguments, converted, json_object, pairs_of, similar
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ def given(schema: object, *words: str) -> dict[str, Any]:
 
 
 def reasons(schema: object, *words: str) -> tuple[str, ...]:
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(InvalidArguments) as caught:
         given(schema, *words)
     return caught.value.reasons
 

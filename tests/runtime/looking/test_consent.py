@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Begin = Callable[..., Terminal]
 
 OURS = """
-from mcpgen.runtime import Context, Server
+from mcpgen import Context, Server
 
 server = Server("ours", version="1")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpgen.runtime.looking.contents import Folder, as_text
+from mcpgen.runtime.cli.content_text import Folder, as_text
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime.looking.fields import Field, Unfit, fields_of
+from mcpgen.runtime.cli.form_fields import Field, InvalidFieldValue, fields_of
 
 CHOICE = {"type": "string", "enum": ["s", "l"], "enumNames": ["Small", "Large"]}
 MANY = {"type": "array", "items": {"type": "string", "enum": ["a", "b", "c"]}, "minItems": 1, "maxItems": 2}
@@ -69,7 +69,7 @@ def test_what_is_typed_becomes_a_value(schema: dict[str, Any], text: str, expect
     ],
 )
 def test_what_does_not_fit_is_refused_with_a_reason(schema: dict[str, Any], text: str, expected: str) -> None:
-    with pytest.raises(Unfit) as caught:
+    with pytest.raises(InvalidFieldValue) as caught:
         Field("x", schema, is_required=True).read(text)
 
     assert expected == str(caught.value)

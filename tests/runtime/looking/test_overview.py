@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-from mcpgen.runtime.looking.inventory import Inventory
-from mcpgen.runtime.looking.overview import overview
-from mcpgen.runtime.looking.screens import Screen
+from mcpgen.runtime.cli.inventory import Inventory
+from mcpgen.runtime.cli.overview import overview
+from mcpgen.runtime.cli.screen import Screen
 from tests.runtime.looking.terminals import COMMAND, run
 
 if TYPE_CHECKING:

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpgen.runtime.looking.rendering import as_json, columns, joined, plain, prose, shown, wrapped
+from mcpgen.runtime.cli.terminal_text import (
+    as_json,
+    display_width,
+    escaped_line,
+    escaped_text,
+    joined,
+    laid_out,
+    wrapped,
+)
 
 
 @pytest.mark.parametrize(
@@ -23,24 +31,24 @@ from mcpgen.runtime.looking.rendering import as_json, columns, joined, plain, pr
     ],
 )
 def test_what_could_steer_a_terminal_is_shown_as_an_escape(text: str, expected: str) -> None:
-    assert expected == shown(text)
+    assert expected == escaped_line(text)
 
 
 def test_text_keeps_its_lines_and_tabs() -> None:
-    assert "a\tb\nc\\x1b\nd\\re" == plain("a\tb\r\nc\x1b\nd\re")
+    assert "a\tb\nc\\x1b\nd\\re" == escaped_text("a\tb\r\nc\x1b\nd\re")
 
 
 @given(st.text())
 def test_no_control_character_comes_through(text: str) -> None:
-    assert all(each.isprintable() or each in "\n\t" or each.isspace() for each in plain(text))
-    assert not set("\x1b\x9b\r\x08\x07\u202e") & set(plain(text))
+    assert all(each.isprintable() or each in "\n\t" or each.isspace() for each in escaped_text(text))
+    assert not set("\x1b\x9b\r\x08\x07\u202e") & set(escaped_text(text))
 
 
 @given(st.text(st.sampled_from("ab 日\u0301"), max_size=60), st.integers(20, 40))
 def test_no_line_is_wider_than_the_terminal_and_nothing_gets_lost(text: str, width: int) -> None:
     lines = list(wrapped(text, width, indent="  ", hang="    "))
 
-    assert all(columns(line) <= width for line in lines)
+    assert all(display_width(line) <= width for line in lines)
     assert text.replace(" ", "") == "".join(lines).replace(" ", "")
 
 
@@ -64,7 +72,7 @@ def test_a_docstring_is_laid_out_in_paragraphs_and_lists() -> None:
       long
   end
 """
-    assert expected.strip("\n") == "\n".join(prose(text, 22, "  "))
+    assert expected.strip("\n") == "\n".join(laid_out(text, 22, "  "))
 
 
 def test_json_is_ascii_and_says_the_same() -> None:

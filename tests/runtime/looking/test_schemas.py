@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime.looking.schemas import constraints, rows, type_in_words, types
+from mcpgen.runtime.cli.schema_text import constraints, rows, type_in_words, types
 
 
 @pytest.mark.parametrize(

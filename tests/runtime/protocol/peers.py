@@ -11,7 +11,7 @@ from tests.runtime.wire import connected
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from mcpgen.runtime.server import Server
+    from mcpgen.runtime.api.server import Server
     from tests.runtime.wire import Wire
 
 _HANDSHAKE = (

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from mcpgen.generated import registry
+from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -36,7 +36,7 @@ class Behaviour:
         seen: What handlers were given, by method.
     """
 
-    home: str
+    native_revision: str
     models: Any
 
     def __init__(self, capabilities: dict[str, Any], tools: dict[str, Callable[..., Awaitable[Any]]]) -> None:
@@ -49,7 +49,7 @@ class Behaviour:
 
     def made(self, name: str, value: dict[str, Any]) -> Any:
         """Return the result *name* of home that the wire value *value* stands for."""
-        if registry.revision(self.home).era == "stateless":
+        if registry.revision(self.native_revision).era == "stateless":
             lists = {"ttlMs": 0, "cacheScope": "private"} if name.startswith(("List", "Read")) else {}
             value = {"resultType": "complete", **lists, **value}
         return self.models.decode(json.dumps(value).encode(), getattr(self.models, name))
@@ -96,7 +96,7 @@ class Behaviour:
         if params.uri == "note://binary":
             return self.made("ReadResourceResult", {"contents": [{"uri": params.uri, "blob": "AAEC"}]})
         if params.uri != "note://a":
-            newest = registry.revision(self.home).era == "stateless"
+            newest = registry.revision(self.native_revision).era == "stateless"
             raise RequestError(-32602 if newest else -32002, "Resource not found", {"uri": params.uri})
         return self.made(
             "ReadResourceResult", {"contents": [{"uri": params.uri, "mimeType": "text/plain", "text": "A"}]}
@@ -212,7 +212,7 @@ TOOLS: dict[str, Callable[..., Awaitable[Any]]] = {
 
 
 def handlers(
-    home: str,
+    native_revision: str,
     *,
     capabilities: dict[str, Any] | None = None,
     tools: dict[str, Callable[..., Awaitable[Any]]] | None = None,
@@ -228,12 +228,12 @@ def handlers(
         overrides: Handlers instead of those of `Behaviour`, by name.
         named: The same.
     """
-    bindings = registry.revision(home).bindings()
-    members = {"home": home, "models": bindings.models, **named, **(overrides or {})}
+    bindings = registry.revision(native_revision).bindings()
+    members = {"native_revision": native_revision, "models": bindings.models, **named, **(overrides or {})}
     made = type("Handlers", (Behaviour, bindings.server.ServerHandlers), members)
     return made(CAPABILITIES if capabilities is None else capabilities, tools or {})
 
 
-def server(home: str, *, revisions: list[str] | None = None, own: Any = None, **more: Any) -> Server:
+def server(native_revision: str, *, revisions: list[str] | None = None, own: Any = None, **more: Any) -> Server:
     """Return a server of *home*, whose handlers are *own*, or made as *more* says."""
-    return Server("demo", version="1", handlers=own or handlers(home, **more), revisions=revisions)
+    return Server("demo", version="1", handlers=own or handlers(native_revision, **more), revisions=revisions)

@@ -21,7 +21,7 @@ spec = pytest.mark.spec
 everywhere = pytest.mark.parametrize("revision", LABELS)
 with_handshakes = pytest.mark.parametrize("revision", HANDSHAKES)
 without_handshakes = pytest.mark.parametrize("revision", STATELESS)
-from_every_home = pytest.mark.parametrize("home", HOMES)
+from_every_home = pytest.mark.parametrize("native_revision", HOMES)
 
 
 def since(first: str, until: str | None = None) -> list[str]:

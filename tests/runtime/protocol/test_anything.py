@@ -18,7 +18,7 @@ from tests.runtime.protocol.servers import TOOLS, handlers, server
 from tests.runtime.protocol.spec import HANDSHAKES, HOMES, LABELS, STATELESS, spec
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.server import Server
+    from mcpgen.runtime.api.server import Server
 
 REQUESTS = [
     ("ping", ""),
@@ -161,16 +161,16 @@ class Conversation:
 @spec("2025-03-26", "basic/index#batching")
 @spec("2025-11-25", "basic/index#responses")
 @spec("2026-07-28", "basic/index#responses")
-@pytest.mark.parametrize("home", HOMES)
+@pytest.mark.parametrize("native_revision", HOMES)
 @pytest.mark.parametrize("revision", LABELS)
 @settings(deadline=None, max_examples=25)
 @given(steps=st.lists(step, max_size=14), abilities=st.sampled_from(ABILITIES), rests=st.booleans())
 def test_whatever_a_client_does_the_server_keeps_to_the_protocol(
-    home: str, revision: str, steps: list[Any], abilities: str, *, rests: bool
+    native_revision: str, revision: str, steps: list[Any], abilities: str, *, rests: bool
 ) -> None:
     async def converse() -> None:
-        own = handlers(home)
-        made = server(home, own=own)
+        own = handlers(native_revision)
+        made = server(native_revision, own=own)
         async with client(made, revision, abilities) as session:
             conversation = Conversation(made, session)
             for each in steps:

@@ -35,9 +35,9 @@ async def test_a_batch_is_answered_by_a_batch() -> None:
 
 @spec("2025-03-26", "basic/index#batching")
 @from_every_home
-async def test_the_answers_of_a_batch_wait_for_the_slowest(home: str) -> None:
-    own = handlers(home)
-    async with client(server(home, own=own), BATCHING) as peer:
+async def test_the_answers_of_a_batch_wait_for_the_slowest(native_revision: str) -> None:
+    own = handlers(native_revision)
+    async with client(server(native_revision, own=own), BATCHING) as peer:
         calls = peer.request(1, "tools/call", '"name":"wait"') + b"," + peer.request(2, "tools/call", '"name":"echo"')
         assert [] == await peer.wire.say(b"[" + calls + b"]")
 

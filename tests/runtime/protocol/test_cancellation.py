@@ -21,9 +21,9 @@ pytestmark = pytest.mark.anyio
 @spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements")
 @everywhere
 @from_every_home
-async def test_a_cancelled_request_is_stopped_and_not_answered(home: str, revision: str) -> None:
-    own = handlers(home)
-    async with client(server(home, own=own), revision) as peer:
+async def test_a_cancelled_request_is_stopped_and_not_answered(native_revision: str, revision: str) -> None:
+    own = handlers(native_revision)
+    async with client(server(native_revision, own=own), revision) as peer:
         assert [] == await peer.wire.say(peer.request("123", "tools/call", '"name":"wait"'))
         assert own.waiting.is_set()
 

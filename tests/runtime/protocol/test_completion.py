@@ -18,10 +18,12 @@ OF_RESOURCE = '"ref":{"type":"ref/resource","uri":"n://{x}"},"argument":{"name":
 @spec("2025-11-25", "server/utilities/completion#requesting-completions")
 @spec("2026-07-28", "server/utilities/completion#requesting-completions")
 @everywhere
-@pytest.mark.parametrize("home", HOMES[1:])
+@pytest.mark.parametrize("native_revision", HOMES[1:])
 @pytest.mark.parametrize("params", [OF_PROMPT, OF_RESOURCE])
-async def test_an_argument_of_a_prompt_or_of_a_template_is_completed(params: str, home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_an_argument_of_a_prompt_or_of_a_template_is_completed(
+    params: str, native_revision: str, revision: str
+) -> None:
+    async with client(server(native_revision), revision) as peer:
         result = await peer.result("completion/complete", params)
 
     assert {"values": ["python", "pytorch"], "total": 2, "hasMore": False} == result["completion"]

@@ -47,8 +47,10 @@ async def test_discovery_tells_versions_capabilities_and_name() -> None:
 @spec("2026-07-28", "server/discover#response")
 @without_handshakes
 @from_every_home
-async def test_discovery_is_served_whatever_revision_the_handlers_are_written_in(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_discovery_is_served_whatever_revision_the_handlers_are_written_in(
+    native_revision: str, revision: str
+) -> None:
+    async with client(server(native_revision), revision) as peer:
         result = await peer.result("server/discover")
 
     assert LABELS[::-1] == result["supportedVersions"]
@@ -59,7 +61,7 @@ async def test_discovery_is_served_whatever_revision_the_handlers_are_written_in
 @without_handshakes
 async def test_the_instructions_come_with_discovery(revision: str) -> None:
     made = server(LABELS[-1])
-    made.service._instructions = "This server provides weather and resource utilities."
+    made._engine.service._instructions = "This server provides weather and resource utilities."
     async with client(made, revision) as peer:
         result = await peer.result("server/discover")
 
@@ -93,9 +95,9 @@ async def test_nobody_has_to_discover_before_asking_and_everybody_may_at_any_tim
     ],
 )
 async def test_what_may_be_cached_says_for_how_long_and_by_whom(
-    method: str, params: str, home: str, revision: str
+    method: str, params: str, native_revision: str, revision: str
 ) -> None:
-    async with client(server(home), revision) as peer:
+    async with client(server(native_revision), revision) as peer:
         result = await peer.result(method, params)
 
     assert (0, "private") == (result["ttlMs"], result["cacheScope"])
@@ -111,8 +113,10 @@ async def test_what_may_be_cached_says_for_how_long_and_by_whom(
         ("prompts/get", '"name":"review","arguments":{"code":"x"}'),
     ],
 )
-async def test_what_may_not_be_cached_says_nothing_about_it(method: str, params: str, home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_what_may_not_be_cached_says_nothing_about_it(
+    method: str, params: str, native_revision: str, revision: str
+) -> None:
+    async with client(server(native_revision), revision) as peer:
         result = await peer.result(method, params)
 
     assert "complete" == result["resultType"]

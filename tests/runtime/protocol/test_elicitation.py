@@ -31,8 +31,8 @@ ACCEPTED = '{"action":"accept","content":{"name":"octocat"}}'
 @spec("2025-11-25", "client/elicitation#form-mode-elicitation-requests")
 @by_request
 @from_every_home
-async def test_a_session_is_sent_a_form_by_a_request(home: str, revision: str) -> None:
-    async with client(server(home), revision, '{"elicitation":{}}') as peer:
+async def test_a_session_is_sent_a_form_by_a_request(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision, '{"elicitation":{}}') as peer:
         (asked,) = await peer.call("ask")
         (said,) = await peer.answer(asked, ACCEPTED)
 
@@ -47,8 +47,10 @@ async def test_a_session_is_sent_a_form_by_a_request(home: str, revision: str) -
 @without_handshakes
 @from_every_home
 @pytest.mark.parametrize("declared", ["{}", '{"form":{}}', '{"form":{},"url":{}}'])
-async def test_a_stateless_client_is_sent_a_form_by_a_demand(declared: str, home: str, revision: str) -> None:
-    async with client(server(home), revision, f'{{"elicitation":{declared}}}') as peer:
+async def test_a_stateless_client_is_sent_a_form_by_a_demand(
+    declared: str, native_revision: str, revision: str
+) -> None:
+    async with client(server(native_revision), revision, f'{{"elicitation":{declared}}}') as peer:
         (demand,) = await peer.call("ask")
         ((key, asked),) = demand["result"]["inputRequests"].items()
         state = demand["result"]["requestState"]
@@ -78,8 +80,8 @@ async def test_a_user_may_decline_or_cancel(action: str, revision: str) -> None:
 @spec("2026-07-28", "client/elicitation#capabilities")
 @everywhere
 @from_every_home
-async def test_a_client_that_has_declared_no_elicitation_is_not_asked(home: str, revision: str) -> None:
-    async with client(server(home), revision, '{"roots":{}}') as peer:
+async def test_a_client_that_has_declared_no_elicitation_is_not_asked(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision, '{"roots":{}}') as peer:
         (form,) = await peer.call("ask")
         (url,) = await peer.call("ask_url")
 
@@ -90,9 +92,9 @@ async def test_a_client_that_has_declared_no_elicitation_is_not_asked(home: str,
 @pytest.mark.parametrize("revision", since("2024-11-05", "2025-06-18"))
 @from_every_home
 async def test_a_revision_without_elicitation_is_never_asked_whatever_a_client_declares(
-    home: str, revision: str
+    native_revision: str, revision: str
 ) -> None:
-    async with client(server(home), revision, '{"elicitation":{"form":{},"url":{}}}') as peer:
+    async with client(server(native_revision), revision, '{"elicitation":{"form":{},"url":{}}}') as peer:
         (form,) = await peer.call("ask")
         (url,) = await peer.call("ask_url")
 
@@ -103,12 +105,12 @@ async def test_a_revision_without_elicitation_is_never_asked_whatever_a_client_d
 @spec("2026-07-28", "client/elicitation#capabilities")
 @pytest.mark.parametrize("revision", since("2025-11-25"))
 @from_every_home
-async def test_a_mode_that_the_client_has_not_declared_is_not_used(home: str, revision: str) -> None:
-    async with client(server(home), revision, '{"elicitation":{"url":{}}}') as peer:
+async def test_a_mode_that_the_client_has_not_declared_is_not_used(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision, '{"elicitation":{"url":{}}}') as peer:
         (form,) = await peer.call("ask")
-    async with client(server(home), revision, '{"elicitation":{"form":{}}}') as peer:
+    async with client(server(native_revision), revision, '{"elicitation":{"form":{}}}') as peer:
         (url,) = await peer.call("ask_url")
-    async with client(server(home), revision, '{"elicitation":{}}') as peer:
+    async with client(server(native_revision), revision, '{"elicitation":{}}') as peer:
         (also,) = await peer.call("ask_url")
 
     code = -32021 if peer.is_stateless else -32603
@@ -118,8 +120,8 @@ async def test_a_mode_that_the_client_has_not_declared_is_not_used(home: str, re
 @spec("2025-11-25", "client/elicitation#url-mode-elicitation-requests")
 @by_request_with_urls
 @from_every_home
-async def test_a_session_is_sent_to_a_page_by_a_request(home: str, revision: str) -> None:
-    async with client(server(home), revision, '{"elicitation":{"url":{}}}') as peer:
+async def test_a_session_is_sent_to_a_page_by_a_request(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision, '{"elicitation":{"url":{}}}') as peer:
         (first,) = await peer.call("ask_url")
         (said,) = await peer.answer(first, '{"action":"accept"}')
 
@@ -133,8 +135,8 @@ async def test_a_session_is_sent_to_a_page_by_a_request(home: str, revision: str
 @spec("2026-07-28", "client/elicitation#url-mode-elicitation-requests")
 @without_handshakes
 @from_every_home
-async def test_a_stateless_client_is_sent_to_a_page_by_a_demand(home: str, revision: str) -> None:
-    async with client(server(home), revision, '{"elicitation":{"url":{}}}') as peer:
+async def test_a_stateless_client_is_sent_to_a_page_by_a_demand(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision, '{"elicitation":{"url":{}}}') as peer:
         (demand,) = await peer.call("ask_url")
         ((key, asked),) = demand["result"]["inputRequests"].items()
         state = demand["result"]["requestState"]

@@ -27,8 +27,8 @@ PING = b'{"jsonrpc":"2.0","id":"alive","method":"ping"}'
 @everywhere
 @from_every_home
 @pytest.mark.parametrize("method", ["no/such", "tools", "tools/List", "", "notifications/initialized", "rpc.discover"])
-async def test_an_unknown_method_is_not_found(method: str, home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_an_unknown_method_is_not_found(method: str, native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision) as peer:
         assert -32601 == (await peer.error(method))["code"]
 
 
@@ -58,8 +58,10 @@ async def test_params_that_the_revision_does_not_allow_are_invalid(method: str, 
 @spec("2026-07-28", "basic/index#error-codes")
 @everywhere
 @from_every_home
-async def test_a_handler_that_fails_is_an_internal_error_that_tells_nothing(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_a_handler_that_fails_is_an_internal_error_that_tells_nothing(
+    native_revision: str, revision: str
+) -> None:
+    async with client(server(native_revision), revision) as peer:
         error = await peer.error("tools/call", '"name":"crash"')
 
     assert -32603 == error["code"]
@@ -70,8 +72,8 @@ async def test_a_handler_that_fails_is_an_internal_error_that_tells_nothing(home
 @spec("2026-07-28", "basic/index#error-codes")
 @everywhere
 @from_every_home
-async def test_an_error_of_the_application_comes_through_as_it_is(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_an_error_of_the_application_comes_through_as_it_is(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision) as peer:
         error = await peer.error("tools/call", '"name":"refuse"')
 
     assert {"code": 4711, "message": "not today", "data": {"why": "closed"}} == error

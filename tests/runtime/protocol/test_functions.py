@@ -9,9 +9,9 @@ import jsonschema_rs
 import pytest
 from msgspec import Meta, Struct
 
+from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.functions.tools import ToolError
-from mcpgen.runtime.server import Server
+from mcpgen.runtime.server.functions.tools import ToolError
 from tests.runtime.protocol.peers import client
 from tests.runtime.protocol.spec import everywhere, since, spec
 

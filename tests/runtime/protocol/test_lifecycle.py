@@ -30,8 +30,10 @@ def initialize(revision: str, capabilities: str = "{}", identity: int = 1) -> by
 @spec("2025-11-25", "basic/lifecycle#initialization")
 @with_handshakes
 @from_every_home
-async def test_the_server_answers_initialize_with_its_version_capabilities_and_name(home: str, revision: str) -> None:
-    async with connected(server(home)) as wire:
+async def test_the_server_answers_initialize_with_its_version_capabilities_and_name(
+    native_revision: str, revision: str
+) -> None:
+    async with connected(server(native_revision)) as wire:
         said = await wire.say(initialize(revision))
 
     # 2024-11-05 has no capability for completions, so its clients are not told of any.
@@ -76,7 +78,7 @@ async def test_a_version_without_a_handshake_cannot_be_agreed_on() -> None:
 @with_handshakes
 async def test_the_instructions_come_with_the_handshake(revision: str) -> None:
     made = server(LABELS[-1])
-    made.service._instructions = "Optional instructions for the client"
+    made._engine.service._instructions = "Optional instructions for the client"
     async with client(made, revision) as peer:
         assert "Optional instructions for the client" == peer.initialized["instructions"]
 

@@ -37,8 +37,8 @@ def wanting(level: str) -> str:
 @spec("2025-11-25", "server/utilities/logging#log-message-notifications")
 @with_handshakes
 @from_every_home
-async def test_an_entry_has_a_level_a_logger_and_any_data(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_an_entry_has_a_level_a_logger_and_any_data(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision) as peer:
         said = await peer.call("log", '{"levels":["error"]}')
 
     assert {
@@ -51,8 +51,10 @@ async def test_an_entry_has_a_level_a_logger_and_any_data(home: str, revision: s
 @spec("2026-07-28", "server/utilities/logging#log-message-notifications")
 @without_handshakes
 @from_every_home
-async def test_an_entry_comes_before_the_answer_to_the_request_that_wants_it(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_an_entry_comes_before_the_answer_to_the_request_that_wants_it(
+    native_revision: str, revision: str
+) -> None:
+    async with client(server(native_revision), revision) as peer:
         said = await peer.call("log", '{"levels":["error"]}', wanting("info"))
 
     assert {
@@ -70,8 +72,10 @@ async def test_an_entry_comes_before_the_answer_to_the_request_that_wants_it(hom
 @with_handshakes
 @from_every_home
 @pytest.mark.parametrize("level", LEVELS)
-async def test_a_session_gets_entries_of_the_level_that_it_set_and_above(level: str, home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_a_session_gets_entries_of_the_level_that_it_set_and_above(
+    level: str, native_revision: str, revision: str
+) -> None:
+    async with client(server(native_revision), revision) as peer:
         assert {} == await peer.result("logging/setLevel", f'"level":"{level}"')
 
         said = await peer.call("log", ALL)
@@ -119,9 +123,9 @@ async def test_each_session_has_its_own_level(revision: str) -> None:
 @from_every_home
 @pytest.mark.parametrize("level", LEVELS)
 async def test_a_request_gets_entries_of_the_level_that_it_names_and_above(
-    level: str, home: str, revision: str
+    level: str, native_revision: str, revision: str
 ) -> None:
-    async with client(server(home), revision) as peer:
+    async with client(server(native_revision), revision) as peer:
         said = await peer.call("log", ALL, wanting(level))
 
     assert LEVELS[LEVELS.index(level) :] == told(said)

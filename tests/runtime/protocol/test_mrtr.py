@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen.runtime.newest import models
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime.protocol.peers import Client, client
 from tests.runtime.protocol.servers import FORM, handlers, server
 from tests.runtime.protocol.spec import (
@@ -45,9 +45,9 @@ def retry(demand: Any, params: str, responses: str | None = None) -> str:
     ],
 )
 async def test_what_may_ask_demands_and_goes_on_with_the_answer(
-    method: str, params: str, holder: str, home: str, revision: str
+    method: str, params: str, holder: str, native_revision: str, revision: str
 ) -> None:
-    async with client(server(home), revision, ABLE) as peer:
+    async with client(server(native_revision), revision, ABLE) as peer:
         (demand,) = await peer.ask(method, params)
         assert "input_required" == demand["result"]["resultType"]
 
@@ -70,13 +70,15 @@ async def test_what_may_ask_demands_and_goes_on_with_the_answer(
     ],
 )
 async def test_no_other_request_is_answered_by_a_demand(
-    name: str, method: str, params: str, home: str, revision: str
+    name: str, method: str, params: str, native_revision: str, revision: str
 ) -> None:
     async def ask(own: Any, params: Any, context: Any) -> Any:
         del own, params
         return await context.elicit("Who?", FORM)
 
-    async with client(server(home, own=handlers(home, overrides={name: ask})), revision, ABLE) as peer:
+    async with client(
+        server(native_revision, own=handlers(native_revision, overrides={name: ask})), revision, ABLE
+    ) as peer:
         error = await peer.error(method, params)
 
     assert -32603 == error["code"]
@@ -110,7 +112,9 @@ async def test_a_demand_for_nothing_is_not_sent(revision: str) -> None:
 @spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow")
 @without_handshakes
 @from_every_home
-async def test_what_a_handler_asks_at_once_is_demanded_at_once_under_keys_of_its_own(home: str, revision: str) -> None:
+async def test_what_a_handler_asks_at_once_is_demanded_at_once_under_keys_of_its_own(
+    native_revision: str, revision: str
+) -> None:
     async def both(own: Any, _arguments: dict[str, Any], context: Any) -> Any:
         found: dict[str, Any] = {}
 
@@ -123,7 +127,7 @@ async def test_what_a_handler_asks_at_once_is_demanded_at_once_under_keys_of_its
             group.start_soon(put, "roots", context.roots())
         return own.text(f"{found['a'].content['name']} {found['b'].action} {len(found['roots'])}")
 
-    async with client(server(home, tools={"both": both}), revision, ABLE) as peer:
+    async with client(server(native_revision, tools={"both": both}), revision, ABLE) as peer:
         (demand,) = await peer.call("both")
         keys = {
             (each.get("params", {}).get("message") or each["method"]): key
@@ -144,13 +148,13 @@ def retry_all(demand: Any, params: str, responses: str) -> str:
 @spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow")
 @without_handshakes
 @from_every_home
-async def test_a_request_may_demand_again_and_again(home: str, revision: str) -> None:
+async def test_a_request_may_demand_again_and_again(native_revision: str, revision: str) -> None:
     async def twice(own: Any, _arguments: dict[str, Any], context: Any) -> Any:
         names = [(await context.elicit(f"{each}?", FORM)).content["name"] for each in ("first", "second", "third")]
         return own.text(" ".join(names))
 
     params = '"name":"twice","arguments":{}'
-    async with client(server(home, tools={"twice": twice}), revision, ABLE) as peer:
+    async with client(server(native_revision, tools={"twice": twice}), revision, ABLE) as peer:
         (said,) = await peer.ask("tools/call", params)
         keys = set()
         for name in ("a", "b", "c"):
@@ -166,9 +170,9 @@ async def test_a_request_may_demand_again_and_again(home: str, revision: str) ->
 @spec("2026-07-28", "basic/patterns/mrtr#error-handling")
 @without_handshakes
 @from_every_home
-async def test_what_was_asked_and_not_answered_is_demanded_again(home: str, revision: str) -> None:
+async def test_what_was_asked_and_not_answered_is_demanded_again(native_revision: str, revision: str) -> None:
     params = '"name":"ask","arguments":{}'
-    async with client(server(home), revision, ABLE) as peer:
+    async with client(server(native_revision), revision, ABLE) as peer:
         (demand,) = await peer.call("ask")
         (again,) = await peer.ask("tools/call", retry(demand, params, "{}"))
         assert demand["result"]["inputRequests"] == again["result"]["inputRequests"]

@@ -37,10 +37,10 @@ BY_HAND: list[tuple[str, dict[str, Any]]] = [
 @from_every_home
 @pytest.mark.parametrize(("name", "params"), BY_HAND, ids=[name for name, _ in BY_HAND])
 async def test_whatever_a_handler_tells_by_hand_keeps_to_the_rules_of_its_peer(
-    name: str, params: dict[str, Any], home: str, revision: str
+    name: str, params: dict[str, Any], native_revision: str, revision: str
 ) -> None:
     """It is told as the rules have it, or refused, or dropped; the recorder judges which of these is right."""
-    method = getattr(registry.revision(home).bindings().methods, name, None)
+    method = getattr(registry.revision(native_revision).bindings().methods, name, None)
     outcomes: list[str] = []
 
     async def tell(own: Any, arguments: dict[str, Any], context: Any) -> Any:
@@ -53,7 +53,7 @@ async def test_whatever_a_handler_tells_by_hand_keeps_to_the_rules_of_its_peer(
             outcomes.append(str(error))
         return own.text("done")
 
-    async with client(server(home, tools={"tell": tell}), revision) as peer:
+    async with client(server(native_revision, tools={"tell": tell}), revision) as peer:
         said = await peer.call("tell")
 
     assert 1 == len(outcomes)

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.anyio
 @spec("2026-07-28", "server/utilities/pagination#response-format")
 @everywhere
 @from_every_home
-async def test_a_page_that_is_not_the_last_names_the_next_one(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_a_page_that_is_not_the_last_names_the_next_one(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision) as peer:
         first = await peer.result("tools/list")
         second = await peer.result("tools/list", f'"cursor":"{first["nextCursor"]}"')
 
@@ -33,8 +33,8 @@ async def test_a_page_that_is_not_the_last_names_the_next_one(home: str, revisio
 @everywhere
 @from_every_home
 @pytest.mark.parametrize("cursor", ['"no such page"', "7", "null", "{}"])
-async def test_a_cursor_that_leads_nowhere_has_invalid_params(cursor: str, home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_a_cursor_that_leads_nowhere_has_invalid_params(cursor: str, native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision) as peer:
         assert -32602 == (await peer.error("tools/list", f'"cursor":{cursor}'))["code"]
 
 
@@ -46,9 +46,9 @@ async def test_a_cursor_that_leads_nowhere_has_invalid_params(cursor: str, home:
 @pytest.mark.parametrize("method", ["resources/list", "resources/templates/list", "prompts/list", "tools/list"])
 @pytest.mark.parametrize("params", [b"", b',"params":{}', b',"params":{"_meta":{}}'])
 async def test_a_list_begins_where_no_cursor_says_otherwise(
-    method: str, params: bytes, home: str, revision: str
+    method: str, params: bytes, native_revision: str, revision: str
 ) -> None:
-    async with client(server(home), revision) as peer:
+    async with client(server(native_revision), revision) as peer:
         if peer.is_stateless:
             (said,) = await peer.ask(method)
         else:

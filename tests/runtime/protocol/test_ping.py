@@ -20,8 +20,8 @@ pytestmark = pytest.mark.anyio
 @spec("2025-11-25", "basic/utilities/ping#behavior-requirements")
 @with_handshakes
 @from_every_home
-async def test_a_ping_is_answered_at_once_with_an_empty_result(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_a_ping_is_answered_at_once_with_an_empty_result(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision) as peer:
         said = await peer.wire.say(b'{"jsonrpc":"2.0","id":"123","method":"ping"}')
 
     assert [{"jsonrpc": "2.0", "id": "123", "result": {}}] == said
@@ -39,14 +39,14 @@ async def test_a_ping_is_answered_while_a_handler_runs(revision: str) -> None:
 
 @spec("2025-11-25", "basic/utilities/ping#behavior-requirements")
 @with_handshakes
-@pytest.mark.parametrize("home", HOMES[:2])
-async def test_a_handler_may_ping_its_client(home: str, revision: str) -> None:
+@pytest.mark.parametrize("native_revision", HOMES[:2])
+async def test_a_handler_may_ping_its_client(native_revision: str, revision: str) -> None:
     async def ping(own: Any, arguments: dict[str, Any], context: Any) -> Any:
         del arguments
-        await context.request(registry.revision(own.home).bindings().methods.PING)
+        await context.request(registry.revision(own.native_revision).bindings().methods.PING)
         return own.text("alive")
 
-    async with client(server(home, tools={"ping": ping}), revision) as peer:
+    async with client(server(native_revision, tools={"ping": ping}), revision) as peer:
         (asked,) = await peer.call("ping")
         assert {"jsonrpc": "2.0", "id": asked["id"], "method": "ping"} == asked
 
@@ -57,13 +57,13 @@ async def test_a_handler_may_ping_its_client(home: str, revision: str) -> None:
 
 @spec("2026-07-28", "basic/transports/stdio#receiving-messages")
 @without_handshakes
-@pytest.mark.parametrize("home", HOMES[:2])
-async def test_a_client_that_can_be_sent_no_requests_is_not_pinged(home: str, revision: str) -> None:
+@pytest.mark.parametrize("native_revision", HOMES[:2])
+async def test_a_client_that_can_be_sent_no_requests_is_not_pinged(native_revision: str, revision: str) -> None:
     async def ping(own: Any, arguments: dict[str, Any], context: Any) -> Any:
         del arguments
-        await context.request(registry.revision(own.home).bindings().methods.PING)
+        await context.request(registry.revision(own.native_revision).bindings().methods.PING)
 
-    async with client(server(home, tools={"ping": ping}), revision) as peer:
+    async with client(server(native_revision, tools={"ping": ping}), revision) as peer:
         (said,) = await peer.call("ping")
 
     assert -32603 == said["error"]["code"]

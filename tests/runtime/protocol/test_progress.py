@@ -24,8 +24,10 @@ def told(said: list[Any]) -> list[Any]:
 @spec("2026-07-28", "basic/patterns/progress#progress-flow")
 @pytest.mark.parametrize("revision", since("2025-03-26"))
 @from_every_home
-async def test_progress_is_told_under_the_token_and_only_as_long_as_it_grows(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_progress_is_told_under_the_token_and_only_as_long_as_it_grows(
+    native_revision: str, revision: str
+) -> None:
+    async with client(server(native_revision), revision) as peer:
         said = await peer.call("progress", meta='"progressToken":"abc123"')
 
     assert [
@@ -36,8 +38,8 @@ async def test_progress_is_told_under_the_token_and_only_as_long_as_it_grows(hom
 
 @spec("2024-11-05", "basic/utilities/progress#progress-flow")
 @from_every_home
-async def test_progress_has_no_message_in_the_first_revision(home: str) -> None:
-    async with client(server(home), "2024-11-05") as peer:
+async def test_progress_has_no_message_in_the_first_revision(native_revision: str) -> None:
+    async with client(server(native_revision), "2024-11-05") as peer:
         said = await peer.call("progress", meta='"progressToken":"abc123"')
 
     assert [

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.anyio
 @spec("2026-07-28", "server/prompts#listing-prompts")
 @everywhere
 @from_every_home
-async def test_prompts_are_listed_with_their_arguments(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_prompts_are_listed_with_their_arguments(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision) as peer:
         result = await peer.result("prompts/list")
 
     assert [{"name": "review", "arguments": [{"name": "code", "required": True}]}] == result["prompts"]
@@ -30,8 +30,8 @@ async def test_prompts_are_listed_with_their_arguments(home: str, revision: str)
 @spec("2026-07-28", "server/prompts#getting-a-prompt")
 @everywhere
 @from_every_home
-async def test_a_prompt_is_filled_in_with_its_arguments(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_a_prompt_is_filled_in_with_its_arguments(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision) as peer:
         result = await peer.result("prompts/get", '"name":"review","arguments":{"code":"def f(): pass"}')
 
     assert [{"role": "user", "content": {"type": "text", "text": "Review def f(): pass"}}] == result["messages"]
@@ -44,8 +44,8 @@ async def test_a_prompt_is_filled_in_with_its_arguments(home: str, revision: str
 @spec("2026-07-28", "server/prompts#error-handling")
 @everywhere
 @from_every_home
-async def test_an_unknown_prompt_has_invalid_params(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_an_unknown_prompt_has_invalid_params(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision) as peer:
         assert -32602 == (await peer.error("prompts/get", '"name":"nobody"'))["code"]
 
 
@@ -90,8 +90,8 @@ async def test_every_kind_of_content_reaches_every_revision_in_its_terms(content
 @spec("2025-11-25", "server/prompts#list-changed-notification")
 @with_handshakes
 @from_every_home
-async def test_a_session_is_told_that_the_prompts_have_changed(home: str, revision: str) -> None:
-    made = server(home)
+async def test_a_session_is_told_that_the_prompts_have_changed(native_revision: str, revision: str) -> None:
+    made = server(native_revision)
     async with client(made, revision) as peer:
         await made.prompts_changed()
 

@@ -29,8 +29,8 @@ UPDATED = {"jsonrpc": "2.0", "method": "notifications/resources/updated", "param
 @spec("2026-07-28", "server/resources#listing-resources")
 @everywhere
 @from_every_home
-async def test_resources_and_templates_are_listed(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_resources_and_templates_are_listed(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision) as peer:
         resources = await peer.result("resources/list")
         templates = await peer.result("resources/templates/list")
 
@@ -43,8 +43,8 @@ async def test_resources_and_templates_are_listed(home: str, revision: str) -> N
 @spec("2026-07-28", "server/resources#reading-resources")
 @everywhere
 @from_every_home
-async def test_a_resource_is_read_as_text_or_as_base64(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_a_resource_is_read_as_text_or_as_base64(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision) as peer:
         text = await peer.result("resources/read", '"uri":"note://a"')
         blob = await peer.result("resources/read", '"uri":"note://binary"')
 
@@ -58,8 +58,8 @@ async def test_a_resource_is_read_as_text_or_as_base64(home: str, revision: str)
 @spec("2025-11-25", "server/resources#error-handling")
 @with_handshakes
 @from_every_home
-async def test_a_resource_that_there_is_not_has_a_code_of_its_own(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_a_resource_that_there_is_not_has_a_code_of_its_own(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision) as peer:
         error = await peer.error("resources/read", '"uri":"file:///nonexistent.txt"')
 
     assert (-32002, {"uri": "file:///nonexistent.txt"}) == (error["code"], error["data"])
@@ -68,8 +68,10 @@ async def test_a_resource_that_there_is_not_has_a_code_of_its_own(home: str, rev
 @spec("2026-07-28", "server/resources#error-handling")
 @without_handshakes
 @from_every_home
-async def test_a_resource_that_there_is_not_has_invalid_params_in_the_stateless_era(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_a_resource_that_there_is_not_has_invalid_params_in_the_stateless_era(
+    native_revision: str, revision: str
+) -> None:
+    async with client(server(native_revision), revision) as peer:
         error = await peer.error("resources/read", '"uri":"file:///nonexistent.txt"')
 
     assert (-32602, {"uri": "file:///nonexistent.txt"}) == (error["code"], error["data"])
@@ -81,8 +83,10 @@ async def test_a_resource_that_there_is_not_has_invalid_params_in_the_stateless_
 @spec("2025-11-25", "server/resources#subscriptions")
 @with_handshakes
 @from_every_home
-async def test_a_session_is_told_of_the_resources_that_it_watches_until_it_does_not(home: str, revision: str) -> None:
-    made = server(home)
+async def test_a_session_is_told_of_the_resources_that_it_watches_until_it_does_not(
+    native_revision: str, revision: str
+) -> None:
+    made = server(native_revision)
     async with client(made, revision) as peer:
         assert {} == await peer.result("resources/subscribe", '"uri":"note://a"')
 
@@ -159,8 +163,8 @@ async def test_a_server_that_has_not_declared_so_cannot_be_watched(revision: str
 @spec("2025-11-25", "server/resources#list-changed-notification")
 @with_handshakes
 @from_every_home
-async def test_a_session_is_told_that_the_resources_have_changed(home: str, revision: str) -> None:
-    made = server(home)
+async def test_a_session_is_told_that_the_resources_have_changed(native_revision: str, revision: str) -> None:
+    made = server(native_revision)
     async with client(made, revision) as peer:
         await made.resources_changed()
 

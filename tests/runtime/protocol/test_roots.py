@@ -20,8 +20,8 @@ ROOTS = '{"roots":[{"uri":"file:///home/user/a","name":"A"},{"uri":"file:///home
 @spec("2025-11-25", "client/roots#listing-roots")
 @with_handshakes
 @from_every_home
-async def test_a_session_is_asked_for_its_roots_by_a_request(home: str, revision: str) -> None:
-    async with client(server(home), revision, '{"roots":{"listChanged":true}}') as peer:
+async def test_a_session_is_asked_for_its_roots_by_a_request(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision, '{"roots":{"listChanged":true}}') as peer:
         (asked,) = await peer.call("roots")
         assert {"jsonrpc": "2.0", "id": asked["id"], "method": "roots/list"} == asked
 
@@ -33,8 +33,8 @@ async def test_a_session_is_asked_for_its_roots_by_a_request(home: str, revision
 @spec("2026-07-28", "client/roots#listing-roots")
 @without_handshakes
 @from_every_home
-async def test_a_stateless_client_is_asked_for_its_roots_by_a_demand(home: str, revision: str) -> None:
-    async with client(server(home), revision, '{"roots":{}}') as peer:
+async def test_a_stateless_client_is_asked_for_its_roots_by_a_demand(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision, '{"roots":{}}') as peer:
         (demand,) = await peer.call("roots")
         ((key, asked),) = demand["result"]["inputRequests"].items()
         assert {"method": "roots/list"} == {**asked, "method": asked["method"]}
@@ -52,8 +52,8 @@ async def test_a_stateless_client_is_asked_for_its_roots_by_a_demand(home: str, 
 @spec("2025-11-25", "client/roots#capabilities")
 @with_handshakes
 @from_every_home
-async def test_a_session_without_roots_is_not_asked(home: str, revision: str) -> None:
-    async with client(server(home), revision, '{"sampling":{}}') as peer:
+async def test_a_session_without_roots_is_not_asked(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision, '{"sampling":{}}') as peer:
         (said,) = await peer.call("roots")
 
     assert -32603 == said["error"]["code"]
@@ -62,8 +62,8 @@ async def test_a_session_without_roots_is_not_asked(home: str, revision: str) ->
 @spec("2026-07-28", "basic/index#meta")
 @without_handshakes
 @from_every_home
-async def test_a_stateless_client_without_roots_is_told_what_it_lacks(home: str, revision: str) -> None:
-    async with client(server(home), revision, '{"sampling":{}}') as peer:
+async def test_a_stateless_client_without_roots_is_told_what_it_lacks(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision, '{"sampling":{}}') as peer:
         (said,) = await peer.call("roots")
 
     assert (-32021, {"requiredCapabilities": {"roots": {}}}) == (said["error"]["code"], said["error"]["data"])
@@ -73,7 +73,7 @@ async def test_a_stateless_client_without_roots_is_told_what_it_lacks(home: str,
 @spec("2025-11-25", "client/roots#error-handling")
 @with_handshakes
 @from_every_home
-async def test_the_error_of_a_client_reaches_the_handler(home: str, revision: str) -> None:
+async def test_the_error_of_a_client_reaches_the_handler(native_revision: str, revision: str) -> None:
     caught: list[RequestError] = []
 
     async def roots(own: object, _arguments: object, context: object) -> object:
@@ -83,7 +83,7 @@ async def test_the_error_of_a_client_reaches_the_handler(home: str, revision: st
             caught.append(error)
         return own.text("none")  # type: ignore[attr-defined]
 
-    async with client(server(home, tools={"roots": roots}), revision, '{"roots":{}}') as peer:
+    async with client(server(native_revision, tools={"roots": roots}), revision, '{"roots":{}}') as peer:
         (asked,) = await peer.call("roots")
         (said,) = await peer.wire.say(
             b'{"jsonrpc":"2.0","id":%d,"error":{"code":-32601,"message":"Roots not supported",'
@@ -110,16 +110,16 @@ async def test_an_answer_that_the_revision_does_not_allow_is_not_taken(result: s
 @spec("2024-11-05", "client/roots#root-list-changes")
 @spec("2025-11-25", "client/roots#root-list-changes")
 @with_handshakes
-@pytest.mark.parametrize("home", LABELS[:4])
-async def test_a_handler_hears_that_the_roots_have_changed(home: str, revision: str) -> None:
+@pytest.mark.parametrize("native_revision", LABELS[:4])
+async def test_a_handler_hears_that_the_roots_have_changed(native_revision: str, revision: str) -> None:
     heard: list[object] = []
 
     async def roots_list_changed(own: object, params: object, context: object) -> None:
         del own, context
         heard.append(params)
 
-    own = handlers(home, roots_list_changed=roots_list_changed)
-    async with client(server(home, own=own), revision, '{"roots":{"listChanged":true}}') as peer:
+    own = handlers(native_revision, roots_list_changed=roots_list_changed)
+    async with client(server(native_revision, own=own), revision, '{"roots":{"listChanged":true}}') as peer:
         said = await peer.wire.say(b'{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}')
 
     assert [] == said

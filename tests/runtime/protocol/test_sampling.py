@@ -38,8 +38,8 @@ with_tools = pytest.mark.parametrize("revision", [each for each in since("2025-1
 @spec("2025-11-25", "client/sampling#creating-messages")
 @with_handshakes
 @from_every_home
-async def test_a_session_is_asked_to_sample_by_a_request(home: str, revision: str) -> None:
-    async with client(server(home), revision, '{"sampling":{}}') as peer:
+async def test_a_session_is_asked_to_sample_by_a_request(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision, '{"sampling":{}}') as peer:
         (asked,) = await peer.call("sample", '{"system_prompt":"Be brief.","temperature":0.5,"stop_sequences":["."]}')
         (said,) = await peer.answer(asked, ANSWER)
 
@@ -61,8 +61,8 @@ async def test_a_session_is_asked_to_sample_by_a_request(home: str, revision: st
 @spec("2026-07-28", "client/sampling#creating-messages")
 @without_handshakes
 @from_every_home
-async def test_a_stateless_client_is_asked_to_sample_by_a_demand(home: str, revision: str) -> None:
-    async with client(server(home), revision, '{"sampling":{}}') as peer:
+async def test_a_stateless_client_is_asked_to_sample_by_a_demand(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision, '{"sampling":{}}') as peer:
         (demand,) = await peer.call("sample")
         ((key, asked),) = demand["result"]["inputRequests"].items()
         state = demand["result"]["requestState"]
@@ -80,8 +80,8 @@ async def test_a_stateless_client_is_asked_to_sample_by_a_demand(home: str, revi
 @spec("2026-07-28", "client/sampling#capabilities")
 @everywhere
 @from_every_home
-async def test_a_client_that_does_not_sample_is_not_asked(home: str, revision: str) -> None:
-    async with client(server(home), revision, '{"roots":{}}') as peer:
+async def test_a_client_that_does_not_sample_is_not_asked(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision, '{"roots":{}}') as peer:
         (said,) = await peer.call("sample")
 
     assert (-32021 if peer.is_stateless else -32603) == said["error"]["code"]
@@ -90,8 +90,8 @@ async def test_a_client_that_does_not_sample_is_not_asked(home: str, revision: s
 @spec("2025-11-25", "client/sampling#sampling-with-tools")
 @with_tools
 @from_every_home
-async def test_a_session_that_samples_with_tools_is_sent_them(home: str, revision: str) -> None:
-    async with client(server(home), revision, '{"sampling":{"tools":{}}}') as peer:
+async def test_a_session_that_samples_with_tools_is_sent_them(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision, '{"sampling":{"tools":{}}}') as peer:
         (asked,) = await peer.call("sample_with_tools")
         (said,) = await peer.answer(asked, TOOL_USE)
 
@@ -102,8 +102,8 @@ async def test_a_session_that_samples_with_tools_is_sent_them(home: str, revisio
 @spec("2026-07-28", "client/sampling#sampling-with-tools")
 @without_handshakes
 @from_every_home
-async def test_a_stateless_client_that_samples_with_tools_is_sent_them(home: str, revision: str) -> None:
-    async with client(server(home), revision, '{"sampling":{"tools":{}}}') as peer:
+async def test_a_stateless_client_that_samples_with_tools_is_sent_them(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision, '{"sampling":{"tools":{}}}') as peer:
         (demand,) = await peer.call("sample_with_tools")
         ((key, asked),) = demand["result"]["inputRequests"].items()
         state = demand["result"]["requestState"]
@@ -123,9 +123,9 @@ async def test_a_stateless_client_that_samples_with_tools_is_sent_them(home: str
 @from_every_home
 @pytest.mark.parametrize("declared", ['{"sampling":{}}', '{"sampling":{"context":{}}}'])
 async def test_tools_are_not_sent_to_a_client_that_has_not_declared_them(
-    declared: str, home: str, revision: str
+    declared: str, native_revision: str, revision: str
 ) -> None:
-    async with client(server(home), revision, declared) as peer:
+    async with client(server(native_revision), revision, declared) as peer:
         (said,) = await peer.call("sample_with_tools")
 
     assert "error" in said
@@ -159,7 +159,7 @@ async def test_context_may_be_asked_of_any_client_that_samples_before_there_was_
 @spec("2025-11-25", "client/sampling#error-handling")
 @with_handshakes
 @from_every_home
-async def test_a_refusal_of_the_user_reaches_the_handler(home: str, revision: str) -> None:
+async def test_a_refusal_of_the_user_reaches_the_handler(native_revision: str, revision: str) -> None:
     caught: list[Any] = []
 
     async def sample(own: Any, _arguments: dict[str, Any], context: Any) -> Any:
@@ -169,7 +169,7 @@ async def test_a_refusal_of_the_user_reaches_the_handler(home: str, revision: st
             caught.append(error)
         return own.text("no")
 
-    async with client(server(home, tools={"sample": sample}), revision, '{"sampling":{}}') as peer:
+    async with client(server(native_revision, tools={"sample": sample}), revision, '{"sampling":{}}') as peer:
         (asked,) = await peer.call("sample")
         await peer.wire.say(
             b'{"jsonrpc":"2.0","id":%d,"error":{"code":-1,"message":"User rejected sampling request"}}' % asked["id"]
@@ -184,7 +184,7 @@ async def test_a_refusal_of_the_user_reaches_the_handler(home: str, revision: st
 @pytest.mark.parametrize("kind", ["image", "audio"])
 async def test_messages_hold_what_the_revision_knows(kind: str, revision: str) -> None:
     """The recorder judges it; a revision without audio gets something else, or is not asked."""
-    from mcpgen.runtime.newest import models
+    from mcpgen.runtime.protocol.newest import models
 
     block = {"image": models.ImageContent, "audio": models.AudioContent}[kind](data="AAEC", mime_type=f"{kind}/x")
 
@@ -203,7 +203,7 @@ async def test_messages_hold_what_the_revision_knows(kind: str, revision: str) -
 @spec("2025-11-25", "client/sampling#multi-turn-tool-loop")
 @with_tools
 async def test_a_conversation_with_tools_goes_on_with_their_results(revision: str) -> None:
-    from mcpgen.runtime.newest import models
+    from mcpgen.runtime.protocol.newest import models
 
     async def loop(own: Any, _arguments: dict[str, Any], context: Any) -> Any:
         messages = [models.SamplingMessage(role="user", content=models.TextContent(text="1+1?"))]

@@ -22,8 +22,8 @@ def listen(peer: Client, identity: int | str, wanted: str) -> bytes:
 @spec("2026-07-28", "basic/patterns/subscriptions#acknowledgment")
 @without_handshakes
 @from_every_home
-async def test_a_stream_is_acknowledged_first_with_what_will_be_told(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_a_stream_is_acknowledged_first_with_what_will_be_told(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision) as peer:
         said = await peer.wire.say(
             listen(peer, 1, '"toolsListChanged":true,"resourceSubscriptions":["file:///project/config.json"]')
         )
@@ -46,8 +46,8 @@ async def test_a_stream_is_acknowledged_first_with_what_will_be_told(home: str, 
 @spec("2026-07-28", "basic/patterns/subscriptions#receiving-notifications")
 @without_handshakes
 @from_every_home
-async def test_every_notification_on_a_stream_names_it(home: str, revision: str) -> None:
-    made = server(home)
+async def test_every_notification_on_a_stream_names_it(native_revision: str, revision: str) -> None:
+    made = server(native_revision)
     async with client(made, revision) as peer:
         await peer.wire.say(
             listen(

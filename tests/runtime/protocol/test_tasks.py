@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from mcpgen import Context, MemoryTaskStore, Server, UsageError
 from mcpgen.generated.v2025_11_25 import CallToolRequestParams, CallToolResult, ServerHandlers, TextContent, models
-from mcpgen.runtime import Context, MemoryTaskStore, Server, UsageError
-from mcpgen.runtime.newest import ServerHandlers as NewestHandlers
+from mcpgen.runtime.protocol.newest import ServerHandlers as NewestHandlers
 from tests.runtime.protocol.peers import client
 from tests.runtime.protocol.spec import spec
 

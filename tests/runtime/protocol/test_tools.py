@@ -63,8 +63,8 @@ async def everything(own: Any, arguments: dict[str, Any], context: Any) -> Any:
 @spec("2026-07-28", "server/tools#listing-tools")
 @everywhere
 @from_every_home
-async def test_tools_are_listed_with_name_and_schema(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_tools_are_listed_with_name_and_schema(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision) as peer:
         result = await peer.result("tools/list")
 
     assert [{"name": "echo", "inputSchema": {"type": "object"}}] == result["tools"]
@@ -75,8 +75,8 @@ async def test_tools_are_listed_with_name_and_schema(home: str, revision: str) -
 @spec("2026-07-28", "server/tools#calling-tools")
 @everywhere
 @from_every_home
-async def test_a_tool_gets_its_arguments_and_its_text_comes_back(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_a_tool_gets_its_arguments_and_its_text_comes_back(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision) as peer:
         (said,) = await peer.call("echo", '{"text":"h\\u00e9llo \\ud83c\\udf0d"}')
 
     assert [{"type": "text", "text": "héllo \U0001f30d"}] == said["result"]["content"]
@@ -85,9 +85,9 @@ async def test_a_tool_gets_its_arguments_and_its_text_comes_back(home: str, revi
 @spec("2024-11-05", "server/tools#calling-tools")
 @everywhere
 @from_every_home
-async def test_arguments_reach_the_handler_as_they_were_written(home: str, revision: str) -> None:
-    own = handlers(home)
-    async with client(server(home, own=own), revision) as peer:
+async def test_arguments_reach_the_handler_as_they_were_written(native_revision: str, revision: str) -> None:
+    own = handlers(native_revision)
+    async with client(server(native_revision, own=own), revision) as peer:
         await peer.call("echo", '{"text":"","deep":{"list":[1,2.5,null,true]},"_meta":{"mine":1},"task":{"ttl":1}}')
 
     expected = {"text": "", "deep": {"list": [1, 2.5, None, True]}, "_meta": {"mine": 1}, "task": {"ttl": 1}}
@@ -99,8 +99,8 @@ async def test_arguments_reach_the_handler_as_they_were_written(home: str, revis
 @spec("2026-07-28", "server/tools#error-handling")
 @everywhere
 @from_every_home
-async def test_an_unknown_tool_is_a_protocol_error(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_an_unknown_tool_is_a_protocol_error(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision) as peer:
         error = await peer.error("tools/call", '"name":"invalid_tool_name","arguments":{}')
 
     assert {"code": -32602, "message": "Unknown tool: invalid_tool_name"} == error
@@ -110,12 +110,12 @@ async def test_an_unknown_tool_is_a_protocol_error(home: str, revision: str) -> 
 @spec("2026-07-28", "server/tools#error-handling")
 @everywhere
 @from_every_home
-async def test_an_error_of_the_tool_is_a_result(home: str, revision: str) -> None:
+async def test_an_error_of_the_tool_is_a_result(native_revision: str, revision: str) -> None:
     async def fail(own: Any, arguments: dict[str, Any], context: Any) -> Any:
         del arguments, context
         return own.made("CallToolResult", {"content": [{"type": "text", "text": "limit exceeded"}], "isError": True})
 
-    async with client(server(home, tools={"fail": fail}), revision) as peer:
+    async with client(server(native_revision, tools={"fail": fail}), revision) as peer:
         (said,) = await peer.call("fail")
 
     assert (True, "limit exceeded") == (said["result"]["isError"], said["result"]["content"][0]["text"])
@@ -193,8 +193,8 @@ async def test_structured_content_is_text_where_the_revision_has_none(revision: 
 @spec("2025-11-25", "server/tools#list-changed-notification")
 @with_handshakes
 @from_every_home
-async def test_a_session_is_told_that_the_tools_have_changed(home: str, revision: str) -> None:
-    made = server(home)
+async def test_a_session_is_told_that_the_tools_have_changed(native_revision: str, revision: str) -> None:
+    made = server(native_revision)
     async with client(made, revision) as peer:
         await made.tools_changed()
 

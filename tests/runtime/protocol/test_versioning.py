@@ -102,8 +102,8 @@ async def test_a_client_need_not_say_its_name(revision: str) -> None:
 @spec("2026-07-28", "basic/index#meta")
 @without_handshakes
 @from_every_home
-async def test_every_result_names_the_server(home: str, revision: str) -> None:
-    async with client(server(home), revision) as peer:
+async def test_every_result_names_the_server(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision) as peer:
         results = [
             await peer.result("server/discover"),
             await peer.result("tools/list"),

@@ -22,7 +22,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from .._support.steps import At, Direction, Fields, Gone, Losses, Message, SAME, by_method, closing, same_name, step
+from .._support.steps import (
+    At, Direction, Fields, Gone, Losses, Message, SAME, by_method, closing, same_name, step,
+)  # fmt: skip
+
 
 __all__ = ["DOWN", "UP"]
 

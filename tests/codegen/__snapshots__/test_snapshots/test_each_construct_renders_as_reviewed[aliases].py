@@ -32,6 +32,7 @@ class Holder(Checked, frozen=True, kw_only=True):
     zero: Zero | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of Holder in aliases."""
         if self.zero is not UNSET:
             Checked.__post_init__(self)
 

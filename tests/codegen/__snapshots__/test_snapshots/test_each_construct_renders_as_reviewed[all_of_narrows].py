@@ -49,7 +49,7 @@ class Ping(Constants, frozen=True, kw_only=True):
 
 
 class Request(Model, frozen=True, kw_only=True):
-    """Base of all requests: a method and perhaps params.
+    """Base of all requests: a method, and optional parameters.
 
     Spec: https://modelcontextprotocol.io/specification/draft/basic#requests
     """

@@ -20,13 +20,13 @@ __all__ = [
 
 
 class Tool(Model, frozen=True, kw_only=True, gc=False):
-    """A function that a server offers for a model to call.
+    """A function that a server offers. A model can call it.
 
     Spec: https://modelcontextprotocol.io/specification/draft/server/tools#tool
     """
 
     name: str
-    """Identifier, unique on the server."""
+    """Name for use by programs, unique on the server."""
     end: str | UnsetType = UNSET
     """Ends with a quote\""""
     lines: str | UnsetType = UNSET

@@ -20,7 +20,7 @@ __all__ = [
 
 
 class Tool(Model, frozen=True, kw_only=True, gc=False):
-    """A function that a server offers for a model to call.
+    """A function that a server offers. A model can call it.
 
     Spec: https://modelcontextprotocol.io/specification/draft/server/tools#tool
     """

@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Annotated(_Constants, _CheckedMeta, frozen=True, kw_only=True):
-    """Base of everything that can carry `annotations`: content blocks, resources and templates.
+    """Base of definitions that can have `annotations`: content blocks, resources and resource templates.
 
     Spec: https://modelcontextprotocol.io/specification/draft/server/resources#resource
     """

@@ -25,6 +25,7 @@ class Holder(Checked, frozen=True, kw_only=True):
     outer: Annotated[dict[str, JSON], Outer] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of Holder in open_object_inside_open_object."""
         if self.outer is not UNSET:
             Checked.__post_init__(self)
 
@@ -42,5 +43,6 @@ class Outer(Open, Checked, frozen=True, kw_only=True):
     list_: list[Annotated[dict[str, JSON], Inner]] | UnsetType = field(name="list", default=UNSET)
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of Outer in open_object_inside_open_object."""
         if self.inner is not UNSET or self.list_ is not UNSET:
             Checked.__post_init__(self)

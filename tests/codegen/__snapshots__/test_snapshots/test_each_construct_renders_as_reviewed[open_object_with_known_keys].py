@@ -28,6 +28,7 @@ class Holder(Checked, frozen=True, kw_only=True):
     maybe: Annotated[dict[str, JSON], Result] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of Holder in open_object_with_known_keys."""
         if self.list_ is not UNSET or self.map is not UNSET or self.maybe is not UNSET:
             Checked.__post_init__(self)
             return
@@ -46,7 +47,7 @@ class Result(Open, CheckedMeta, frozen=True, kw_only=True):
     name: str
     count: int | UnsetType = UNSET
     meta: Annotated[dict[str, JSON], ResultMeta] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ResultMeta(Open, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ class Holder(Checked, frozen=True, kw_only=True):
     schema: Annotated[dict[str, JSON], Schema] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of Holder in recursive_open_object."""
         if self.schema is not UNSET:
             Checked.__post_init__(self)
 
@@ -36,5 +37,6 @@ class Schema(Open, Checked, frozen=True, kw_only=True):
     type: str | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of Schema in recursive_open_object."""
         if self.items is not UNSET:
             Checked.__post_init__(self)

@@ -29,6 +29,7 @@ class Holder(Checked, frozen=True, kw_only=True):
     titled: HolderTitled | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of Holder in union_inline."""
         if self.titled is not UNSET:
             Checked.__post_init__(self)
 

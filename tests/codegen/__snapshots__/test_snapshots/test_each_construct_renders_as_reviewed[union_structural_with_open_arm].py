@@ -21,7 +21,7 @@ __all__ = [
 
 
 class Error(Model, frozen=True, kw_only=True, gc=False):
-    """Why a request failed, in JSON-RPC's form.
+    """Error object of a JSON-RPC response: why the request failed.
 
     Spec: https://modelcontextprotocol.io/specification/draft/basic#error-codes
     """
@@ -35,6 +35,7 @@ class Holder(Checked, frozen=True, kw_only=True):
     answer: Answer | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        """Check the unions and open objects of Holder in union_structural_with_open_arm."""
         if self.answer is not UNSET:
             Checked.__post_init__(self)
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio.abc import SocketAttribute
 
-from mcpgen.runtime import connect
-from mcpgen.runtime.transports.spawning import open_group
+from mcpgen import connect
+from mcpgen.runtime.transports.spawner import open_group
 from tests.runtime.client.scripted import ERAS, META, PATIENCE_SECONDS, Errand, discovered, initialized
 from tests.runtime.client_recorder import ClientRecorder
 

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen.runtime import RequestTimedOut, connect
+from mcpgen import RequestTimedOut, connect
 from tests.runtime.client.scripted import discovered, on_both_loops
 from tests.runtime.http.client.played import NEWEST, closed, opened, played
 from tests.runtime.protocol.spec import spec
@@ -66,7 +66,7 @@ async def test_in_a_session_the_server_is_told_and_then_the_response_is_closed()
 
 @spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements")
 async def test_a_request_that_waits_for_its_turn_is_never_made_when_it_is_cancelled() -> None:
-    from mcpgen.runtime import ClientLimits
+    from mcpgen import ClientLimits
     from tests.runtime.http.client.played import text
 
     async with opened(NEWEST, limits=ClientLimits(max_connections=1)) as (client, server):
@@ -119,7 +119,7 @@ async def test_a_client_is_closed_from_any_task_while_others_wait() -> None:
 async def test_clients_that_share_an_httpx_client_leave_it_open() -> None:
     import httpx
 
-    from mcpgen.runtime import Http
+    from mcpgen import Http
     from tests.runtime.http.client.played import text
 
     async with played() as server, httpx.AsyncClient(headers={"X-From": "caller"}) as ours:

@@ -10,9 +10,9 @@ import httpcore
 import httpx
 import pytest
 
-from mcpgen.runtime import ClientLimits
+from mcpgen import ClientLimits
 from mcpgen.runtime.http.client.connections import Connections, _Wire
-from mcpgen.runtime.http.client.exchanges import new_client
+from mcpgen.runtime.http.client.http_requests import new_client
 from tests.runtime.client.scripted import on_both_loops
 from tests.runtime.http.client.played import Played, played
 

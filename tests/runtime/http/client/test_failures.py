@@ -12,7 +12,7 @@ import anyio
 import httpx
 import pytest
 
-from mcpgen.runtime import (
+from mcpgen import (
     ClientLimits,
     Http,
     HttpRefused,
@@ -23,8 +23,8 @@ from mcpgen.runtime import (
     TransportClosed,
     connect,
 )
-from mcpgen.runtime.http.client.addresses import address_of
-from mcpgen.runtime.http.client.refusals import refusal
+from mcpgen.runtime.http.client.address import address_of
+from mcpgen.runtime.http.client.error_responses import error_reply
 from tests.runtime.client.scripted import discovered, initialized, on_both_loops
 from tests.runtime.http.client.played import NEWEST, Exchange, Played, closed, greeted, opened, played, text
 from tests.runtime.protocol.spec import spec
@@ -230,7 +230,7 @@ async def test_a_status_that_any_request_would_get_is_told_at_once_with_what_to_
     ],
 )
 async def test_a_server_that_says_what_it_does_not_find_is_not_contradicted(body: bytes, said: str) -> None:
-    refused = await refusal(httpx.Response(404, content=body), None, address_of("http://example.com/mcp"))
+    refused = await error_reply(httpx.Response(404, content=body), None, address_of("http://example.com/mcp"))
 
     assert f"http://example.com/mcp has answered with 404 Not Found{said}" == str(refused.failure)
 
@@ -485,7 +485,7 @@ async def test_nothing_is_left_of_clients_that_are_gone(caplog: pytest.LogCaptur
 
 @spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
 async def test_credentials_that_cannot_be_had_cost_one_request(caplog: pytest.LogCaptureFixture) -> None:
-    from mcpgen.runtime import bearer
+    from mcpgen import bearer
 
     tokens = iter(["one", None, "two"])
 
@@ -513,7 +513,7 @@ async def test_credentials_that_cannot_be_had_cost_one_request(caplog: pytest.Lo
 
 @spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
 async def test_credentials_that_cannot_be_had_are_asked_for_once(caplog: pytest.LogCaptureFixture) -> None:
-    from mcpgen.runtime import bearer
+    from mcpgen import bearer
 
     asked: list[str] = []
 

@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpgen.runtime import (
-    ClientLimits,
-    HttpRefused,
-    NoCommonRevision,
-    RequestLost,
-    RequestRefused,
-    TransportClosed,
-    connect,
-)
+from mcpgen import ClientLimits, HttpRefused, NoCommonRevision, RequestLost, RequestRefused, TransportClosed, connect
 from tests.runtime.client.scripted import discovered, initialized, on_both_loops
 from tests.runtime.http.client.played import NEWEST, Exchange, Played, closed, greeted, played
 from tests.runtime.protocol.spec import HANDSHAKES, spec

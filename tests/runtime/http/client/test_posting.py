@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mcpgen.runtime import ClientLimits, UsageError
-from mcpgen.runtime.newest import models
+from mcpgen import ClientLimits, UsageError
+from mcpgen.runtime.protocol.newest import models
 from tests.runtime.client.scripted import META, complete, on_both_loops
 from tests.runtime.http.client.played import NEWEST, opened, text
 from tests.runtime.protocol.spec import HANDSHAKES, since, spec
@@ -117,7 +117,7 @@ async def test_a_server_without_sessions_is_told_none() -> None:
 @spec("2025-11-25", "basic/transports#session-management")
 @pytest.mark.parametrize("session", ["a b", "\x7f", "ä", "a" * 4097])
 async def test_what_no_session_can_be_called_is_refused(session: str) -> None:
-    from mcpgen.runtime import RequestLost, connect
+    from mcpgen import RequestLost, connect
     from tests.runtime.client.scripted import initialized
     from tests.runtime.http.client.played import played
 
@@ -272,7 +272,7 @@ async def test_the_answers_to_a_batch_are_one_batch() -> None:
 
 @spec("2025-11-25", "basic/lifecycle#initialization")
 async def test_nothing_is_asked_before_the_server_has_taken_it_that_the_handshake_is_over() -> None:
-    from mcpgen.runtime import connect
+    from mcpgen import connect
     from tests.runtime.client.scripted import initialized
     from tests.runtime.http.client.played import played
 

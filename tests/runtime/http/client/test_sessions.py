@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mcpgen.runtime import ClientLimits, RequestLost, RequestRefused, TransportClosed
+from mcpgen import ClientLimits, RequestLost, RequestRefused, TransportClosed
 from tests.runtime.client.scripted import initialized, on_both_loops
 from tests.runtime.http.client.played import Exchange, Played, closed, opened
 from tests.runtime.protocol.spec import spec
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.newest import models
+    from mcpgen.runtime.protocol.newest import models
 
 pytestmark = pytest.mark.anyio
 
@@ -383,7 +383,7 @@ async def test_a_server_that_does_not_answer_the_good_bye_is_not_waited_for() ->
 
 @spec("2026-07-28", "basic/transports/streamable-http#earlier-streamable-http-revisions")
 async def test_the_stateless_era_has_no_sessions_whatever_a_server_says() -> None:
-    from mcpgen.runtime import connect
+    from mcpgen import connect
     from tests.runtime.client.scripted import discovered
     from tests.runtime.http.client.played import NEWEST, played, text
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mcpgen.runtime import ClientLimits, RequestLost, TransportClosed
+from mcpgen import ClientLimits, RequestLost, TransportClosed
 from tests.runtime.client.scripted import on_both_loops
 from tests.runtime.http.client.played import NEWEST, closed, opened
 from tests.runtime.protocol.spec import spec
@@ -248,7 +248,7 @@ async def test_the_servers_own_stream_is_listened_to_and_asked_for_again_when_it
 @spec("2025-11-25", "basic/transports#listening-for-messages-from-the-server")
 @pytest.mark.parametrize("status", [400, 404, 405, 406, 501])
 async def test_a_server_may_have_no_stream_of_its_own(status: int) -> None:
-    from mcpgen.runtime import connect
+    from mcpgen import connect
     from tests.runtime.client.scripted import initialized
     from tests.runtime.http.client.played import played
 

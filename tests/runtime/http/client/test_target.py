@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from mcpgen.runtime import Http, UsageError, bearer, connect
-from mcpgen.runtime.http.client.addresses import address_of, joined
-from mcpgen.runtime.http.client.known import Known
+from mcpgen import Http, UsageError, bearer, connect
+from mcpgen.runtime.http.client.address import address_of, join_url
+from mcpgen.runtime.http.client.known_servers import LegacyServers
 from tests.runtime.client.scripted import discovered, on_both_loops
 from tests.runtime.http.client.played import NEWEST, closed, played
 
@@ -126,7 +126,7 @@ def test_what_reaches_the_same_server_is_remembered_as_the_same() -> None:
 
 
 def test_those_that_were_met_longest_ago_are_forgotten() -> None:
-    known = Known()
+    known = LegacyServers()
     for number in range(10_001):
         known.add(number)
         known.add(1)
@@ -137,10 +137,10 @@ def test_those_that_were_met_longest_ago_are_forgotten() -> None:
 def test_addresses_are_joined_as_browsers_do() -> None:
     base = address_of("https://user:secret@example.com/a/b?c=d")
 
-    assert "https://user:secret@example.com/a/x?y" == joined(base, "x?y").url
-    assert ("https", "example.com", 443) == joined(base, "//EXAMPLE.com:443/x").origin
+    assert "https://user:secret@example.com/a/x?y" == join_url(base, "x?y").url
+    assert ("https", "example.com", 443) == join_url(base, "//EXAMPLE.com:443/x").origin
     with pytest.raises(UsageError):
-        joined(base, "http://[")
+        join_url(base, "http://[")
 
 
 @pytest.mark.anyio
@@ -196,7 +196,7 @@ async def test_credentials_in_the_url_are_used_and_not_shown() -> None:
 PROGRAM = """
 import sys
 sys.modules["httpx"] = None
-from mcpgen.runtime import Http, UsageError, bearer, connect
+from mcpgen import Http, UsageError, bearer, connect
 for make in (lambda: connect("http://example.com"), lambda: Http("http://example.com"), lambda: bearer("t")):
     try:
         make()
@@ -212,9 +212,7 @@ def test_without_httpx_it_is_said_what_to_install() -> None:
 
 
 def test_a_client_without_urls_does_not_load_httpx() -> None:
-    program = (
-        "import sys; from mcpgen.runtime import Http, bearer, connect; connect('true'); print('httpx' in sys.modules)"
-    )
+    program = "import sys; from mcpgen import Http, bearer, connect; connect('true'); print('httpx' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, encoding="utf-8")
 
     assert "False\n" == done.stdout

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mcpgen.runtime import ClientLimits, RequestRefused
+from mcpgen import ClientLimits, RequestRefused
 from tests.runtime.client.scripted import META, on_both_loops
 from tests.runtime.http.client.played import NEWEST, opened, text
 from tests.runtime.protocol.spec import spec

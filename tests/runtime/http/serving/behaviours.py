@@ -12,7 +12,7 @@ from tests.runtime.protocol.servers import handlers, server
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from mcpgen.runtime.server import Server
+    from mcpgen.runtime.api.server import Server
 
 
 async def steps(own: Any, arguments: dict[str, Any], context: Any) -> Any:
@@ -80,11 +80,11 @@ TOOLS: dict[str, Callable[..., Awaitable[Any]]] = {
 }
 
 
-def behaviour(home: str = NEWEST, **more: Any) -> Any:
+def behaviour(native_revision: str = NEWEST, **more: Any) -> Any:
     """Return handlers with these tools, besides those of the tests of the protocol."""
-    return handlers(home, tools={**TOOLS, **more.pop("tools", {})}, **more)
+    return handlers(native_revision, tools={**TOOLS, **more.pop("tools", {})}, **more)
 
 
-def demo(own: Any = None, *, home: str = NEWEST, revisions: list[str] | None = None, **more: Any) -> Server:
+def demo(own: Any = None, *, native_revision: str = NEWEST, revisions: list[str] | None = None, **more: Any) -> Server:
     """Return a server with these tools."""
-    return server(home, own=own or behaviour(home, **more), revisions=revisions)
+    return server(native_revision, own=own or behaviour(native_revision, **more), revisions=revisions)

@@ -12,7 +12,7 @@ from tests.runtime.http.serving.site import site
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from mcpgen.runtime.server import Server
+    from mcpgen.runtime.api.server import Server
     from tests.runtime.http.serving.exchange import Exchange, Lines
     from tests.runtime.http.serving.site import Site
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 
-from mcpgen.runtime.transports.spawning import open_group
+from mcpgen.runtime.transports.spawner import open_group
 from tests.runtime.http.serving.callers import BOTH, JSON, STATELESS, STREAM, initialize
 from tests.runtime.http.serving.exchange import Web
 from tests.runtime.http.serving.overseer import Overseer

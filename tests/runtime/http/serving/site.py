@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from mcpgen.runtime.transports.spawning import open_group
+from mcpgen.runtime.transports.spawner import open_group
 from tests.runtime.http.serving.exchange import PATIENCE_SECONDS, Lifespan, Web
 from tests.runtime.http.serving.overseer import Overseer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from mcpgen.runtime.server import Server
+    from mcpgen.runtime.api.server import Server
 
 
 class Site(Web):
@@ -57,7 +57,7 @@ async def site(server: Server, *, lifespan: bool = True, root_path: str = "", **
     """
     app = server.asgi(**options)
     paths = {key: value for key, value in options.items() if key in ("path", "sse_path", "message_path")}
-    overseer = Overseer(server.service.served, server.service.capabilities, **paths)
+    overseer = Overseer(server._engine.service.served, server._engine.service.capabilities, **paths)
     async with open_group() as group:
         web = Site(app, group, overseer, root_path)
         web.server, web.overseer = server, overseer

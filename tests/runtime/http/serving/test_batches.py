@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.limits import Limits
-from mcpgen.runtime.server import Server
 from tests.runtime.http.serving.behaviours import behaviour, demo
 from tests.runtime.http.serving.callers import BOTH, JSON, STATELESS, Caller, caller, cancellation, initialize
 from tests.runtime.http.serving.rules import BATCHING, SESSIONS, on_both_loops, spec

@@ -5,9 +5,9 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import HttpLimits, Limits
-from mcpgen.runtime.server import Server
 from tests.runtime.http.serving.behaviours import behaviour, demo
 from tests.runtime.http.serving.callers import BOTH, JSON, STATELESS, STREAM, Caller, caller, initialize, joined
 from tests.runtime.http.serving.exchange import PATIENCE_SECONDS

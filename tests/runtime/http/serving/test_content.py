@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.limits import Limits
-from mcpgen.runtime.server import Server
 from tests.runtime.http.serving.behaviours import behaviour, demo
 from tests.runtime.http.serving.callers import BOTH, JSON, Caller, caller, replaced, without
 from tests.runtime.http.serving.rules import everywhere, on_both_loops, spec

@@ -10,9 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
+from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.limits import HttpLimits
-from mcpgen.runtime.server import Server
 from tests.runtime.http.serving.callers import (
     BOTH,
     JSON,

@@ -9,9 +9,9 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from mcpgen.runtime.context import Context  # noqa: TC001 (the server looks at it)
-from mcpgen.runtime.server import Server
-from mcpgen.runtime.transports.spawning import open_group
+from mcpgen.runtime.api.server import Server
+from mcpgen.runtime.server.context import Context  # noqa: TC001 (the server looks at it)
+from mcpgen.runtime.transports.spawner import open_group
 from tests.runtime.http.serving.behaviours import behaviour, demo
 from tests.runtime.http.serving.callers import BOTH, JSON, STATELESS, Caller, initialize, joined
 from tests.runtime.http.serving.exchange import PATIENCE_SECONDS, Lifespan
@@ -166,13 +166,14 @@ def test_in_another_event_loop_it_begins_anew(backend: str, tool: str) -> None:
 
     async def called() -> Any:
         async with open_group() as group:
-            web = Site(app, group, Overseer(server.service.served, server.service.capabilities), "")
+            web = Site(app, group, Overseer(server._engine.service.served, server._engine.service.capabilities), "")
             (said,) = await Caller(web, STATELESS).call(tool).messages()
             return said["result"]["content"][0]["text"]
 
     async def left() -> Any:
         async with open_group() as group:
-            peer = await joined(Site(app, group, Overseer(server.service.served, server.service.capabilities), ""), OLD)
+            service = server._engine.service
+            peer = await joined(Site(app, group, Overseer(service.served, service.capabilities), ""), OLD)
             (said,) = await peer.call(tool).messages()
             return said["result"]["content"][0]["text"]
 
@@ -183,7 +184,7 @@ def test_in_another_event_loop_it_begins_anew(backend: str, tool: str) -> None:
 
     assert ["1"] * 4 == [anyio.run(each, backend=backend) for each in (called, called, left, begun)]
     assert (4, 4) == (lifespan.begun, lifespan.ended)
-    assert not server._connections
+    assert not server._engine.connections
 
 
 @spec("2025-11-25", "basic/lifecycle#lifecycle-phases")

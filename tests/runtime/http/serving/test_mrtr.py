@@ -27,7 +27,7 @@ def retry(demand: Any, params: str, answer: str = ACCEPTED) -> str:
 @spec("2026-07-28", "basic/transports/streamable-http#message-flow")
 @spec("2026-07-28", "basic/patterns/mrtr#basic-workflow")
 @on_both_loops
-@pytest.mark.parametrize("home", [NEWEST, "2025-11-25"])
+@pytest.mark.parametrize("native_revision", [NEWEST, "2025-11-25"])
 @pytest.mark.parametrize(
     ("method", "params", "holder"),
     [
@@ -37,9 +37,9 @@ def retry(demand: Any, params: str, answer: str = ACCEPTED) -> str:
     ],
 )
 async def test_a_demand_is_an_answer_and_the_retry_another_request(
-    method: str, params: str, holder: str, home: str
+    method: str, params: str, holder: str, native_revision: str
 ) -> None:
-    async with caller(demo(home=home), STATELESS, ABLE) as peer:
+    async with caller(demo(native_revision=native_revision), STATELESS, ABLE) as peer:
         first = await peer.send(method, params).complete()
         second = await peer.send(method, retry(first.json, params)).complete()
 

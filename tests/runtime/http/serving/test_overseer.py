@@ -31,27 +31,27 @@ async def test_a_broken_rule_is_reported(name: str) -> None:
 
 @on_both_loops
 async def test_a_test_whose_server_leaves_a_header_out_fails_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mcpgen.runtime.http.serving import replies
+    from mcpgen.runtime.http.server import responses
 
-    monkeypatch.setattr(replies, "_EVENTS", replies._EVENTS[:2])
+    monkeypatch.setattr(responses, "_EVENTS", responses._EVENTS[:2])
     with pytest.raises(AssertionError, match="X-Accel-Buffering"):
         async with caller(demo(), "2026-07-28") as peer:
             await peer.call("progress", meta='"progressToken":"p"').complete()
 
 
 async def test_a_test_whose_server_gives_one_number_twice_fails_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mcpgen.runtime.http.serving import streams
+    from mcpgen.runtime.http.server import event_streams
 
-    monkeypatch.setattr(streams, "event_id", lambda stream, number: f"{stream}:{number // 2}")
+    monkeypatch.setattr(event_streams, "event_id", lambda stream, number: f"{stream}:{number // 2}")
     with pytest.raises(AssertionError, match="was used before"):
         async with caller(demo(), NEW) as peer:
             await peer.call("progress", meta='"progressToken":"p"').complete()
 
 
 async def test_a_test_whose_server_calls_everything_200_fails_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mcpgen.runtime.http.serving import posting
+    from mcpgen.runtime.http.server import post_request
 
-    monkeypatch.setattr(posting, "status_of", lambda message, is_complete: 200)
+    monkeypatch.setattr(post_request, "status_of", lambda message, is_complete: 200)
     with pytest.raises(AssertionError, match="-32601 has the status 404"):
         async with caller(demo(), "2026-07-28") as peer:
             await peer.send("no/such").complete()

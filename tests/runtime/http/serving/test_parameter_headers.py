@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pytest
 from msgspec import Meta
 
-from mcpgen.runtime.server import Server
+from mcpgen.runtime.api.server import Server
 from tests.runtime.http.serving.callers import STATELESS, Caller, caller, without
 from tests.runtime.http.serving.rules import NEWEST, on_both_loops, spec, with_sessions
 from tests.runtime.protocol.servers import handlers, server

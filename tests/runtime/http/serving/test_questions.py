@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen.runtime.context import Context  # noqa: TC001 (the server looks at it)
-from mcpgen.runtime.server import Server
+from mcpgen.runtime.api.server import Server
+from mcpgen.runtime.server.context import Context  # noqa: TC001 (the server looks at it)
 from tests.runtime.http.serving.behaviours import behaviour, demo
 from tests.runtime.http.serving.callers import STATELESS, caller, cancellation, joined
 from tests.runtime.http.serving.rules import on_both_loops, spec, with_sessions
@@ -183,7 +183,7 @@ async def test_what_is_asked_outside_of_any_request_comes_on_the_session_s_own_s
         found.append(await context.roots())
 
     own = behaviour("2025-11-25", overrides={"roots_list_changed": roots_changed})
-    async with caller(demo(own, home="2025-11-25"), revision, '{"roots":{"listChanged":true}}') as peer:
+    async with caller(demo(own, native_revision="2025-11-25"), revision, '{"roots":{"listChanged":true}}') as peer:
         stream = await peer.listen().begun()
         await peer.tell(b'{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}')
         question = await stream.message()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mcpgen.runtime import MemoryEventStore
-from mcpgen.runtime.context import Context  # noqa: TC001 (the server looks at it)
-from mcpgen.runtime.server import Server
+from mcpgen import MemoryEventStore
+from mcpgen.runtime.api.server import Server
+from mcpgen.runtime.server.context import Context  # noqa: TC001 (the server looks at it)
 from tests.runtime.http.serving.behaviours import behaviour, demo
 from tests.runtime.http.serving.callers import STATELESS, STREAM, Caller, caller, joined
 from tests.runtime.http.serving.rules import POLLING, SESSIONS, on_both_loops, polling, spec, with_sessions
@@ -243,7 +243,7 @@ async def test_a_stream_with_a_hole_in_it_is_not_resumed(revision: str) -> None:
     """What is not kept any more was missed, and the client has to know."""
     import time
 
-    from mcpgen.runtime.http.store import MemoryEventStore
+    from mcpgen.runtime.http.server.event_store import MemoryEventStore
 
     events = MemoryEventStore(max_events_per_stream=2, clock=time.monotonic)
     async with caller(demo(), revision, events=events) as peer:

@@ -1,0 +1,18 @@
+"""Adapt values between revisions, for gateways and for the runtime: `route` returns the way from one to another."""
+
+from __future__ import annotations
+
+from mcpgen.runtime.adapt.routes import (
+    Adapted,
+    Loss,
+    Losses,
+    Part,
+    Route,
+    Router,
+    Sender,
+    Severity,
+    definition_route,
+    route,
+)
+
+__all__ = ["Adapted", "Loss", "Losses", "Part", "Route", "Router", "Sender", "Severity", "definition_route", "route"]

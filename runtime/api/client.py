@@ -1,0 +1,193 @@
+"""A client in the types of the newest revision, with a method for each thing that one wants of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeGuard, Unpack
+
+from msgspec import UnsetType
+
+from mcpgen.runtime.client.base_client import BaseClient, ClientContext
+from mcpgen.runtime.errors import InvalidPayload, UsageError
+from mcpgen.runtime.protocol.newest import ClientMethods, models
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from mcpgen.runtime.client.call_options import CallOptions
+
+__all__ = ["Client", "ClientContext"]
+
+
+class Client(BaseClient):
+    """A connection to a server, made by `connect`; what it says comes in the types of the newest revision.
+
+    What every request may raise:
+
+    * `RequestRefused`: the server answered with an error;
+    * `RequestTimedOut`: it did not answer in time;
+    * `TransportClosed`: it is gone; `ServerExited`, with its status and last words, if it was a process;
+    * `UnsupportedByPeer`: its revision has no such request, or it has not declared it; nothing was sent;
+    * `AdaptationError`: what is asked cannot be said in its revision; nothing was sent either;
+    * `InvalidPayload`: its answer is not valid.
+
+    Each takes `CallOptions`: ``timeout_seconds``, ``on_progress`` and ``meta``.
+    """
+
+    @property
+    def methods(self) -> ClientMethods:
+        """The generated stub: one method for each request, params as they stand in the schema.
+
+        Params need what each request says about the client: ``meta=client.meta``.
+        """
+        return ClientMethods(self)
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, object] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> models.CallToolResult:
+        """Run a tool; what its server wants to know first is answered.
+
+        Raises:
+            InvalidStructuredContent: It does not fit what the server listed, and the policy is strict.
+
+        Spec:
+            2026-07-28, server/tools, "Calling Tools".
+        """
+        params: dict[str, Any] = {"name": name}
+        if arguments is not None:
+            params["arguments"] = _mapping(arguments)
+        result: models.CallToolResult = await self._ask("tools/call", params, **options)
+        return result
+
+    async def read_resource(
+        self,
+        uri: str,
+        **options: Unpack[CallOptions],
+    ) -> models.ReadResourceResult:
+        """Return the content of a resource."""
+        result: models.ReadResourceResult = await self._ask("resources/read", {"uri": uri}, **options)
+        return result
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> models.GetPromptResult:
+        """Return the messages of a prompt, filled in."""
+        params: dict[str, Any] = {"name": name}
+        if arguments is not None:
+            params["arguments"] = _mapping(arguments)
+        result: models.GetPromptResult = await self._ask("prompts/get", params, **options)
+        return result
+
+    async def complete(
+        self,
+        ref: models.PromptReference | models.ResourceTemplateReference,
+        argument: str,
+        value: str,
+        *,
+        context: Mapping[str, str] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> models.CompleteResultCompletion:
+        """Return suggestions for an argument that somebody is typing.
+
+        Args:
+            ref: The prompt or resource template that takes it.
+            argument: Its name.
+            value: What was typed so far.
+            context: The arguments that were filled in before.
+            **options: As for every request.
+        """
+        params: dict[str, Any] = {"ref": ref, "argument": {"name": argument, "value": value}}
+        if context is not None:
+            params["context"] = {"arguments": dict(context)}
+        result: models.CompleteResult = await self._ask("completion/complete", params, **options)
+        return result.completion
+
+    async def list_tools(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> models.ListToolsResult:
+        """Return one page of the tools: the first, or the one at the ``next_cursor`` of another."""
+        result: models.ListToolsResult = await self._page("tools/list", cursor, options)
+        return result
+
+    async def list_prompts(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> models.ListPromptsResult:
+        """Return one page of the prompts."""
+        result: models.ListPromptsResult = await self._page("prompts/list", cursor, options)
+        return result
+
+    async def list_resources(
+        self, cursor: str | None = None, **options: Unpack[CallOptions]
+    ) -> models.ListResourcesResult:
+        """Return one page of the resources."""
+        result: models.ListResourcesResult = await self._page("resources/list", cursor, options)
+        return result
+
+    async def list_resource_templates(
+        self, cursor: str | None = None, **options: Unpack[CallOptions]
+    ) -> models.ListResourceTemplatesResult:
+        """Return one page of the resource templates."""
+        result: models.ListResourceTemplatesResult = await self._page("resources/templates/list", cursor, options)
+        return result
+
+    async def tools(self, **options: Unpack[CallOptions]) -> AsyncIterator[models.Tool]:
+        """Iterate over all tools, page by page, as far as they are looked at."""
+        async for page in self._pages(self.list_tools, options):
+            for each in page.tools:
+                yield each
+
+    async def prompts(self, **options: Unpack[CallOptions]) -> AsyncIterator[models.Prompt]:
+        """Iterate over all prompts."""
+        async for page in self._pages(self.list_prompts, options):
+            for each in page.prompts:
+                yield each
+
+    async def resources(self, **options: Unpack[CallOptions]) -> AsyncIterator[models.Resource]:
+        """Iterate over all resources."""
+        async for page in self._pages(self.list_resources, options):
+            for each in page.resources:
+                yield each
+
+    async def resource_templates(self, **options: Unpack[CallOptions]) -> AsyncIterator[models.ResourceTemplate]:
+        """Iterate over all resource templates."""
+        async for page in self._pages(self.list_resource_templates, options):
+            for each in page.resource_templates:
+                yield each
+
+    async def _page(self, method: str, cursor: str | None, options: Mapping[str, Any]) -> Any:
+        return await self._ask(method, {} if cursor is None else {"cursor": cursor}, **options)
+
+    async def _pages(self, get: Callable[..., Awaitable[Any]], options: Mapping[str, Any]) -> AsyncIterator[Any]:
+        """Iterate over the pages of a list.
+
+        Raises:
+            InvalidPayload: There is no end of them.
+        """
+        cursor: str | None = None
+        seen: set[str] = set()
+        for _ in range(self._session.limits.max_pages):
+            page = await get(cursor, **options)
+            yield page
+            following: str | UnsetType = page.next_cursor
+            if isinstance(following, UnsetType):
+                return
+            if following in seen:
+                raise self._endless(f"the cursor {following[:100]!r} comes back")
+            seen.add(following)
+            cursor = following
+        raise self._endless(f"it has more than {len(seen)} pages")
+
+    def _endless(self, reason: str) -> InvalidPayload:
+        return InvalidPayload(revision=self.revision, pointer="/nextCursor", what="a list", reason=reason)
+
+
+def _mapping(arguments: object) -> dict[str, Any]:
+    if not _is_mapping(arguments):
+        raise UsageError(f"arguments are a mapping, such as {{'name': 'value'}}, not {arguments!r}")
+    return dict(arguments)
+
+
+def _is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, Mapping)

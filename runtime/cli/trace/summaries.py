@@ -1,0 +1,215 @@
+"""What tells most about a message, on one line.
+
+A rule for each key that tells something, whatever the method: a tool's ``name`` and its ``arguments``, a resource's
+``uri``. What has not the type that the rule expects is shown as JSON, since nothing here trusts that it is valid.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from mcpgen.runtime.adapt.json_pointer import is_array, is_object
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcpgen.runtime.protocol.messages import ErrorResponse
+
+__all__ = ["error_summary", "summary", "text_summary"]
+
+# Wider than any terminal that one reads a trace on; what is cut to one is cut again.
+_MOST_CHARACTERS: Final = 240
+_MOST_NAMES: Final = 8
+
+_CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
+_SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
+
+
+def summary(value: Any) -> str:  # noqa: ANN401 (any JSON value)
+    """Return what tells most about the params or the result *value*."""
+    if not is_object(value):
+        return "" if value is None else _json(value)
+    told: list[str] = []
+    length = 0
+    for key, tell in _RULES.items():
+        if key in value:
+            text = _told(tell, value[key])
+            if text and key == "arguments" and told:
+                told[-1] += f" {text}"
+            elif text:
+                told.append(text)
+                length += len(text)
+                if length > _MOST_CHARACTERS:
+                    break
+    if not told or "supportedVersions" in value:
+        told += _party(value.get("_meta"))
+    if not told:
+        rest = {key: member for key, member in value.items() if key not in ("_meta", "resultType")}
+        return _json(rest) if rest else ""
+    return ", ".join(told)
+
+
+def error_summary(error: ErrorResponse) -> str:
+    """Return the code and the message of *error*."""
+    return f"{error.code} {_cut(error.message)}"
+
+
+def text_summary(frame: bytes) -> str:
+    """Return the beginning of something that need not be JSON."""
+    return _cut(frame[: 2 * _MOST_CHARACTERS].decode("utf-8", "backslashreplace"))
+
+
+def _told(tell: Callable[[Any], str], value: Any) -> str:  # noqa: ANN401 (any JSON value)
+    try:
+        return tell(value)
+    except (TypeError, KeyError, AttributeError, ValueError):
+        return _json(value)
+
+
+def _cut(text: str, most: int = _MOST_CHARACTERS) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def _json(value: Any, most: int = _MOST_CHARACTERS) -> str:  # noqa: ANN401 (any JSON value)
+    try:
+        data = msgspec.json.encode(value)
+    except (ValueError, OverflowError, RecursionError):
+        return "…"
+    return _cut(data[: 4 * most + 4].decode("utf-8", "ignore"), most)
+
+
+def _plain(value: Any) -> str:  # noqa: ANN401 (any JSON value)
+    return _cut(value) if isinstance(value, str) else _json(value)
+
+
+def _party(meta: Any) -> list[str]:  # noqa: ANN401 (any JSON value)
+    found = [meta[key] for key in (_CLIENT_INFO, _SERVER_INFO) if key in meta] if is_object(meta) else []
+    return [_told(_implementation, each) for each in found]
+
+
+def _implementation(value: Any) -> str:  # noqa: ANN401 (any JSON value)
+    return f"{_plain(value['name'])} {_plain(value['version'])}"
+
+
+def _labelled(label: str, tell: Callable[[Any], str] = _plain) -> Callable[[Any], str]:
+    return lambda value: f"{label} {tell(value)}"
+
+
+def _keys(value: Any) -> str:  # noqa: ANN401 (any JSON value)
+    return " ".join(_cut(key, 40) for key in list(value.keys())[: 2 * _MOST_NAMES]) or "nothing"
+
+
+def _names(value: Any) -> str:  # noqa: ANN401 (any JSON value)
+    shown = [_plain(each) for each in value[:_MOST_NAMES]] + ["…"] * (len(value) > _MOST_NAMES)
+    return " ".join(shown) or "none"
+
+
+def _listed(noun: str, key: str) -> Callable[[Any], str]:
+    def tell(value: Any) -> str:  # noqa: ANN401 (any JSON value)
+        if not is_array(value):
+            return _json(value)
+        names = [
+            _plain(each.get(key) or each.get("name")) if is_object(each) else _json(each, 40)
+            for each in value[:_MOST_NAMES]
+        ]
+        more = " …" if len(value) > _MOST_NAMES else ""
+        count = f"{len(value)} {noun if len(value) != 1 else noun[:-1]}"
+        return f"{count}: {' '.join(names)}{more}" if names else f"no {noun}"
+
+    return tell
+
+
+def _content(value: Any) -> str:  # noqa: ANN401 (any JSON value)
+    if is_array(value):
+        more = f" and {len(value) - 3} more" if len(value) > 3 else ""  # noqa: PLR2004 (as many as are shown)
+        return ", ".join(_content(each) for each in value[:3]) + more if value else "no content"
+    kind = value.get("type") if is_object(value) else None
+    match kind:
+        case "text":
+            return _json(value.get("text"))
+        case "image" | "audio":
+            return f"{kind} {_plain(value.get('mimeType'))}"
+        case "resource_link":
+            return f"link {_plain(value.get('uri'))}"
+        case "resource":
+            return f"resource {_plain(value['resource']['uri'])}"
+        case "tool_use":
+            return f"calls {_plain(value.get('name'))}"
+        case "tool_result":
+            return "tool result"
+        case _:
+            return _json(value)
+
+
+def _messages(value: Any) -> str:  # noqa: ANN401 (any JSON value)
+    count = "1 message" if len(value) == 1 else f"{len(value)} messages"
+    return f"{count}: {_plain(value[-1]['role'])} {_content(value[-1]['content'])}" if value else "no messages"
+
+
+def _contents(value: Any) -> str:  # noqa: ANN401 (any JSON value)
+    return ", ".join(
+        f"{_plain(each['uri'])} {_json(each['text'], 80) if 'text' in each else 'blob'}" for each in value[:3]
+    )
+
+
+def _reference(value: Any) -> str:  # noqa: ANN401 (any JSON value)
+    return _plain(value.get("name") or value.get("uri"))
+
+
+def _demands(value: Any) -> str:  # noqa: ANN401 (any JSON value)
+    return "asks " + ", ".join(f"{key}: {_plain(each['method'])}" for key, each in list(value.items())[:_MOST_NAMES])
+
+
+_RULES: Final[dict[str, Callable[[Any], str]]] = {
+    "supportedVersions": _labelled("speaks", _names),
+    "clientInfo": _implementation,
+    "serverInfo": _implementation,
+    "capabilities": _labelled("can", _keys),
+    "protocolVersion": _labelled("of"),
+    "inputRequests": _demands,
+    "inputResponses": _labelled("answers", _keys),
+    "taskId": _labelled("task"),
+    "task": lambda value: (
+        f"task {_plain(value['taskId'])} {_plain(value['status'])}" if "taskId" in value else "as a task"
+    ),
+    "status": _plain,
+    "statusMessage": _plain,
+    "ref": _reference,
+    "argument": lambda value: f"{_plain(value['name'])}={_json(value['value'])}",
+    "name": _plain,
+    "uri": _plain,
+    "cursor": _labelled("from"),
+    "arguments": _json,
+    "level": _plain,
+    "logger": _plain,
+    "data": _json,
+    "progressToken": lambda value: f"#{_plain(value)}",
+    "progress": _json,
+    "total": _labelled("of", _json),
+    "requestId": lambda value: f"#{_plain(value)}",
+    "reason": _plain,
+    "mode": _plain,
+    "message": _plain,
+    "url": _plain,
+    "requestedSchema": lambda value: f"wants {_keys(value['properties'])}",
+    "action": _plain,
+    "isError": lambda value: "FAILED" if value is True else "",
+    "role": _plain,
+    "content": _content,
+    "structuredContent": lambda value: f"structured {_json(value)}",
+    "model": _labelled("by"),
+    "tools": _listed("tools", "name"),
+    "prompts": _listed("prompts", "name"),
+    "resources": _listed("resources", "uri"),
+    "resourceTemplates": _listed("resource templates", "uriTemplate"),
+    "roots": _listed("roots", "uri"),
+    "tasks": _listed("tasks", "taskId"),
+    "contents": _contents,
+    "messages": _messages,
+    "completion": lambda value: _names(value["values"]),
+    "notifications": _labelled("of", _keys),
+    "nextCursor": lambda _: "more follow",
+}
+"""In this order."""

@@ -1,0 +1,387 @@
+"""How much work a JSON Schema of a stranger can make: its subschemas as a graph, and what a value makes of it.
+
+A validator visits a subschema at a place of the value once for each way that leads there. Ways multiply: thirty small
+definitions, each ``anyOf`` the next one twice, are a billion visits of one number, and a schema that refers to itself
+twice for the items of an array doubles them with each level of the value. The server chooses both, so the visits are
+counted before a validator is let loose:
+
+* A schema that does not come back to itself has a *weight*: its size with all references written out, which bounds the
+  visits of any one place. Weight times the size of the value is a bound that costs nothing to know.
+* Where that is too much, or the schema is recursive, the value is walked with, for each place, the number of visits of
+  each subschema there. Equal visits are counted together, so the walk stays small where validation would not.
+
+Validators recurse, too, and the stack of a native one is not guarded: the ways may be neither too long in one place
+nor in all. What the graph cannot follow for certain is refused: a reference that leaves the document, and schemas
+inside that have an ``$id`` of their own, by which a reference could mean something else to the validator than to us.
+
+Spec:
+    2026-07-28, basic/index, "$ref Resolution" and "Composition-Keyword Resource Use".
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+from mcpgen.runtime.adapt.json_pointer import ABSENT, is_array, is_object, look_up, tokens_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+__all__ = ["SchemaGraph", "SchemaRefused", "SchemaTooCostly"]
+
+MAX_DEPTH: Final = 100
+"""Of the schema as JSON. The validator itself reads 255 levels."""
+
+MAX_SUBSCHEMAS: Final = 5000
+"""The largest output schemas that are in use have a few hundred."""
+
+MAX_IN_PLACE: Final = 64
+"""How many subschemas may lead to each other without going into the value; 1000 have ended the process on a thread."""
+
+MAX_NESTING: Final = 2000
+"""Of the value's depth times the schema's in one place; four times as much has ended the process on a small stack."""
+
+MAX_PATTERNS: Final = 100
+"""Different ones; compiling takes up to some milliseconds each, and a megabyte."""
+
+MAX_UNITS: Final = 20_000_000
+"""The work of one check. A unit was measured to take 5 to 50 ns, so this is a second at worst."""
+
+MAX_STEPS: Final = 300_000
+"""Of the walk, about a microsecond each."""
+
+MAX_COPIES: Final = 4_000_000
+"""How many bytes the errors of one check may copy."""
+
+MAX_EXPLAINED_NESTING: Final = 256
+"""As `MAX_NESTING`, for collecting errors, which takes more stack, and time that grows with the square."""
+
+_IN_PLACE = ("not", "if", "then", "else")
+_IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
+_IN_PLACE_MAPS = ("dependentSchemas", "dependencies")
+_UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+_ANYTHING: Final[dict[str, Any]] = {}
+
+# Validators find out what was evaluated by evaluating again: 2.7 times a level, as measured.
+_AGAIN = 3
+
+
+class SchemaRefused(Exception):  # noqa: N818 (as what it says)
+    """A schema is not one that we check with; the text says why."""
+
+
+class SchemaTooCostly(Exception):  # noqa: N818 (as what it says)
+    """A value makes more work with its schema than is done for it; the text says which."""
+
+
+class _Node:
+    """One subschema: what is visited with it in the same place, and what below. A list may name a node repeatedly."""
+
+    __slots__ = ("below", "cost", "elements", "here", "key_patterns", "keys", "names", "pattern", "rank", "spare")
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        # Keywords that hold many things are tried thing by thing.
+        self.cost: int = 1 + sum(len(value) for value in schema.values() if is_array(value) or is_object(value))
+        self.pattern: bool = "pattern" in schema
+        self.key_patterns: int = len(schema.get("patternProperties", ()))
+        self.here: list[_Node] = []
+        self.names: dict[str, _Node] = {}  # by the name of a property
+        self.spare: list[_Node] = []  # properties without a name of their own
+        self.keys: list[_Node] = []  # any property's value
+        self.elements: list[_Node] = []  # any element
+        self.below: list[_Node] = []  # the names of properties themselves
+        self.rank: int = 0
+
+    def children(self) -> Iterator[_Node]:
+        """Yield what is visited below."""
+        yield from self.names.values()
+        yield from self.spare
+        yield from self.keys
+        yield from self.elements
+        yield from self.below
+
+    def of_property(self, name: str) -> Iterator[_Node]:
+        """Yield what the value of a property is visited with; possibly more than is."""
+        named = self.names.get(name)
+        if named is not None:
+            yield named
+        else:
+            yield from self.spare
+        yield from self.keys
+
+
+class SchemaGraph:
+    """The subschemas of one document.
+
+    Attributes:
+        in_place: The longest way in one place.
+        weight: Its size with all references written out; None if that has no end, or too long a way.
+    """
+
+    def __init__(self, schema: dict[str, Any], *, id_key: str = "$id") -> None:
+        """Read *schema*, in a dialect whose schemas are named by *id_key*.
+
+        Raises:
+            SchemaRefused: It is too large, or refers to something outside of it, or to itself without an end.
+        """
+        self._document = schema
+        self._id_key = id_key
+        self._anchors: dict[str, dict[str, Any]] = {}
+        self._distinct: set[str] = set()
+        self._survey()
+        self._nodes: dict[int, _Node] = {}
+        self._unread: list[tuple[dict[str, Any], _Node]] = []
+        self._branches = False
+        self._root = self._node(schema)
+        while self._unread:
+            self._read(*self._unread.pop())
+        nodes = list(self._nodes.values())
+        self._patterns = any(node.pattern or node.key_patterns for node in nodes)
+        self.in_place: int = _longest_in_place(nodes)
+        self.weight: int | None
+        self.weight, self._longest = _weight(nodes, self._root)
+        self._reached: dict[_Node, list[tuple[_Node, int]]] = {}
+
+    def admit(self, value: object, size: int, *, text_units: int, longest_text: int | None) -> bool:
+        """Say whether a validator that is let loose on *value*, whose JSON has *size* bytes, may collect errors, too.
+
+        A character that a pattern is tried on costs *text_units*, and no such text may exceed *longest_text*. Each
+        alternative that fails is an error with a copy of what failed.
+
+        Raises:
+            TooMuchWork: It may not.
+        """
+        rate = text_units if self._patterns else 1
+        short = longest_text is None or size <= longest_text
+        if self.weight is not None and short and self.weight * size * rate <= MAX_UNITS:
+            nesting, copies = self._longest, self.weight * size
+        else:
+            walk = _Walk(self, rate, longest_text)
+            walk.walk(self._root, value)
+            nesting, copies = walk.depth * self.in_place, walk.most_visits * walk.depth * size
+        return nesting <= MAX_EXPLAINED_NESTING and (copies <= MAX_COPIES or not self._branches)
+
+    def reach(self, start: _Node) -> list[tuple[_Node, int]]:
+        """Return all that is visited in one place with *start*, and how often."""
+        known = self._reached.get(start)
+        if known is None:
+            visits: dict[_Node, int] = defaultdict(int, {start: 1})
+            seen = {start}
+            stack = [start]
+            while stack:
+                fresh = [node for node in stack.pop().here if node not in seen]
+                seen.update(fresh)
+                stack.extend(fresh)
+            for node in sorted(seen, key=lambda each: each.rank):
+                for other in node.here:
+                    visits[other] += visits[node]
+            known = self._reached[start] = list(visits.items())
+        return known
+
+    def _survey(self) -> None:
+        """Look at all of the document, also at what is no schema: references can lead there."""
+        stack: list[tuple[Any, int]] = [(self._document, 1)]
+        while stack:
+            value, depth = stack.pop()
+            if depth > MAX_DEPTH:
+                raise SchemaRefused(f"it is nested more than {MAX_DEPTH} levels deep")
+            if is_object(value):
+                self._count_patterns(value)
+                if value is not self._document:
+                    self._must_have_no_scope(value)
+                for name in ("$anchor", "$dynamicAnchor"):
+                    if isinstance(value.get(name), str) and self._anchors.setdefault(value[name], value) is not value:
+                        raise SchemaRefused(f"two of its subschemas have the anchor {value[name][:100]!r}")
+                stack.extend((each, depth + 1) for each in value.values() if is_object(each) or is_array(each))
+            elif is_array(value):
+                stack.extend((each, depth + 1) for each in value if is_object(each) or is_array(each))
+
+    def _count_patterns(self, value: dict[str, Any]) -> None:
+        pattern = value.get("pattern")
+        if isinstance(pattern, str):
+            self._distinct.add(pattern)
+        self._distinct.update(_map(value.get("patternProperties")))
+        if len(self._distinct) > MAX_PATTERNS:
+            raise SchemaRefused(f"it has more than {MAX_PATTERNS} different patterns")
+
+    def _must_have_no_scope(self, value: dict[str, Any]) -> None:
+        if isinstance(value.get(self._id_key), str):
+            raise SchemaRefused(f"a schema inside of it has the {self._id_key} {value[self._id_key][:100]!r}")
+        if isinstance(value.get("$schema"), str) and value["$schema"] != self._document.get("$schema"):
+            raise SchemaRefused(f"a schema inside of it has the dialect {value['$schema'][:100]!r}")
+
+    def _node(self, schema: dict[str, Any]) -> _Node:
+        node = self._nodes.get(id(schema))
+        if node is None:
+            node = self._nodes[id(schema)] = _Node(schema)
+            if len(self._nodes) > MAX_SUBSCHEMAS:
+                raise SchemaRefused(f"it has more than {MAX_SUBSCHEMAS} subschemas")
+            self._unread.append((schema, node))
+        return node
+
+    def _all(self, values: Iterable[Any]) -> list[_Node]:
+        return [self._node(each) for each in values if is_object(each)]  # true and false cost nothing
+
+    def _read(self, schema: dict[str, Any], node: _Node) -> None:
+        # Keywords of all dialects, whichever this one is: what the validator ignores is counted, never the reverse.
+        self._branches = self._branches or "anyOf" in schema or "oneOf" in schema
+        node.here += self._all(schema.get(name) for name in _IN_PLACE)
+        for name in _IN_PLACE_LISTS:
+            node.here += self._all(_list(schema.get(name)))
+        for name in _IN_PLACE_MAPS:
+            node.here += self._all(_map(schema.get(name)).values())
+        node.here += [self._referent(schema[name]) for name in _REFERENCES if isinstance(schema.get(name), str)]
+        node.here *= _AGAIN if any(name in schema for name in _UNEVALUATED) else 1
+        node.names = {
+            name: self._node(each) for name, each in _map(schema.get("properties")).items() if is_object(each)
+        }
+        node.spare = self._all(schema.get(name) for name in ("additionalProperties", "unevaluatedProperties"))
+        node.keys = self._all(_map(schema.get("patternProperties")).values())
+        node.below = self._all([schema.get("propertyNames")])
+        for name in ("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"):
+            held = schema.get(name)
+            node.elements += self._all(held if is_array(held) else [held])
+
+    def _referent(self, reference: str) -> _Node:
+        own = self._document.get(self._id_key)
+        local = reference
+        if isinstance(own, str) and own and reference.startswith(own.rstrip("#")):
+            local = reference[len(own.rstrip("#")) :]
+        if local and not local.startswith("#"):
+            raise SchemaRefused(f"it refers to {reference[:100]!r}, outside of itself; nothing is fetched")
+        found: Any = ABSENT
+        try:
+            fragment = unquote(local[1:], errors="strict")
+            if not fragment or fragment.startswith("/"):
+                found = look_up(self._document, tokens_of(fragment))
+            else:
+                found = self._anchors.get(fragment, ABSENT)
+        except UnicodeDecodeError:
+            pass
+        if isinstance(found, bool):
+            return self._node(_ANYTHING)
+        if not is_object(found):
+            raise SchemaRefused(f"it refers to {reference[:100]!r}, which is no schema in it")
+        return self._node(found)
+
+
+class _Walk:
+    """One value, place by place."""
+
+    def __init__(self, graph: SchemaGraph, rate: int, longest_text: int | None) -> None:
+        self._graph = graph
+        self._rate = rate
+        self._longest_text = longest_text
+        self._deepest = MAX_NESTING // graph.in_place
+        self.depth = 1
+        self.most_visits = 1
+        self._units = 0
+        self._steps = 0
+
+    def walk(self, root: _Node, value: object) -> None:
+        stack: list[tuple[object, dict[_Node, int], int]] = [(value, {root: 1}, 1)]
+        while stack:
+            place, starts, depth = stack.pop()
+            self.depth = max(self.depth, depth)
+            if depth > self._deepest:
+                raise SchemaTooCostly("it is nested too deep for its schema")
+            visits = self._visits(starts)
+            if isinstance(place, str):
+                self._read_text(place, sum(times for node, times in visits.items() if node.pattern))
+            elif is_object(place):
+                stack.extend((*each, depth + 1) for each in self._properties(place, visits))
+            elif is_array(place):
+                below: dict[_Node, int] = defaultdict(int)
+                for node, times in visits.items():
+                    for other in node.elements:
+                        below[other] += times
+                if below:
+                    self._count(len(place), 0)
+                    stack.extend((each, below, depth + 1) for each in place)
+
+    def _visits(self, starts: Mapping[_Node, int]) -> dict[_Node, int]:
+        """Return all that is visited in one place, and how often, where validation comes to it with *starts*."""
+        visits: dict[_Node, int] = defaultdict(int)
+        for start, times in starts.items():
+            reached = self._graph.reach(start)
+            self._count(len(reached), 0)
+            for node, each in reached:
+                visits[node] += times * each
+        self._count(0, sum(times * node.cost for node, times in visits.items()))
+        self.most_visits = max(self.most_visits, sum(visits.values()))
+        return visits
+
+    def _properties(
+        self, place: dict[str, Any], visits: Mapping[_Node, int]
+    ) -> Iterator[tuple[object, dict[_Node, int]]]:
+        nodes = [(node, times) for node, times in visits.items() if node.names or node.spare or node.keys or node.below]
+        patterns = sum(times * node.key_patterns for node, times in nodes)
+        for name, value in place.items():
+            self._count(len(nodes), 0)
+            self._read_text(name, patterns)
+            below: dict[_Node, int] = defaultdict(int)
+            names: dict[_Node, int] = defaultdict(int)
+            for node, times in nodes:
+                for other in node.of_property(name):
+                    below[other] += times
+                for other in node.below:
+                    names[other] += times
+            if below:
+                yield value, below
+            if names:
+                yield name, names
+
+    def _read_text(self, text: str, times: int) -> None:
+        if times:
+            if self._longest_text is not None and len(text) > self._longest_text:
+                raise SchemaTooCostly("it has a text that is too long for a pattern that looks around")
+            self._count(0, times * (1 + len(text)) * self._rate)
+
+    def _count(self, steps: int, units: int) -> None:
+        self._steps += steps
+        self._units += units
+        if self._steps > MAX_STEPS or self._units > MAX_UNITS:
+            raise SchemaTooCostly("it is too large for its schema")
+
+
+def _longest_in_place(nodes: Iterable[_Node]) -> int:
+    """Rank *nodes* so that each comes before what is visited in the same place; return the longest way."""
+    try:
+        order = list(TopologicalSorter({node: set(node.here) for node in nodes}).static_order())
+    except CycleError:
+        raise SchemaRefused("it refers to itself without going into the value") from None
+    longest: dict[_Node, int] = {}
+    for rank, node in enumerate(order):
+        node.rank = -rank
+        longest[node] = 1 + max((longest[other] for other in node.here), default=0)
+    most = max(longest.values())
+    if most > MAX_IN_PLACE:
+        raise SchemaRefused(f"more than {MAX_IN_PLACE} of its subschemas lead from one to the next")
+    return most
+
+
+def _weight(nodes: Iterable[_Node], root: _Node) -> tuple[int | None, int]:
+    """Return the cost of *root* with all that it leads to written out, None if that has no end; and the longest way."""
+    try:
+        order = list(TopologicalSorter({node: {*node.here, *node.children()} for node in nodes}).static_order())
+    except CycleError:
+        return None, 0
+    weights: dict[_Node, int] = {}
+    longest: dict[_Node, int] = {}
+    for node in order:
+        weights[node] = node.cost + sum(weights[other] for other in (*node.here, *node.children()))
+        longest[node] = 1 + max((longest[other] for other in (*node.here, *node.children())), default=0)
+    return (weights[root] if longest[root] <= MAX_NESTING else None), longest[root]
+
+
+def _list(value: object) -> list[Any]:
+    return value if is_array(value) else []
+
+
+def _map(value: object) -> dict[str, Any]:
+    return value if is_object(value) else {}

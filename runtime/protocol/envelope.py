@@ -1,0 +1,301 @@
+"""The JSON-RPC envelope: what kind of message a frame is, and whose; params, results and errors stay undecoded.
+
+Theory of operation. A frame is decoded once, by a decoder that takes every usual message. Whatever it refuses gets a
+second look, which may cost more: first whether the frame is JSON at all, then member by member, so that the answer can
+say what was wrong and name the request. A frame that is no JSON is cut down to the members before its first and behind
+its last bracket, where SDKs write the id.
+
+Nothing here raises for what a peer sends: what is no message becomes a `Malformed`. Where JSON leaves a choice:
+
+* The last of two members with the same name counts, as in msgspec, Python and JavaScript.
+* An id of ``1.0`` is the integer 1: so says JSON Schema, and the documents' ``RequestId`` is "string or integer".
+* The whole frame must be UTF-8, what stays undecoded included, so that forwarding it is safe.
+* Half a surrogate pair in a string is refused, as it is no text that UTF-8 could carry.
+* How deeply values may be nested is the interpreter's limit: about 1,000 levels in CPython 3.11.
+
+Spec:
+    2024-11-05, basic/messages; 2025-03-26 and later, basic/index, "Messages"; https://www.jsonrpc.org/specification
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from mcpgen.generated.registry import REVISIONS
+from mcpgen.runtime.errors import RequestError, UsageError
+from mcpgen.runtime.limits import MAX_BATCH_LENGTH
+from mcpgen.runtime.protocol.framing import END_BYTES
+from mcpgen.runtime.protocol.malformed import id_in, integer, kind_and_id, malformed_message, text_in
+from mcpgen.runtime.protocol.messages import (
+    Batch,
+    Error,
+    ErrorResponse,
+    Fault,
+    Malformed,
+    Message,
+    Notification,
+    Request,
+    RequestId,
+    Response,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mcpgen.runtime.protocol.framing import OversizedLine
+
+__all__ = [
+    "Payload",
+    "allows_batches",
+    "decode",
+    "decode_oversized",
+    "encode_batch",
+    "encode_error",
+    "encode_notification",
+    "encode_request",
+    "encode_response",
+    "error_json",
+    "refusal",
+    "unknown_id",
+]
+
+Payload: TypeAlias = bytes | Raw | Struct | dict[str, Any]
+"""Params, a result or an error to be sent: JSON already (bytes, Raw), copied as it is, or else encoded here."""
+
+_OPENING_BRACE: Final = ord("{")
+_OPENING_BRACKET: Final = ord("[")
+
+
+class _Wire(Struct, frozen=True, gc=False):
+    """What the usual messages have in common."""
+
+    jsonrpc: Literal["2.0"]
+    id: str | int | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+class _ErrorShape(Struct, frozen=True, gc=False):
+    code: int | float
+    message: str
+
+
+_decode_wire: Final = msgspec.json.Decoder(_Wire).decode
+_decode_any: Final = msgspec.json.Decoder(Raw).decode
+_decode_items: Final = msgspec.json.Decoder(list[Raw]).decode
+_decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+_decode_error: Final = msgspec.json.Decoder(_ErrorShape).decode
+
+
+def decode(frame: bytes, *, max_batch_length: int = MAX_BATCH_LENGTH) -> Message | Batch | Malformed:
+    """Return the message, or the messages, that *frame* holds.
+
+    A batch is read whatever the revision; whether it may be there is what `allows_batches` says.
+
+    Spec:
+        2025-11-25, basic/index, "Messages"; JSON-RPC 2.0, "Request object", "Response object", "Batch".
+    """
+    try:
+        if not frame.isascii():
+            frame.decode()
+        wire = _decode_wire(frame)
+        return _classified(wire.id, wire.method, wire.params, wire.result, wire.error)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _second_look(frame, max_batch_length)
+
+
+def decode_oversized(line: OversizedLine) -> Malformed:
+    """Return what is known of a message that was too long to be read."""
+    return malformed_message(Fault.TOO_LONG, line.head, line.tail)
+
+
+def _classified(
+    request_id: RequestId | UnsetType | None,
+    method: str | UnsetType,
+    params: Raw | UnsetType,
+    result: Raw | UnsetType,
+    error: Raw | UnsetType,
+) -> Message | Malformed:
+    """Return what the members, each of its type, make together; an id of None is null."""
+    if method is UNSET:
+        return _outcome(None if request_id is UNSET else request_id, result, error)
+    if result is not UNSET or error is not UNSET:
+        fault = Fault.TWO_KINDS
+    elif params is not UNSET and memoryview(params)[0] != _OPENING_BRACE:
+        fault = Fault.WRONG_PARAMS
+    elif request_id is UNSET:
+        return Notification(method, params)
+    elif request_id is None:
+        fault = Fault.WRONG_ID
+    else:
+        return Request(request_id, method, params)
+    if request_id is UNSET:
+        return Malformed(fault, None, "notification")
+    return Malformed(fault, request_id, "request")
+
+
+def _outcome(
+    request_id: RequestId | None, result: Raw | UnsetType, error: Raw | UnsetType
+) -> Response | ErrorResponse | Malformed:
+    if error is not UNSET:
+        return _failure(request_id, error) if result is UNSET else Malformed(Fault.TWO_OUTCOMES, request_id, "response")
+    if result is UNSET:
+        return Malformed(Fault.NO_METHOD, request_id, "unknown" if request_id is None else "request")
+    if request_id is None:
+        return Malformed(Fault.NO_ID, None, "response")
+    if memoryview(result)[0] != _OPENING_BRACE:
+        return Malformed(Fault.WRONG_RESULT, request_id, "response")
+    return Response(request_id, result)
+
+
+def _failure(request_id: RequestId | None, error: Raw) -> ErrorResponse | Malformed:
+    try:
+        shape = _decode_error(error)
+    except msgspec.DecodeError:
+        return Malformed(Fault.WRONG_ERROR, request_id, "response")
+    code = integer(shape.code)
+    if code is None:
+        return Malformed(Fault.WRONG_ERROR, request_id, "response")
+    return ErrorResponse(request_id, code, shape.message, error)
+
+
+def _second_look(frame: bytes, max_batch_length: int) -> Message | Batch | Malformed:
+    """Say what is wrong with *frame*, if it is not one of the messages that are merely unusual."""
+    try:
+        frame.decode()
+        value = _decode_any(frame)  # so that from here on everything is known to be JSON
+        if memoryview(value)[0] != _OPENING_BRACKET:
+            return _member_by_member(value)
+        items = _decode_items(value)
+        if not items:
+            return Malformed(Fault.EMPTY_BATCH)
+        if len(items) > max_batch_length:
+            return Malformed(Fault.LONG_BATCH)
+        return Batch(tuple([_item(each) for each in items]))
+    except UnicodeDecodeError:
+        fault = Fault.NOT_UTF8
+    except RecursionError:
+        fault = Fault.TOO_DEEP
+    except msgspec.DecodeError:
+        fault = Fault.NOT_JSON
+    return malformed_message(fault, frame[:END_BYTES], frame[-END_BYTES:])
+
+
+def _item(value: Raw) -> Message | Malformed:
+    try:
+        wire = _decode_wire(value)
+    except msgspec.DecodeError:
+        return _member_by_member(value)
+    return _classified(wire.id, wire.method, wire.params, wire.result, wire.error)
+
+
+def _member_by_member(value: Raw) -> Message | Malformed:
+    if memoryview(value)[0] != _OPENING_BRACE:
+        return Malformed(Fault.NOT_AN_OBJECT)
+    members = _decode_members(value)
+    request_id, method, jsonrpc = id_in(members), text_in(members, "method"), text_in(members, "jsonrpc")
+    kind, known = kind_and_id(members)
+    if jsonrpc != "2.0":
+        return Malformed(Fault.WRONG_JSONRPC, known, kind)
+    if isinstance(request_id, Fault):
+        return Malformed(request_id, None, kind)
+    if method is None:
+        return Malformed(Fault.WRONG_METHOD, known, kind)
+    get = members.get
+    return _classified(request_id, method, get("params", UNSET), get("result", UNSET), get("error", UNSET))
+
+
+def _labels(since: str, until: str | None = None) -> frozenset[str]:
+    """Return the revisions from *since* to the one before *until*."""
+    labels = [each.label for each in REVISIONS]
+    return frozenset(labels[labels.index(since) : labels.index(until) if until else None])
+
+
+# 2025-03-26, basic/index, "Batching": "MUST support receiving"; 2025-06-18, changelog: "Remove support for batching".
+_WITH_BATCHES: Final = _labels("2025-03-26", "2025-06-18")
+# 2025-11-25, JSONRPCErrorResponse: the id is not required any more.
+_WITH_ANONYMOUS_ERRORS: Final = _labels("2025-11-25")
+
+
+def allows_batches(revision: str | None) -> bool:
+    """Return whether a frame may hold a batch at *revision*; before one is agreed on (None) it may not.
+
+    Spec:
+        2025-03-26, basic/index, "Batching"; basic/lifecycle, "Initialization"; 2025-06-18, changelog.
+    """
+    return revision in _WITH_BATCHES
+
+
+def unknown_id(revision: str | None) -> UnsetType | None:
+    """Return the id of an error response to a request whose own id could not be read: absent, or else null.
+
+    MCP leaves it out, but only since 2025-11-25; before, no value is valid, and what JSON-RPC says holds: null.
+
+    Spec:
+        2025-11-25, basic/index, "Error Responses"; JSON-RPC 2.0, "Response object".
+    """
+    return UNSET if revision in _WITH_ANONYMOUS_ERRORS else None
+
+
+class _Call(Struct, frozen=True, gc=False, tag_field="jsonrpc", tag="2.0"):
+    id: RequestId | UnsetType
+    method: str
+    params: Any
+
+
+class _Answer(Struct, frozen=True, gc=False, tag_field="jsonrpc", tag="2.0"):
+    id: RequestId | UnsetType | None
+    result: Any = UNSET
+    error: Any = UNSET
+
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def encode_request(request_id: RequestId, method: str, params: Payload | UnsetType = UNSET) -> bytes:
+    """Return the bytes of a request."""
+    return _encode(_Call(request_id, method, Raw(params) if type(params) is bytes else params))
+
+
+def encode_notification(method: str, params: Payload | UnsetType = UNSET) -> bytes:
+    """Return the bytes of a notification."""
+    return _encode(_Call(UNSET, method, Raw(params) if type(params) is bytes else params))
+
+
+def encode_response(request_id: RequestId, result: Payload) -> bytes:
+    """Return the bytes of the response that *result* makes."""
+    return _encode(_Answer(request_id, Raw(result) if type(result) is bytes else result))
+
+
+def encode_error(request_id: RequestId | UnsetType | None, error: Payload) -> bytes:
+    """Return the bytes of an error response; `unknown_id` says what its id is where there is none."""
+    return _encode(_Answer(request_id, UNSET, Raw(error) if type(error) is bytes else error))
+
+
+def encode_batch(messages: Sequence[bytes]) -> bytes:
+    """Return the bytes of a batch of encoded messages; there is no empty one (JSON-RPC 2.0, "Batch")."""
+    if not messages:
+        raise UsageError("a batch holds one message at least")
+    return b"[" + b",".join(messages) + b"]"
+
+
+def refusal(malformed: Malformed, revision: str | None) -> bytes | None:
+    """Return the error response that *malformed* gets at *revision* (None: not agreed on yet), or None if it gets none.
+
+    Spec:
+        2025-11-25, basic/index, "Notifications": "The receiver MUST NOT send a response."
+    """
+    if malformed.kind in ("notification", "response"):
+        return None
+    request_id = unknown_id(revision) if malformed.id is None else malformed.id
+    return encode_error(request_id, Error(malformed.fault.code, malformed.fault.reason))
+
+
+def error_json(error: RequestError) -> bytes:
+    """Return *error* as JSON, for codes that are the same in every revision."""
+    return msgspec.json.encode(Error(error.code, error.message, error.data))

@@ -1,0 +1,104 @@
+"""The members of a JSON-RPC object, read one at a time, where the usual decoder has refused it.
+
+Spec:
+    2025-11-25, basic/index, "Error Responses": they "MUST include the same ID as the request they correspond to (except
+    in error cases where the ID could not be read due a malformed request)". So what can be read is read.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from mcpgen.runtime.protocol.messages import Fault, Kind, Malformed, RequestId
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["id_in", "integer", "kind_and_id", "text_in", "malformed_message"]
+
+# Beyond it a float is no exact integer (RFC 8259, section 6), so an id like 1e300 names nothing for certain.
+_MAX_EXACT_FLOAT: Final = 2**53 - 1
+
+_TO_FIRST_BRACKET: Final = re.compile(rb"\s*+\{[^{\[]*+")
+
+_decode_id: Final = msgspec.json.Decoder(str | int | float | None).decode
+_decode_text: Final = msgspec.json.Decoder(str).decode
+_decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def kind_and_id(members: Mapping[str, Raw]) -> tuple[Kind, RequestId | None]:
+    """Return what *members* were meant to be together, and the id among them if it is a good one."""
+    request_id = id_in(members)
+    known = request_id if isinstance(request_id, str | int) else None
+    if "method" not in members and ("result" in members or "error" in members):
+        return "response", known
+    if request_id is not UNSET:
+        return "request", known
+    # JSON-RPC answers even {"method": 1, "params": "bar"}; only what is a notification for certain goes unanswered.
+    return ("notification" if isinstance(text_in(members, "method"), str) else "unknown"), None
+
+
+def id_in(members: Mapping[str, Raw]) -> RequestId | Fault | UnsetType | None:
+    """Return the id among *members*, or what is wrong with it; null, which some may be, is None."""
+    raw = members.get("id")
+    if raw is None:
+        return UNSET
+    try:
+        value = _decode_id(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Fault.WRONG_ID
+    if value is None or isinstance(value, str):
+        return value
+    number = integer(value)
+    return Fault.WRONG_ID if number is None else number
+
+
+def text_in(members: Mapping[str, Raw], name: str) -> str | UnsetType | None:
+    """Return the string *name* among *members*; None if it is something else."""
+    raw = members.get(name)
+    if raw is None:
+        return UNSET
+    try:
+        return _decode_text(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def integer(number: float) -> int | None:
+    """Return *number* as the integer that it is, or None."""
+    if isinstance(number, int):
+        return number
+    return int(number) if number.is_integer() and abs(number) <= _MAX_EXACT_FLOAT else None
+
+
+def malformed_message(fault: Fault, head: bytes, tail: bytes) -> Malformed:
+    """Return what the two ends of a frame that cannot be read tell about it."""
+    members = _members_at_ends(head, tail)
+    kind, known = kind_and_id(members)
+    # Its id is answered only if it is a request's for certain: a response bears an id of ours, which may be another
+    # request's of the peer.
+    if kind == "response" or (kind == "request" and not members.keys().isdisjoint(("method", "params"))):
+        return Malformed(fault, known, kind)
+    return Malformed(fault)
+
+
+def _members_at_ends(head: bytes, tail: bytes) -> dict[str, Raw]:
+    """Return the members before the first and behind the last bracket inside an object, as far as those are JSON.
+
+    The one between them, most often params or result, is there as null.
+    """
+    first = _TO_FIRST_BRACKET.match(head)
+    if first is None:
+        return {}
+    inner = tail.rstrip()[:-1]
+    behind = tail[max(inner.rfind(b"}"), inner.rfind(b"]")) + 1 :]
+    for members in (first[0] + b"null" + behind, first[0] + b"null}"):
+        try:
+            return _decode_members(members)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
+    return {}

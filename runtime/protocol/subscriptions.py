@@ -1,0 +1,60 @@
+"""The filter of a subscription: which changes a client wants to hear of, and which of them a server can report.
+
+Spec:
+    2024-11-05 to 2025-11-25, server/resources, "Subscriptions"; 2026-07-28, basic/patterns/subscriptions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from mcpgen.runtime.protocol.capabilities import offers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["LIST_CHANGES", "RESOURCE_UPDATED", "SubscriptionFilter", "supported_filter"]
+
+RESOURCE_UPDATED = "notifications/resources/updated"
+
+# 2026-07-28, basic/patterns/subscriptions, "Notification Filter": what asks for which notification.
+LIST_CHANGES = {
+    "notifications/tools/list_changed": "tools_list_changed",
+    "notifications/prompts/list_changed": "prompts_list_changed",
+    "notifications/resources/list_changed": "resources_list_changed",
+}
+
+
+class SubscriptionFilter(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What is told on a stream; what it leaves out is not."""
+
+    tools_list_changed: bool = False
+    prompts_list_changed: bool = False
+    resources_list_changed: bool = False
+    resource_subscriptions: list[str] = []
+
+    def passes(self, method: str, uri: str | None) -> bool:
+        """Whether the notification *method*, about the resource *uri*, is asked for."""
+        if method == RESOURCE_UPDATED:
+            return uri in self.resource_subscriptions
+        attribute = LIST_CHANGES.get(method)
+        return attribute is not None and getattr(self, attribute)
+
+
+def supported_filter(
+    wanted: SubscriptionFilter, capabilities: Mapping[str, object], revision: str
+) -> SubscriptionFilter:
+    """Return the part of *wanted* that a server with these *capabilities* of *revision* can tell.
+
+    Spec:
+        2026-07-28, basic/patterns/subscriptions, "Acknowledgment": types that the server does not support are omitted.
+    """
+    kept = {
+        attribute: getattr(wanted, attribute) and offers(capabilities, revision, method)
+        for method, attribute in LIST_CHANGES.items()
+    }
+    can_watch = offers(capabilities, revision, RESOURCE_UPDATED)
+    uris = list(dict.fromkeys(wanted.resource_subscriptions)) if can_watch else []
+    return SubscriptionFilter(**kept, resource_subscriptions=uris)

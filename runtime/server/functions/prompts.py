@@ -1,0 +1,127 @@
+"""Functions as prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import NODEFAULT, UNSET, Struct, UnsetType, ValidationError
+from msgspec.structs import asdict
+
+from mcpgen.runtime.errors import RequestError, UsageError, quoted
+from mcpgen.runtime.protocol.messages import Code
+from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.server.functions import invocation
+from mcpgen.runtime.server.functions.results import BLOCKS, list_items
+from mcpgen.runtime.server.functions.schemas import any_object, argument_type, input_schema
+from mcpgen.runtime.server.functions.signatures import read_signature
+from mcpgen.runtime.server.functions.text_arguments import check_textual
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mcpgen.runtime.server.context import Context
+
+__all__ = ["Prompt", "make_prompt"]
+
+FINISHED = (models.GetPromptResult, models.InputRequiredResult)
+
+
+class Prompt(Struct, frozen=True):
+    """A function that is registered as a prompt.
+
+    Attributes:
+        definition: What ``prompts/list`` says of it.
+        label: What messages to its author call the function.
+        replay: Whether it may run again from its start when its caller comes back with answers to its questions.
+    """
+
+    definition: models.Prompt
+    label: str
+    replay: bool
+    _arguments: type[Struct]
+    _call: Callable[..., Awaitable[Any]]
+    _context: tuple[str, ...]
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The names of the arguments."""
+        return tuple(self._arguments.__struct_fields__)
+
+    async def get(
+        self, given: dict[str, str] | UnsetType, context: Context
+    ) -> models.GetPromptResult | models.InputRequiredResult:
+        """Run the function.
+
+        Raises:
+            RequestError: An argument is missing, unknown or not what the function takes. Spec: 2026-07-28,
+                server/prompts#error-handling.
+        """
+        try:
+            values = {} if given is UNSET else given
+            arguments = asdict(msgspec.convert(values, self._arguments, strict=False, dec_hook=any_object))
+        except ValidationError as error:
+            text = f"Invalid arguments for prompt {self.definition.name}: {quoted(str(error))}"
+            raise RequestError(Code.INVALID_PARAMS, text) from None
+        for name in self._context:
+            arguments[name] = context
+        value: object = await self._call(**arguments)
+        if isinstance(value, FINISHED):
+            return value
+        items = list_items(value)
+        messages = list(map(self._message, (value,) if items is None else items))
+        return models.GetPromptResult(messages=messages, description=self.definition.description)
+
+    def _message(self, value: object) -> models.PromptMessage:
+        if isinstance(value, models.PromptMessage):
+            return value
+        if isinstance(value, str):
+            return models.PromptMessage(role="user", content=models.TextContent(text=value))
+        if isinstance(value, BLOCKS):
+            return models.PromptMessage(role="user", content=value)
+        raise TypeError(f"{self.label} returned a {type(value).__name__} as a message; return text or PromptMessage")
+
+
+def make_prompt(  # noqa: PLR0913 (one per member of a prompt's definition)
+    function: Callable[..., Any],
+    *,
+    name: str | None,
+    title: str | None,
+    description: str | None,
+    icons: Sequence[models.Icon] | None,
+    meta: dict[str, object] | None,
+    replay: bool,
+) -> Prompt:
+    """Make a prompt of a function.
+
+    Raises:
+        UsageError: The function cannot be one.
+    """
+    signature = read_signature(function)
+    named = signature.name if name is None else name
+    if not named:
+        raise UsageError(f"the prompt {signature.label} has no name; give it one with name=")
+    type_ = argument_type(signature)
+    for each in signature.parameters:
+        check_textual(each, f"parameter {each.name!r} of {signature.label}")
+    properties: dict[str, dict[str, Any]] = input_schema(signature, type_)["properties"]
+    arguments = [
+        models.PromptArgument(
+            name=each.name,
+            title=properties[each.name].get("title", UNSET),
+            description=properties[each.name].get("description", UNSET),
+            required=each.default is NODEFAULT,
+        )
+        for each in signature.parameters
+    ]
+    said = signature.description if description is None else description
+    definition = models.Prompt(
+        name=named,
+        title=title or UNSET,
+        description=said or UNSET,
+        arguments=arguments or UNSET,
+        icons=list(icons) if icons else UNSET,
+        meta=meta or UNSET,
+    )
+    return Prompt(definition, signature.label, replay, type_, invocation.as_awaitable(function), signature.context)

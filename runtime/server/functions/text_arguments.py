@@ -1,0 +1,75 @@
+"""Parameters whose values arrive as text: those of prompts and of resource templates."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Collection
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from msgspec import inspect
+from msgspec.structs import replace
+
+from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.server.functions.signatures import Annotation, arms, origin_of
+
+if TYPE_CHECKING:
+    from mcpgen.runtime.server.functions.signatures import Parameter
+
+__all__ = ["check_textual", "check_texts", "is_list"]
+
+TEXTUAL = (
+    inspect.AnyType,
+    inspect.NoneType,
+    inspect.BoolType,
+    inspect.IntType,
+    inspect.FloatType,
+    inspect.StrType,
+    inspect.DateTimeType,
+    inspect.DateType,
+    inspect.TimeType,
+    inspect.TimeDeltaType,
+    inspect.UUIDType,
+    inspect.DecimalType,
+    inspect.EnumType,
+    inspect.LiteralType,
+)
+
+
+def is_list(parameter: Parameter) -> bool:
+    """Whether a parameter takes several values."""
+    origins = [origin_of(each) or each for each in arms(parameter.annotation)]
+    return any(isinstance(each, type) and _is_collection(each) for each in origins)
+
+
+def _is_collection(origin: type) -> bool:
+    return issubclass(origin, Collection) and not issubclass(origin, (str, bytes, bytearray, dict, Enum))
+
+
+def check_texts(parameter: Parameter, what: str) -> None:
+    """Refuse a list of what one text cannot become.
+
+    Raises:
+        UsageError: It is such a list.
+    """
+    for arm in arms(parameter.annotation):
+        for item in typing.get_args(arm):
+            if item is not Ellipsis:
+                check_textual(replace(parameter, annotation=item), what)
+
+
+def check_textual(parameter: Parameter, what: str) -> None:
+    """Refuse a type that one text cannot become.
+
+    Raises:
+        UsageError: It is such a type.
+    """
+    if not all(map(_is_textual, arms(parameter.annotation))):
+        raise UsageError(
+            f"{what} has the type {parameter.annotation!r}, but its value arrives as text; use str, a number, bool, a "
+            "date or time, UUID, Decimal, an Enum or a Literal"
+        )
+
+
+def _is_textual(annotation: Annotation) -> bool:
+    return annotation is object or isinstance(inspect.type_info(annotation), TEXTUAL)

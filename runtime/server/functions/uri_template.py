@@ -1,0 +1,184 @@
+"""URI templates (RFC 6570): what a template is, which URIs it makes, and which values a URI holds.
+
+RFC 6570 defines how a template is expanded, and says that matching is not always possible. What is well defined, and
+accepted, is this:
+
+* ``{var}`` is one value between literals, without ``/``; ``{a,b}``, ``{.ext}``, ``{/a,b}`` and ``{;name}`` are the same
+  with the separators that the RFC gives them;
+* ``{+var}``, ``{#var}`` and ``{/var*}`` may hold ``/``; a template has one of them at most, since between two of them
+  nothing says where the first ends;
+* ``{?a,b*}`` at the end are named values, in any order, each of which may be missing.
+
+Variables must be separated by literals, so that a URI is read in one pass whose cost grows with its length alone: there
+is no backtracking, hence no template and no URI that makes it slow. Where a separator occurs in the values, too,
+variables to the left of a ``{+var}`` are as short as possible, those to the right of it as short as possible from the
+end; without one, the leftmost are as long as possible.
+
+What a value may be is for `mcpgen.runtime.server.functions.uri_values` to say.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+
+from mcpgen.runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["Template", "Variable", "parse"]
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+# RFC 6570, section 2.1: what a literal must not be, but for non-ASCII characters, which a URI of ours may have.
+NOT_LITERAL = re.compile(r"[\x00-\x20\"'<>\\^`{|}\x7f]")
+
+
+class Operator(NamedTuple):
+    """RFC 6570, appendix A: what an operator writes before the first value and between two."""
+
+    first: str
+    separator: str
+    named: bool
+    spans: bool
+    "Whether a value may hold reserved characters, ``/`` among them."
+
+
+OPERATORS = {
+    "": Operator("", ",", named=False, spans=False),
+    "+": Operator("", ",", named=False, spans=True),
+    "#": Operator("#", ",", named=False, spans=True),
+    ".": Operator(".", ".", named=False, spans=False),
+    "/": Operator("/", "/", named=False, spans=False),
+    ";": Operator(";", ";", named=True, spans=False),
+    "?": Operator("?", "&", named=True, spans=False),
+}
+
+
+class Variable(Struct, frozen=True):
+    """One variable of a template.
+
+    Attributes:
+        spans: Whether its values may hold ``/``.
+        reserved: Whether its values are written with reserved characters as they are, not percent-encoded.
+        many: Whether it is a list: the segments of ``{/var*}``, the occurrences in ``{?var*}``.
+        optional: Whether a URI may leave it out.
+    """
+
+    name: str
+    spans: bool = False
+    reserved: bool = False
+    many: bool = False
+    optional: bool = False
+
+
+class Template(Struct, frozen=True):
+    """A template, taken apart.
+
+    Attributes:
+        text: The template.
+        literals: What stands before each variable, and after the last; empty at the end only.
+        variables: Its variables, in order; those of ``{?…}`` come last.
+    """
+
+    text: str
+    literals: tuple[str, ...]
+    variables: tuple[Variable, ...]
+
+    @property
+    def query(self) -> tuple[Variable, ...]:
+        """The variables of ``{?…}``."""
+        return self.variables[len(self.literals) - 1 :]
+
+
+def parse(text: str) -> Template:
+    """Take a template apart.
+
+    Raises:
+        UsageError: It is none, or what it matches is not well defined.
+    """
+    literals = [""]
+    variables: list[Variable] = []
+    for literal, expression in _pieces(text):
+        if variables and variables[-1].optional and (literal or expression):
+            raise _refused(text, "there is something after {?…}, which must come last")
+        literals[-1] += literal
+        if not expression:
+            continue
+        operator, specs = _specs(expression, text)
+        if operator == "?":
+            variables += [Variable(name, many=explode, optional=True) for name, explode in specs]
+            continue
+        for literal_before, variable in _read(operator, specs, text):
+            literals[-1] += literal_before
+            if not literals[-1] and variables:
+                raise _refused(text, f"nothing separates {variables[-1].name!r} from {variable.name!r}")
+            variables.append(variable)
+            literals.append("")
+    _check(text, literals, variables)
+    return Template(text, tuple(literals), tuple(variables))
+
+
+def _refused(text: str, why: str) -> UsageError:
+    return UsageError(f"the URI template {text!r} cannot be used: {why}")
+
+
+def _pieces(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each literal with the expression that follows it, without its braces; the last has none."""
+    rest = text
+    while True:
+        literal, opened, rest = rest.partition("{")
+        if bad := NOT_LITERAL.search(literal):
+            raise _refused(text, f"{bad[0]!r} stands outside of an expression")
+        expression, closed, after = rest.partition("}")
+        if opened and (not closed or not expression):
+            raise _refused(text, "a { is not closed" if not closed else "an expression is empty")
+        yield literal, expression
+        if not opened:
+            return
+        rest = after
+
+
+def _read(operator: str, specs: Sequence[tuple[str, bool]], text: str) -> Iterator[tuple[str, Variable]]:
+    """Yield each variable of an expression, with what the operator writes before it."""
+    rules = OPERATORS[operator]
+    for index, (name, explode) in enumerate(specs):
+        if explode and (operator != "/" or len(specs) > 1):
+            raise _refused(text, f"{name}*: a list can be matched in {{/{name}*}} and in {{?{name}*}} alone")
+        before = (rules.separator if index else rules.first) + (f"{name}=" if rules.named else "")
+        yield before, Variable(name, spans=rules.spans or explode, reserved=rules.spans, many=explode)
+
+
+def _specs(expression: str, text: str) -> tuple[str, Sequence[tuple[str, bool]]]:
+    """Return the operator of an expression, and each variable's name and whether it is exploded."""
+    operator = expression[0] if expression[0] in OPERATORS else ""
+    specs: list[tuple[str, bool]] = []
+    for spec in expression.removeprefix(operator).split(","):
+        name = spec.removesuffix("*")
+        if not NAME.fullmatch(name):
+            raise _refused(text, f"{{{expression}}}: {_why_no_name(spec)}")
+        specs.append((name, name != spec))
+    return operator, specs
+
+
+def _why_no_name(spec: str) -> str:
+    if ":" in spec:
+        return f"of {spec!r} a URI shows only a beginning; leave :{spec.partition(':')[2]} out"
+    if spec[:1] == "&":
+        return "a query is matched where {?…} writes all of it"
+    return f"{spec!r} is no name of a parameter"
+
+
+def _check(text: str, literals: Sequence[str], variables: Sequence[Variable]) -> None:
+    names = [each.name for each in variables]
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise _refused(text, f"the variable {repeated!r} occurs twice")
+    if sum(each.spans for each in variables) > 1:
+        raise _refused(text, "more than one variable may hold '/', and nothing says where the first ends")
+    if not SCHEME.match(literals[0]):
+        raise _refused(text, "it must start with a scheme, such as file:")
+    if variables and variables[-1].optional and any("?" in each or "#" in each for each in literals):
+        raise _refused(text, "a literal '?' or '#' stands before {?…}; write all of the query as {?…}")

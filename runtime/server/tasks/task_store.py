@@ -1,0 +1,278 @@
+"""Where tasks are kept: what is known of each, and a bounded store of them in memory.
+
+A store keeps records and counts; what may become of a task is decided in `mcpgen.runtime.server.tasks.lifecycle`.
+
+Spec:
+    2025-11-25, basic/utilities/tasks, "Resource Management": receivers SHOULD limit tasks per requestor, and clean up
+    those that have expired.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from mcpgen.runtime.errors import McpgenError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "MemoryTaskStore",
+    "Outcome",
+    "Position",
+    "Status",
+    "StoreFull",
+    "TaskRecord",
+    "TaskStore",
+    "cursor_behind",
+    "position_at",
+]
+
+Status: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
+
+Position: TypeAlias = tuple[int, str]
+"""Where a task stands among those of its principal: when it was created, and its id. It outlives the task."""
+
+# Most answers are smaller, and errors are: they cost no more than the record that holds them, so that a task can end,
+# and say why, in a store that is full.
+FREE_OUTCOME_BYTES: Final = 1024
+
+
+_TIME_BYTES: Final = 8
+
+# A cursor of ours has some seventy characters; longer ones need not be read.
+_MAX_CURSOR: Final = 256
+
+
+class StoreFull(McpgenError):  # noqa: N818 (named as those of runtime/errors.py are)
+    """There is no room for a task, or for its result."""
+
+
+class Outcome(Struct, frozen=True, gc=False):
+    """What the request that became a task is answered with in the end: the JSON of a result or of an error."""
+
+    json: bytes
+    is_error: bool = False
+
+
+class TaskRecord(Struct, frozen=True, kw_only=True):
+    """What is known of one task.
+
+    Attributes:
+        principal: Whose it is.
+        created_ms: When it was created, in milliseconds of Unix time, as all times here.
+        updated_ms: When it last changed.
+        ttl_ms: How long it is kept, from its creation on.
+        status_message: What the status means here, for people.
+        outcome: There if the task has ended.
+    """
+
+    task_id: str
+    principal: str
+    status: Status
+    created_ms: int
+    updated_ms: int
+    ttl_ms: int
+    status_message: str | None = None
+    outcome: Outcome | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its status is one that it keeps."""
+        return self.status in {"completed", "failed", "cancelled"}
+
+    @property
+    def expires_ms(self) -> int:
+        """When nobody can count on it any more."""
+        return self.created_ms + self.ttl_ms
+
+    @property
+    def position(self) -> Position:
+        """Where it stands among those of its principal."""
+        return self.created_ms, self.task_id
+
+
+class TaskStore(Protocol):
+    """What tasks need of a store. Calls do not wait: a store that is elsewhere needs a copy here."""
+
+    def add(self, record: TaskRecord) -> None:
+        """Keep a new task.
+
+        Raises:
+            StoreFull: There is no room for it.
+        """
+        ...
+
+    def get(self, task_id: str) -> TaskRecord | None:
+        """Return a task, whosever it is."""
+        ...
+
+    def replace(self, record: TaskRecord) -> None:
+        """Keep *record* in place of the one of the same id; do nothing if there is none any more.
+
+        Raises:
+            StoreFull: There is no room for its outcome. An error in a few words always finds room.
+        """
+        ...
+
+    def remove(self, task_id: str) -> None:
+        """Drop a task, if it is there."""
+        ...
+
+    def page(self, principal: str, *, after: Position | None, limit: int) -> list[TaskRecord]:
+        """Return the first *limit* tasks of *principal* behind a position, which need not be a task's; oldest first."""
+        ...
+
+    def expire(self, now_ms: int) -> list[TaskRecord]:
+        """Drop the tasks whose time is over, and return them."""
+        ...
+
+    def next_expiry_ms(self) -> int | None:
+        """Return when the next task expires."""
+        ...
+
+
+class MemoryTaskStore:
+    """Keeps tasks in this process, bounded in number and bytes.
+
+    A full store first drops tasks that were cancelled, which may go at any time ("Task Cancellation"). The others were
+    promised to be kept, so that new ones are refused.
+
+    Args:
+        max_tasks: Of all principals together.
+        max_tasks_per_principal: One every second, at the default lifetime of ten minutes, and some that live longer.
+        max_outcome_bytes: What all results together may take.
+        max_outcome_bytes_per_principal: Four results of the largest size that a message has by default.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_tasks: int = 10_000,
+        max_tasks_per_principal: int = 1000,
+        max_outcome_bytes: int = 64 * 1024 * 1024,
+        max_outcome_bytes_per_principal: int = 16 * 1024 * 1024,
+    ) -> None:
+        if min(max_tasks, max_tasks_per_principal) < 1 or min(max_outcome_bytes, max_outcome_bytes_per_principal) < 0:
+            raise UsageError("a store of tasks needs room for one at least")
+        self._max_tasks = max_tasks
+        self._max_tasks_per_principal = max_tasks_per_principal
+        self._max_bytes = max_outcome_bytes
+        self._max_bytes_per_principal = max_outcome_bytes_per_principal
+        self._records: dict[str, TaskRecord] = {}
+        self._order: dict[str, list[Position]] = {}  # of each principal's tasks, sorted
+        self._expiries: list[tuple[int, str]] = []  # sorted
+        self._bytes: Counter[str] = Counter()  # of each principal's outcomes
+        self._total_bytes = 0
+
+    @property
+    def count(self) -> int:
+        """How many tasks are kept."""
+        return len(self._records)
+
+    def add(self, record: TaskRecord) -> None:
+        """Keep a new task; see `TaskStore`."""
+        if record.task_id in self._records:
+            raise UsageError("a task needs an id of its own")
+        order = self._order.get(record.principal, ())
+        if len(order) >= self._max_tasks_per_principal:
+            self._drop_cancelled(self._records[task_id] for _, task_id in order)
+        elif len(self._records) >= self._max_tasks:
+            self._drop_cancelled(self._records.values())
+        self._records[record.task_id] = record
+        insort(self._order.setdefault(record.principal, []), record.position)
+        insort(self._expiries, (record.expires_ms, record.task_id))
+        self._count(record, 1)
+
+    def get(self, task_id: str) -> TaskRecord | None:
+        """Return a task; see `TaskStore`."""
+        return self._records.get(task_id)
+
+    def replace(self, record: TaskRecord) -> None:
+        """Keep *record* in place of the one of the same id, created at the same time for the same principal.
+
+        See `TaskStore`.
+        """
+        before = self._records.get(record.task_id)
+        if before is None:
+            return
+        more = _size(record) - _size(before)
+        held = self._bytes[record.principal]
+        if held + more > self._max_bytes_per_principal or self._total_bytes + more > self._max_bytes:
+            raise StoreFull("there is no room for the result")
+        self._count(before, -1)
+        self._records[record.task_id] = record
+        self._count(record, 1)
+
+    def remove(self, task_id: str) -> None:
+        """Drop a task, if it is there."""
+        record = self._records.pop(task_id, None)
+        if record is None:
+            return
+        order = self._order[record.principal]
+        del order[bisect_left(order, record.position)]
+        if not order:
+            del self._order[record.principal]
+        del self._expiries[bisect_left(self._expiries, (record.expires_ms, task_id))]
+        self._count(record, -1)
+
+    def page(self, principal: str, *, after: Position | None, limit: int) -> list[TaskRecord]:
+        """Return tasks of *principal*, oldest first; see `TaskStore`."""
+        order = self._order.get(principal, [])
+        first = 0 if after is None else bisect_right(order, after)
+        return [self._records[task_id] for _, task_id in order[first : first + limit]]
+
+    def expire(self, now_ms: int) -> list[TaskRecord]:
+        """Drop the tasks whose time is over, and return them."""
+        expired = [self._records[task_id] for _, task_id in self._expiries[: self._expired(now_ms)]]
+        for record in expired:
+            self.remove(record.task_id)
+        return expired
+
+    def next_expiry_ms(self) -> int | None:
+        """Return when the next task expires."""
+        return self._expiries[0][0] if self._expiries else None
+
+    def _expired(self, now_ms: int) -> int:
+        return bisect_left(self._expiries, (now_ms + 1, ""))
+
+    def _drop_cancelled(self, records: Iterable[TaskRecord]) -> None:
+        oldest = next((record for record in records if record.status == "cancelled"), None)
+        if oldest is None:
+            raise StoreFull("as many tasks are kept as may be")
+        self.remove(oldest.task_id)
+
+    def _count(self, record: TaskRecord, sign: int) -> None:
+        size = sign * _size(record)
+        if size:
+            self._total_bytes += size
+            self._bytes[record.principal] += size
+            if not self._bytes[record.principal]:
+                del self._bytes[record.principal]  # principals come and go
+
+
+def cursor_behind(position: Position) -> str:
+    """Return the text that asks for what is behind *position*. It tells its reader nothing that the task does not."""
+    created_ms, task_id = position
+    return urlsafe_b64encode(created_ms.to_bytes(_TIME_BYTES, "big") + task_id.encode("utf-8")).decode("ascii")
+
+
+def position_at(cursor: str) -> Position | None:
+    """Return the position that *cursor* stands for, or None if it is none of ours."""
+    if len(cursor) > _MAX_CURSOR:
+        return None
+    try:
+        raw = urlsafe_b64decode(cursor)
+        position = int.from_bytes(raw[:_TIME_BYTES], "big"), raw[_TIME_BYTES:].decode("utf-8")
+    except ValueError:
+        return None
+    return position if cursor_behind(position) == cursor else None
+
+
+def _size(record: TaskRecord) -> int:
+    return 0 if record.outcome is None else max(0, len(record.outcome.json) - FREE_OUTCOME_BYTES)

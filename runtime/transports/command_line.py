@@ -1,0 +1,65 @@
+"""Command lines: a program and its arguments, as people write them, and as they read them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Final
+
+from mcpgen.runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["is_url", "join_command", "missing_scheme", "split_command"]
+
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SCHEMELESS: Final = re.compile(r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d{1,5}(?:/\S*)?")
+
+
+def split_command(command: str | Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
+    """Return the program and its arguments.
+
+    Raises:
+        UsageError: There is no program, or something that cannot be an argument.
+    """
+    if isinstance(command, str):
+        try:
+            words = _split(command)
+        except ValueError as error:
+            raise UsageError(f"the command {command!r} cannot be split into words: {error}") from error
+    else:
+        try:
+            words = tuple("" + os.fspath(each) for each in command)  # bytes are refused, too
+        except TypeError as error:
+            raise UsageError(f"the command {command!r} is neither a string nor a sequence of them") from error
+    if not words or not words[0]:
+        raise UsageError(f"the command {command!r} names no program")
+    if any("\0" in each for each in words):
+        raise UsageError(f"the command {command!r} holds a NUL, which no argument can")
+    return words
+
+
+def join_command(words: Sequence[str]) -> str:
+    """Return *words* as one string that a shell would split into them."""
+    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+
+
+def _split(command: str) -> tuple[str, ...]:
+    if sys.platform == "win32":  # where a backslash is part of a path; but then quotes are left around words
+        words = shlex.split(command, posix=False)
+        return tuple(each[1:-1] if each[:1] in {"'", '"'} and each[:1] == each[-1:] else each for each in words)
+    return tuple(shlex.split(command))
+
+
+def is_url(text: str) -> bool:
+    """Return whether *text* is meant as a URL, of whatever scheme."""
+    return _URL.match(text) is not None
+
+
+def missing_scheme(text: str) -> str | None:
+    """Return the URL that *text* is without its scheme, such as ``localhost:8000/mcp``; None if it is none."""
+    return f"http://{text}" if _SCHEMELESS.fullmatch(text) else None
