@@ -1,13 +1,13 @@
-"""Putting generated files where they belong: all of them, or none.
+"""Write generated files: all of them, or none.
 
-Everything is first written aside, beside its place, as ``.NAME.PID.new``. Only when all of it is there does each go to
-its place, and what was there becomes ``.NAME.PID.old``; where one of these renames fails, those before it are undone.
-Signals wait until the end, which is some milliseconds away. A process that is killed nevertheless, or a machine that
-stops, leaves its files aside, and `recover`, with which the next build begins, puts them back or removes them.
+A build first writes everything beside its place, as ``.NAME.PID.new``. When all of it is written, the build renames what
+exists to ``.NAME.PID.old``, and the new files to their final names. If a rename fails, the build undoes the earlier ones.
+Signals wait until the end of this, for some milliseconds. If the process is killed or the machine stops, such files stay
+behind. The next build calls `recover`, which puts them back or removes them.
 
-**What is ours**, and replaced without a question: a module with a name that a build writes in that place, which opens
-as a build opens it (`_opens_as_ours`). Compiled modules and the notes of file managers are thrown away; the caches of
-type checkers, of linters and of pytest are moved over as they are. Everything else is somebody's, and stops the build.
+A build replaces a module without asking if it has the name of a module that the build writes there, and begins as a build
+begins it (`_opens_as_ours`). It deletes compiled modules and the files of file managers. It keeps the caches of type
+checkers, linters and pytest. Any other file belongs to the user, and the build stops.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def write(outputs: Mapping[Path, Content]) -> None:
                 if os.path.lexists(target):  # or else, what is aside is all that there is
                     _remove(_aside(target, "old"))
             for folder in created:
-                with suppress(OSError):  # it is not empty: all went well, or somebody else is there
+                with suppress(OSError):  # not empty: the build succeeded, or another program wrote there
                     folder.rmdir()
 
 
@@ -274,7 +274,7 @@ def _is_alive(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # it is somebody else's
+    except PermissionError:  # the process belongs to another user
         return True
     return True
 

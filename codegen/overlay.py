@@ -94,7 +94,7 @@ class Overlay(_Table, frozen=True, kw_only=True):
     """The overlay of one revision.
 
     Attributes:
-        reserved_errors: The lowest and the highest of the error codes that nobody may use without a meaning given here.
+        reserved_errors: The lowest and the highest reserved error code; only `errors` may define one of them.
         meta_keys: Reserved keys of ``_meta`` that the specification describes and the document lacks, and their texts.
     """
 

@@ -9,9 +9,9 @@ __all__ = ["LINE_LENGTH", "prose", "wrapped"]
 
 LINE_LENGTH = 120
 
-# What nobody sees, or could steer a terminal or an editor: blanks, control and format characters, private use and
-# noncharacters. A list of ours, because `str.isprintable` knows more characters with each release of Python, and a
-# document has to become the same bytes on all of them.
+# Invisible characters, and those that could control a terminal or an editor: blanks, control and format characters,
+# private use and noncharacters. We list them, because `str.isprintable` changes with each release of Python, and a
+# document must become the same bytes on all of them.
 _UNSEEN = re.compile(
     "[\x00-\x20\x7f-\xa0\xad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000"
     "\ud800-\uf8ff\ufdd0-\ufdef\ufeff\ufff0-\ufffb\ufffe\uffff\U000e0000-\U0010ffff]+"
