@@ -1,13 +1,13 @@
 """Write generated files: all of them, or none.
 
-A build first writes everything beside its place, as ``.NAME.PID.new``. When all of it is written, the build renames what
-exists to ``.NAME.PID.old``, and the new files to their final names. If a rename fails, the build undoes the earlier ones.
-Signals wait until the end of this, for some milliseconds. If the process is killed or the machine stops, such files stay
-behind. The next build calls `recover`, which puts them back or removes them.
+A build first writes everything beside its place, as ``.NAME.PID.new``. When all of it is written, the build renames
+what exists to ``.NAME.PID.old``, and the new files to their final names. If a rename fails, the build undoes the
+earlier ones. Signals wait until the end of this, for some milliseconds. If the process is killed or the machine
+stops, such files stay behind. The next build calls `recover`, which puts them back or removes them.
 
-A build replaces a module without asking if it has the name of a module that the build writes there, and begins as a build
-begins it (`_opens_as_ours`). It deletes compiled modules and the files of file managers. It keeps the caches of type
-checkers, linters and pytest. Any other file belongs to the user, and the build stops.
+A build replaces a module without asking if it has the name of a module that the build writes there, and begins as a
+build begins it (`_opens_as_ours`). It deletes compiled modules and the files of file managers. It keeps the caches of
+type checkers, linters and pytest. Any other file belongs to the user, and the build stops.
 """
 
 from __future__ import annotations
