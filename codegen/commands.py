@@ -11,7 +11,7 @@ import msgspec
 
 from mcpgen.codegen import names
 from mcpgen.codegen.adapters.build import FOLDER, generate_adapters, planned
-from mcpgen.codegen.build import Package, foreign_source, generate, generate_registry, pinned_source
+from mcpgen.codegen.build import SUPPORT, Package, foreign_source, generate, generate_registry, pinned_source
 from mcpgen.codegen.checkout import find_checkout
 from mcpgen.codegen.console import echo_diagnostics, echo_json, refusals_reported
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
@@ -61,7 +61,8 @@ def build(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out:
         # reports missing changes early.
         plans = planned(room) if out is None else None
         packages = [
-            _generate(room, label, schema) for label in (room.revisions if build_all else dict.fromkeys(labels))
+            _generate(room, label, schema, alone=out is not None)
+            for label in (room.revisions if build_all else dict.fromkeys(labels))
         ]
         adapters = None if plans is None else generate_adapters(plans)
         outputs: dict[Path, Content] = {root / package.folder: package.files for package in packages}
@@ -104,7 +105,7 @@ def check(*, as_json: bool) -> None:
         packages = [_generate(room, revision, None) for revision in room.revisions]
         differences = drift(beside, root)
         differences |= drift(adapters, root / FOLDER)
-        unexpected = strays({*beside, FOLDER, *(package.folder for package in packages)}, root)
+        unexpected = strays({*beside, FOLDER, SUPPORT, *(package.folder for package in packages)}, root)
         unexpected += strays(adapters, root / FOLDER)
         for package in packages:
             differences |= drift(package.files, root / package.folder)
@@ -139,10 +140,10 @@ def _check_usage(labels: tuple[str, ...], *, build_all: bool, schema: Path | Non
         raise click.UsageError("Give one of: `--all`; `--revision R`; or `--schema FILE --revision LABEL --out DIR`.")
 
 
-def _generate(room: SchemaRoom, label: str, schema: Path | None) -> Package:
+def _generate(room: SchemaRoom, label: str, schema: Path | None, *, alone: bool = False) -> Package:
     started = time.perf_counter()
     source = pinned_source(room, label) if schema is None else foreign_source(room, read_document(schema), label)
-    package = generate(source)
+    package = generate(source, alone=alone)
     if sys.stderr.isatty():
         click.echo(f"{label}: {package.types} types in {time.perf_counter() - started:.1f} s", err=True)
     return package

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import textwrap
 
-__all__ = ["prose", "wrapped"]
+__all__ = ["LINE_LENGTH", "prose", "wrapped"]
 
-_LINE_LENGTH = 120
+LINE_LENGTH = 120
 
 # Characters that are invisible or could control a terminal or an editor: blanks, control and format characters, private
 # use and noncharacters. The list is fixed, because `str.isprintable` accepts more characters with each release of
@@ -26,7 +26,7 @@ def prose(text: str) -> str:
 
 def wrapped(*paragraphs: str, indent: str) -> str:
     """Return the text of a docstring at *indent*; if it has several lines, the closing quotes get their own line."""
-    width = _LINE_LENGTH - len(indent)
+    width = LINE_LENGTH - len(indent)
     # The first line also holds the opening quotes. A single line also holds the closing quotes.
     first = textwrap.wrap(paragraphs[0], width - len('""""""'), break_long_words=False, break_on_hyphens=False)
     if len(first) > 1:
@@ -34,7 +34,9 @@ def wrapped(*paragraphs: str, indent: str) -> str:
         first[0] = first[0].removeprefix("___")
     lines = list(first)
     for paragraph in paragraphs[1:]:
-        lines += ["", *textwrap.wrap(paragraph, width, break_long_words=False, break_on_hyphens=False)]
+        wraps = not paragraph.startswith("Spec: ")  # a URL stays beside its heading, however long
+        wrapping = textwrap.wrap(paragraph, width, break_long_words=False, break_on_hyphens=False)
+        lines += ["", *(wrapping if wraps else [paragraph])]
     return "\n".join(
         [lines[0], *(indent + line if line else "" for line in lines[1:]), *([indent] if lines[1:] else [])]
     )

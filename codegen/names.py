@@ -8,7 +8,8 @@ import re
 # Names that the class bodies in models.py use, in code or in annotations. An attribute with the same name would shadow
 # them. `as_dict`, `check` and `view` are methods of every open object.
 _TAKEN_ATTRIBUTES = frozenset(
-    {"as_dict", "bool", "check", "const", "dict", "field", "float", "int", "list", "object", "preset", "str", "view"}
+    {"as_dict", "bool", "check", "const", "dict", "field", "float", "int", "list", "models", "object", "preset", "str"}
+    | {"view"}
 )
 # A label becomes a folder name, which file systems limit to 255 bytes. While it is written, it has a longer name.
 MAX_LABEL_LENGTH = 80

@@ -96,7 +96,8 @@ class Overlay(_Table, frozen=True, kw_only=True):
     """The overlay of one revision.
 
     Attributes:
-        reserved_errors: The lowest and the highest of the error codes that only the specification may define.
+        reserved_errors: The lowest and the highest reserved error code; only `errors` may define one of them.
+        meta_keys: Reserved keys of ``_meta`` that the specification describes and the document lacks, and their texts.
     """
 
     era: Literal["handshake", "stateless"] = "handshake"
@@ -107,6 +108,7 @@ class Overlay(_Table, frozen=True, kw_only=True):
     methods: dict[str, MethodFacts] = {}
     errors: list[ErrorCode] = []
     deprecated: list[Deprecation] = []
+    meta_keys: dict[str, str] = {}
 
     def __post_init__(self) -> None:
         if self.reserved_errors is not None and self.reserved_errors[0] > self.reserved_errors[1]:

@@ -41,7 +41,7 @@ class Lines:
     Attributes:
         reasons: Name by text.
         keys: Name by set, both as Python.
-        helpers: The functions of ``_adapting`` that they use.
+        helpers: The functions of the support module ``steps`` that they use.
         fields: Name, by revision, of what tells whether a value is valid there.
     """
 

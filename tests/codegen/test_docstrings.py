@@ -36,7 +36,7 @@ def test_a_document_with_such_characters_becomes_the_same_everywhere(face: str, 
     assert 1 == text.count(face)
     assert f'"""Says {face}."""' in text
     assert 6 == text.count(ascii(face).strip("'"))
-    models = load(package, tmp_path).models
+    models = load(package, tmp_path)
     assert (face, face) == ((made := models.Face()).a, made.c)
 
 

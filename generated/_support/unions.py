@@ -1,44 +1,49 @@
-"""{{ module.title }}: unions of objects, which msgspec tells apart by tags alone.
+"""Unions of objects that msgspec cannot decode by itself.
 
-{{ module.provenance }}
+Copied by ``mcpgen build --out`` into each package that it writes; the original is in ``generated/_support``.
 
-A union whose arms differ in a constant is `tagged`. Of another, `AnyOf` finds the arm by the keys that a value has.
+msgspec tells the arms of a union apart by tags alone. `tagged` makes such tags of a constant in which the arms differ.
+For any other union, `AnyOf` finds the arm by the keys of the value.
 """
 
 from __future__ import annotations
 
 import json
 import typing
-from collections.abc import Callable
-from typing import Annotated, Any, Union
+from typing import TYPE_CHECKING, Annotated, Any, Union
 
 import msgspec
 from msgspec import Struct, StructMeta, ValidationError, field
 from msgspec.structs import force_setattr
 
-from ._settling import Checked, Settle, Settler, settler, unwrap
-from ._structs import ConstantsMeta
+from .structs import ConstantsMeta
+from .validation import Checked, Settle, Settler, settler, unwrap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["AnyOf", "tagged"]
 
 
 def tagged(tag: str, *classes: type[Struct]) -> Any:
-    """Return the type of a union whose arms differ in the constant of their key *tag*, for msgspec to decode.
+    """Return a type that msgspec decodes, for a union whose arms differ in the constant of their key *tag*.
 
-    msgspec tells classes apart by a tag that is not a field, and accepts a tagged class without its tag outside of a
-    union. So each arm is decoded by a tagged subclass that turns into *the* class as soon as it is complete, and the
-    constant stays a required field of that.
+    A tag of msgspec is not a field, and outside a union msgspec accepts a tagged class without its tag. So each arm
+    gets a tagged subclass. An instance of it becomes an instance of the arm when it is complete, where the constant is
+    a required field.
     """
-    return Union[tuple(_arm(each, tag) for each in classes)]
+    return Union[tuple(_arm(each, tag) for each in classes)]  # noqa: UP007 (a tuple made at run time)
 
 
 class _ArmMeta(ConstantsMeta):
-    """The arms of a union stand for the class that their instances become, also to ``isinstance`` and ``issubclass``."""
+    """Makes ``isinstance`` and ``issubclass`` treat the subclass of an arm as the arm."""
 
-    def __instancecheck__(cls, instance: object) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:  # noqa: N805 (of a metaclass)
+        """Whether *instance* is one of the arm."""
         return isinstance(instance, cls.__bases__[0])
 
-    def __subclasscheck__(cls, subclass: type) -> bool:
+    def __subclasscheck__(cls, subclass: type) -> bool:  # noqa: N805 (of a metaclass)
+        """Whether *subclass* is one of the arm."""
         return issubclass(subclass, cls.__bases__[0])
 
 
@@ -64,8 +69,8 @@ def _arm(cls: Any, tag: str) -> type[Struct]:
         "__qualname__": cls.__qualname__,
         "__doc__": cls.__doc__,
         "__annotations__": {attribute: Any},
-        # The tag is not a key to msgspec, so this field is never sent; `become` gives it its value, whatever a peer put
-        # under the name that the field must have.
+        # msgspec reads the tag from the key, so the field needs another name, which no key of the class has. `become`
+        # replaces whatever value a peer sends under that name.
         attribute: field(default=None, name="\x7f" * (max(map(len, cls.__struct_encode_fields__)) + 1)),
         "__post_init__": become,
     }
@@ -75,13 +80,13 @@ def _arm(cls: Any, tag: str) -> type[Struct]:
 
 
 class AnyOf(Settler):
-    """A union that is told apart by the keys of a value.
+    """A union whose arm is found by the keys of the value.
 
-    Of the arms that accept a value, the one that keeps most of its keys is taken; of several, a class rather than a dict,
-    and then the first.
+    Among the arms that accept a value, the one that keeps most of its keys is chosen. Among equal ones, a class comes
+    before a dict, and then the first one.
 
     Args:
-        arms: Returns the types; a function, because they may be defined later or be the union itself.
+        arms: Returns the types. It is a function because they may be defined later, or include the union itself.
     """
 
     def __init__(self, arms: Callable[[], tuple[Any, ...]]) -> None:
@@ -90,13 +95,13 @@ class AnyOf(Settler):
         self._markers: tuple[tuple[str, Settle], ...] = ()
 
     def settle(self, value: Any) -> Any:
-        """Return *value*, as msgspec decodes it without a type, as one of the arms.
+        """Return *value*, which msgspec decoded without a type, as one of the arms.
 
         Raises:
             msgspec.ValidationError: No arm accepts it.
         """
         if type(value) is dict:
-            # The short way, which nearly every message takes: one arm alone has a key that it requires.
+            # The fast path of nearly every message: the value has the required key of one arm only.
             only: Settle | None = None
             for marker, settle in self._markers:
                 if marker in value:
@@ -129,20 +134,23 @@ class AnyOf(Settler):
         if settled:
             best = settled[0] if len(settled) == 1 else max(settled, key=_rank)
             if errors:
-                self._see_what_is_lost(value, best, errors)
+                self._refuse_if_lossy(value, best, errors)
             return best
-        if len(errors) == 1:
-            raise ValidationError(errors[0][1])
-        if errors:  # in brackets, so that the path of the last one is not taken for that of all
-            raise ValidationError(f"No arm of the union fits ({'; '.join(text for _, text in errors)})")
-        raise ValidationError(self._expected())
+        raise ValidationError(self._reason([text for _, text in errors]))
 
-    def _see_what_is_lost(self, value: Any, best: Any, errors: list[tuple[_Candidate, str]]) -> None:
-        """Refuse *value* if an arm that keeps more of it was not taken only because an integer is written as 1.0.
+    def _reason(self, messages: list[str]) -> str:
+        """Return the message for a value that no arm accepts, from the *messages* of the arms that tried."""
+        if not messages:
+            return self._expected()
+        # In brackets, several must not look as if the path of the last one were that of all.
+        return messages[0] if len(messages) == 1 else f"No arm of the union fits ({'; '.join(messages)})"
 
-        To its schema, it is of that arm as well. To take another would silently drop keys.
+    def _refuse_if_lossy(self, value: Any, best: Any, errors: list[tuple[_Candidate, str]]) -> None:
+        """Refuse *value* if an arm that keeps more keys rejects it only because an integer is written as 1.0.
+
+        The schema of that arm accepts 1.0 as an integer. Another arm would drop keys silently.
         """
-        text = json.dumps(value, default=repr, skipkeys=True)  # on construction, it may hold what is no JSON
+        text = json.dumps(value, default=repr, skipkeys=True)  # on construction, it may hold values that are not JSON
         written = json.loads(text, parse_float=_integer_if_it_is_one)
         if json.dumps(written) == text:
             return
@@ -164,13 +172,13 @@ def _rank(value: Any) -> tuple[int, bool]:
 
 
 def _integer_if_it_is_one(text: str) -> float:
-    """Return the number *text*, as an integer where it is one: 1.0 is 1."""
+    """Return the number *text*; 1.0 becomes the integer 1."""
     number = float(text)
     return int(number) if number.is_integer() else number
 
 
 def _count_keys(value: Any) -> int:
-    """Return how many keys the JSON of *value* has, at all depths."""
+    """Return the number of keys in the JSON of *value*, at all depths."""
     pending: list[Any] = [msgspec.to_builtins(value)]
     count = 0
     while pending:
@@ -185,7 +193,7 @@ def _count_keys(value: Any) -> int:
 
 
 def _markers(arms: tuple[_Candidate, ...]) -> tuple[tuple[str, Settle], ...]:
-    """Return of each arm a key that it requires and no other arm does; nothing if an arm has none."""
+    """Return for each arm a key that it alone requires; nothing if an arm has no such key."""
     found: list[tuple[str, Settle]] = []
     for arm in arms:
         own = arm.required.difference(*(each.required for each in arms if each is not arm))
@@ -227,7 +235,7 @@ class _Candidate:
 
 
 def _called(annotation: Any) -> str:
-    """Return what msgspec's messages call values of *annotation*."""
+    """Return the name of *annotation* in msgspec's messages."""
     while typing.get_origin(annotation) is Annotated:
         annotation = typing.get_args(annotation)[0]
     origin = typing.get_origin(annotation)
