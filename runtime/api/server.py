@@ -17,11 +17,11 @@ from mcpgen.runtime.limits import Limits
 from mcpgen.runtime.protocol.native_revision import native_revision_of
 from mcpgen.runtime.protocol.negotiation import selected_revisions
 from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.server.connection import Connection
 from mcpgen.runtime.server.engine import Engine
 from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 from mcpgen.runtime.server.functions.registrations import Registrations
-from mcpgen.runtime.server.request_state import RequestStateSealer
-from mcpgen.runtime.server.service import HandlerTable, Middleware
+from mcpgen.runtime.server.handler_table import HandlerTable, Middleware
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
@@ -104,21 +104,32 @@ class Server(Registrations):
             icons=UNSET if icons is None else list(icons),
         )
         _check(info, lifespan, limits, tasks)
-        service = HandlerTable(
+        task_requests = None if tasks is None else _task_requests(tasks, handlers)
+        table = HandlerTable(
             FunctionHandlers(offered=self._offered) if handlers is None else handlers,
             served=selected_revisions(revisions),
             info=info,
             instructions=instructions,
             middleware=self._middleware,
-            limits=self.limits,
-            sealer=RequestStateSealer(state_keys, lifetime_seconds=self.limits.waiting_seconds, clock=time.time),
-            clock=time.monotonic,
-            wall_clock=time.time,
-            token=lambda: secrets.token_urlsafe(16),
-            tasking=None if tasks is None else _tasking(tasks, handlers),
+            more_capabilities={} if task_requests is None else task_requests.capabilities,
         )
-        self._engine = Engine(name, service, None if lifespan is None else partial(lifespan, self))
-        self.native_revision: str = service.native_revision
+        self._engine = Engine(
+            name,
+            table,
+            limits=self.limits,
+            lifespan=None if lifespan is None else partial(lifespan, self),
+            state_keys=state_keys,
+            tasks=task_requests,
+        )
+        self.native_revision: str = table.native_revision
+
+    def __repr__(self) -> str:
+        if self._has_handlers:
+            return f"<Server {self.name!r}: handlers of {self.native_revision}>"
+        offered = self._offered
+        resources = len(offered.resources.entries) + len(offered.templates.entries)
+        tools, prompts = len(offered.tools.entries), len(offered.prompts.entries)
+        return f"<Server {self.name!r}: {tools} tools, {resources} resources, {prompts} prompts>"
 
     @property
     def state(self) -> Any:
@@ -136,7 +147,7 @@ class Server(Registrations):
 
     def _has_changed(self) -> None:
         """Look anew at what is offered, since a function was registered or removed."""
-        self._engine.service.forget()
+        self._engine.handlers.refresh()
 
     def middleware(self, function: Middleware) -> Middleware:
         """Have *function* called around each handler; the first one is outermost.
@@ -148,7 +159,7 @@ class Server(Registrations):
         if not callable(function):
             raise UsageError(f"middleware is a function, not {function!r}")
         self._middleware.append(function)
-        self._engine.service.forget()
+        self._engine.handlers.refresh()
         return function
 
     @asynccontextmanager
@@ -159,7 +170,9 @@ class Server(Registrations):
 
     def connect(self, writer: Writer, spawner: Spawner) -> Endpoint:
         """Return a new connection, for a transport to drive."""
-        return self._engine.connect(writer, spawner)
+        connection = Connection(self._engine, writer, spawner)
+        self._engine.add(connection)
+        return connection
 
     async def resource_updated(self, uri: str) -> None:
         """Notify every client that is subscribed to the resource *uri* that it has changed."""
@@ -224,7 +237,7 @@ def _check(info: models.Implementation, lifespan: object, limits: object, tasks:
         raise UsageError(f"tasks are a store, such as MemoryTaskStore(), not {tasks!r}")
 
 
-def _tasking(store: TaskStore, handlers: object) -> TaskRequests:
+def _task_requests(store: TaskStore, handlers: object) -> TaskRequests:
     """Return what offers tasks.
 
     Raises:
@@ -242,7 +255,7 @@ def _tasking(store: TaskStore, handlers: object) -> TaskRequests:
             f"{type(handlers).__name__} has to say which tools may be tasks: give it a method task_support(name) that "
             "returns forbidden, optional or required"
         )
-    return TaskRequests(Tasks(store, clock=time.time, random_bytes=secrets.token_bytes), support)
+    return TaskRequests(Tasks(store, clock=time.time, random_bytes=secrets.token_bytes), support, clock=time.time)
 
 
 def _set(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What one server offers to the peers of each revision, the same for all its sessions.
+"""The methods that one server serves to the peers of each revision, and what it declares to them.
 
 Spec:
     2024-11-05 to 2025-11-25, basic/lifecycle; 2026-07-28, basic/versioning, server/discover.
@@ -23,20 +23,16 @@ from mcpgen.runtime.protocol.native_revision import check_handlers, handler_name
 from mcpgen.runtime.protocol.negotiation import revisions_of_era
 from mcpgen.runtime.protocol.newest import NEWEST
 from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, ParamHeaders, param_headers_of
-from mcpgen.runtime.server.exchange import Entry
+from mcpgen.runtime.server.exchange import Call, MethodHandler
 from mcpgen.runtime.server.fast_path import FastPath
-from mcpgen.runtime.server.parked_requests import ParkedRequests
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.server.exchange import Exchange
-    from mcpgen.runtime.server.request_state import RequestStateSealer
-    from mcpgen.runtime.server.tasks.task_requests import TaskRequests
 
-__all__ = ["Call", "NotificationHandler", "Middleware", "SERVER_INFO", "HandlerTable"]
+__all__ = ["HandlerTable", "Middleware", "NotificationHandler"]
 
 # 2026-07-28, basic/index, "Per-response protocol fields".
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
@@ -44,8 +40,8 @@ SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
-# Answered by the engine, whatever home is (`mcpgen.runtime.server.builtin_methods`).
-_ENGINE = frozenset(
+# The methods that `mcpgen.runtime.server.builtin_methods` answers, whatever the native revision is.
+_BUILTIN = frozenset(
     {
         "initialize",
         "logging/setLevel",
@@ -57,41 +53,40 @@ _ENGINE = frozenset(
     }
 )
 
-# The names that the generated handlers have for what the engine answers, and needs no help with.
-_ENGINES_OWN = ("discover", "initialize", "ping", "subscriptions_listen")
+# Generated handlers that are never called: the built-in methods of these names ask no handler.
+_NEVER_CALLED = ("discover", "initialize", "ping", "subscriptions_listen")
 
 _LOG = logging.getLogger("mcpgen.http")
 
-Call: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
 Middleware: TypeAlias = Callable[[Any, Any, Call], Awaitable[Any]]
-"""Called with the params, the context, and what to call next with both."""
+"""Called with params, context and the next call, which takes both."""
 
 
 class NotificationHandler(Struct, frozen=True, eq=False):
-    """A handler of notifications of clients, and what makes values of home out of what they carry."""
+    """A handler of a client's notification, and the codec of the params."""
 
     codec: IncomingNotificationCodec
     call: Call
 
 
 class HandlerTable:
-    """What one server offers.
+    """The methods that one server serves to the peers of each revision, and what it declares to them.
 
     Args:
         handlers: An instance of a subclass of some revision's generated ``ServerHandlers``.
         served: The revisions to be served, oldest first.
-        info: Name and version, as the newest revision has them.
-        instructions: What a model should know to use the server well.
-        middleware: What is called around each handler, outermost first; it may grow, if `forget` is called then.
-        limits: How much peers may ask for.
-        sealer: Seals the state that stateless clients bring back.
-        clock: Seconds that only ever grow.
-        wall_clock: Seconds of Unix time.
-        token: Returns an unguessable text, a new one each time.
-        tasking: The tasks that tool calls may become.
+        info: Name and version, as the newest revision writes them.
+        instructions: How a model should use the server.
+        middleware: Called around each handler, outermost first. The sequence may grow; call `refresh` then.
+        more_capabilities: What is declared beyond the capabilities of the handlers, in the native revision.
+
+    Attributes:
+        native_revision: The revision that the handlers are written in.
+        handshake_revisions: The served revisions that start with `initialize`.
+        stateless_revisions: The served revisions that do not.
     """
 
-    def __init__(  # noqa: PLR0913 (the parts that a server is put together from)
+    def __init__(  # noqa: PLR0913 (the parts that a server is made of)
         self,
         handlers: Any,
         *,
@@ -99,125 +94,114 @@ class HandlerTable:
         info: Any,
         instructions: str | None,
         middleware: Sequence[Middleware],
-        limits: Limits,
-        sealer: RequestStateSealer,
-        clock: Callable[[], float],
-        wall_clock: Callable[[], float],
-        token: Callable[[], str],
-        tasking: TaskRequests | None = None,
+        more_capabilities: Mapping[str, object],
     ) -> None:
-        self.handlers = handlers
         self.native_revision: str = native_revision_of(handlers, "server")
         self.served: tuple[str, ...] = tuple(served)
-        self.handshakes: tuple[str, ...] = revisions_of_era(self.served, "handshake")
-        self.stateless: tuple[str, ...] = revisions_of_era(self.served, "stateless")
-        self.limits = limits
-        self.sealer = sealer
-        self.token = token
-        self.tasking = tasking
-        self.clock = clock
-        self.wall_clock = wall_clock
-        self.waiting: ParkedRequests = ParkedRequests(limits, clock)
+        self.handshake_revisions: tuple[str, ...] = revisions_of_era(self.served, "handshake")
+        self.stateless_revisions: tuple[str, ...] = revisions_of_era(self.served, "stateless")
+        self._handlers = handlers
         tables = self.methods(self.native_revision)
         self._requests = handler_names(tables, tables.CLIENT_REQUESTS)
         self._notifications = handler_names(tables, tables.CLIENT_NOTIFICATIONS)
-        self._listeners: dict[tuple[str, str], NotificationHandler | None] = {}
         called = (*self._requests.values(), *self._notifications.values())
-        check_handlers(handlers, self.native_revision, "server", called=called, answered=_ENGINES_OWN)
+        check_handlers(handlers, self.native_revision, "server", called=called, answered=_NEVER_CALLED)
         self._info = info
         self._instructions = instructions
         self._middleware = middleware
-        self._tables: dict[str, Mapping[str, Entry]] = {}
+        self._more_capabilities = more_capabilities
+        # Each of these is filled as peers need it.
+        self._method_handlers: dict[str, Mapping[str, MethodHandler]] = {}
+        self._notification_handlers: dict[tuple[str, str], NotificationHandler | None] = {}
         self._capabilities: dict[str, Mapping[str, object]] = {}
-        self._bodies: dict[tuple[str, str], bytes] = {}
+        self._results: dict[tuple[str, str], bytes] = {}
         self._signatures: dict[str, bytes] = {}
-        self._mirrors: dict[str, ParamHeaders] = {}
+        self._param_headers: dict[str, ParamHeaders] = {}
 
-    def forget(self) -> None:
-        """Look anew at what the handlers offer: something was registered or removed."""
-        self._tables.clear()
+    def refresh(self) -> None:
+        """Read the handlers again: something was registered or removed."""
+        self._method_handlers.clear()
         self._capabilities.clear()
-        self._bodies.clear()
-        self._mirrors.clear()
+        self._results.clear()
+        self._param_headers.clear()
 
     def methods(self, revision: str) -> ModuleType:
-        """Return the tables of methods of *revision*."""
+        """Return the generated table of methods of *revision*."""
         module: ModuleType = bindings(revision).methods
         return module
 
-    def entries(self, revision: str) -> Mapping[str, Entry]:
-        """Return the methods that handlers serve to peers of *revision*."""
-        found = self._tables.get(revision)
+    def method_handlers(self, revision: str) -> Mapping[str, MethodHandler]:
+        """Return the methods that the author's handlers serve to peers of *revision*."""
+        found = self._method_handlers.get(revision)
         if found is None:
-            found = self._tables[revision] = self._entries(revision)
+            found = self._method_handlers[revision] = self._make_method_handlers(revision)
         return found
 
     def capabilities(self, revision: str) -> Mapping[str, object]:
-        """Return what this server declares to peers of *revision*, in its terms."""
+        """Return the capabilities that the server declares to peers of *revision*."""
         found = self._capabilities.get(revision)
         if found is None:
-            declared: dict[str, object] = msgspec.to_builtins(self.handlers.capabilities())
-            if self.tasking is not None:
-                declared["tasks"] = self.tasking.capabilities
+            declared: dict[str, object] = {**msgspec.to_builtins(self._handlers.capabilities())}
+            declared |= self._more_capabilities
             adapted = codec(self.native_revision, revision).definition("ServerCapabilities", declared)
             silent: dict[str, object] = {"completions": {}} if self._completes_silently(revision) else {}
             found = self._capabilities[revision] = {**adapted, **silent}
         return found
 
     def _completes_silently(self, revision: str) -> bool:
-        """Whether home completes and cannot say so (2024-11-05), while peers of *revision* want to be told."""
+        """Whether the native revision has completions without a capability (2024-11-05), and *revision* has one."""
         native, peer = (
             bindings(each).models.ServerCapabilities.__struct_fields__ for each in (self.native_revision, revision)
         )
         return "completions" in peer and "completions" not in native and self._overrides("complete")
 
     def info(self, revision: str) -> Mapping[str, object]:
-        """Return name and version, in the terms of *revision*."""
+        """Return name and version as *revision* writes them."""
         return codec(NEWEST, revision).definition("Implementation", msgspec.to_builtins(self._info))
 
     def client_meta(self, peer: Peer) -> Mapping[str, object] | None:
-        """Return what each request of a session says about its client, if home wants to hear it from each request.
+        """Return the metadata that the native revision wants in each request; None if it wants none.
 
         Spec:
             2026-07-28, basic/index, "Per-request protocol fields".
         """
         if registry.revision(self.native_revision).era != "stateless":
             return None
-        way = codec(NEWEST, self.native_revision)
-        capabilities = way.definition("ClientCapabilities", msgspec.to_builtins(peer.capabilities))
+        to_native = codec(NEWEST, self.native_revision)
+        capabilities = to_native.definition("ClientCapabilities", msgspec.to_builtins(peer.capabilities))
         meta: dict[str, object] = {CLIENT_CAPABILITIES: capabilities}
         if peer.info is not None:
-            meta[CLIENT_INFO] = way.definition("Implementation", msgspec.to_builtins(peer.info))
+            meta[CLIENT_INFO] = to_native.definition("Implementation", msgspec.to_builtins(peer.info))
         return meta
 
     def may_replay(self, exchange: Exchange) -> bool:
-        """Whether the handler of *exchange* may be run again with the answers that it got before."""
-        may = getattr(self.handlers, "may_replay", None)
-        if may is None:
+        """Whether the handler of *exchange* may run again with the client's results so far."""
+        may_replay = getattr(self._handlers, "may_replay", None)
+        if may_replay is None:
             return False
-        entry = exchange.entry
-        params = exchange.params if entry.long is None else entry.codec.params(exchange.raw)
-        return bool(may(entry.method, params))
+        handler = exchange.handler
+        params = exchange.params if handler.slow_path is None else handler.codec.params(exchange.raw)
+        return bool(may_replay(handler.method, params))
 
-    def mirror(self, tool: str) -> ParamHeaders | None:
-        """Return which arguments of a tool HTTP repeats in headers; None if that is not known, or there are none.
+    def param_headers(self, tool: str) -> ParamHeaders | None:
+        """Return which arguments of *tool* HTTP repeats in headers; None if there are none, or the tool is unknown.
 
-        Handlers say so by a method ``input_schema(name)``.
+        Handlers provide the schema by a method ``input_schema(name)``.
 
         Spec:
             2026-07-28, server/tools#x-mcp-header.
         """
-        if tool not in self._mirrors:
-            find = getattr(self.handlers, "input_schema", None)
+        if tool not in self._param_headers:
+            find = getattr(self._handlers, "input_schema", None)
             schema = None if find is None else find(tool)
             if schema is None:
-                return None  # whatever a client calls is not kept
+                return None  # unknown names are not kept: there is no limit to them
             try:
-                self._mirrors[tool] = param_headers_of(schema)
-            except InvalidParamHeader as error:  # clients leave such a tool out, so that none repeats anything of it
+                self._param_headers[tool] = param_headers_of(schema)
+            except InvalidParamHeader as error:  # clients leave such a tool out, so none sends its headers
                 _LOG.warning("the input schema of %s is not valid over HTTP: %s", tool, error)
-                self._mirrors[tool] = ParamHeaders()
-        found = self._mirrors[tool]
+                self._param_headers[tool] = ParamHeaders()
+        found = self._param_headers[tool]
         return found if found.annotations else None
 
     def initialize_result(self, revision: str) -> bytes:
@@ -226,7 +210,7 @@ class HandlerTable:
         Spec:
             2025-11-25, basic/lifecycle, "Initialization".
         """
-        return self._body(
+        return self._result(
             "initialize",
             revision,
             lambda: {
@@ -242,7 +226,7 @@ class HandlerTable:
         Spec:
             2026-07-28, server/discover, "Response"; server/utilities/caching.
         """
-        return self._body(
+        return self._result(
             "server/discover",
             revision,
             lambda: {
@@ -263,7 +247,7 @@ class HandlerTable:
         signature = self._signatures.get(revision)
         if signature is None:
             signature = self._signatures[revision] = msgspec.json.encode({SERVER_INFO: self.info(revision)})
-        if b'"_meta"' not in result:  # every result of this era has its type at least, so that a comma is right
+        if b'"_meta"' not in result:  # every result of this era has a resultType, so a comma is right
             return result[:-1] + b',"_meta":' + signature + b"}"
         members = msgspec.json.decode(result, type=dict[str, Raw])
         meta = msgspec.json.decode(members["_meta"], type=dict[str, Raw]) if "_meta" in members else {}
@@ -272,71 +256,72 @@ class HandlerTable:
         members["_meta"] = Raw(msgspec.json.encode({**meta, **msgspec.json.decode(signature, type=dict[str, Raw])}))
         return msgspec.json.encode(members)
 
-    def listener(self, revision: str, method: str) -> NotificationHandler | None:
-        """Return what a notification of a client is told to, if anybody wants to know."""
+    def notification_handler(self, revision: str, method: str) -> NotificationHandler | None:
+        """Return the handler of a notification of clients of *revision*, if there is one."""
         key = (revision, method)
-        if key not in self._listeners and method in self._notifications:  # whatever else a peer sends is not kept
-            self._listeners[key] = self._listener(revision, method)
-        return self._listeners.get(key)
+        if key not in self._notification_handlers and method in self._notifications:  # others are not kept: no limit
+            self._notification_handlers[key] = self._make_notification_handler(revision, method)
+        return self._notification_handlers.get(key)
 
-    def _listener(self, revision: str, method: str) -> NotificationHandler | None:
+    def _make_notification_handler(self, revision: str, method: str) -> NotificationHandler | None:
         name = self._notifications[method]
         if method not in self.methods(revision).CLIENT_NOTIFICATIONS or not self._overrides(name):
             return None
         try:
-            return NotificationHandler(
-                codec(self.native_revision, revision).notice_in(method), getattr(self.handlers, name)
-            )
+            notification = codec(self.native_revision, revision).notice_in(method)
         except AdaptationError:
-            return None  # home has no such thing from a client
+            return None  # clients of the native revision send no such notification
+        return NotificationHandler(notification, getattr(self._handlers, name))
 
-    def hook(self, method: str) -> Call | None:
-        """Return the handler that home has for a *method* which the engine answers, if it is overridden."""
+    def overridden(self, method: str) -> Call | None:
+        """Return the author's handler of a built-in *method*, if there is one."""
         name = self._requests.get(method)
-        return getattr(self.handlers, name) if name is not None and self._overrides(name) else None
+        return getattr(self._handlers, name) if name is not None and self._overrides(name) else None
 
-    def _entries(self, revision: str) -> dict[str, Entry]:
+    def _make_method_handlers(self, revision: str) -> dict[str, MethodHandler]:
         peer = self.methods(revision)
         declared = self.capabilities(revision)
-        made: dict[str, Entry] = {}
+        made: dict[str, MethodHandler] = {}
         for method, name in self._requests.items():
-            if method in _ENGINE or method not in peer.CLIENT_REQUESTS or not self._overrides(name):
+            if method in _BUILTIN or method not in peer.CLIENT_REQUESTS or not self._overrides(name):
                 continue
             if not offers(declared, revision, method):
                 continue
             try:
-                translate = codec(self.native_revision, revision).request(method)
+                request = codec(self.native_revision, revision).request(method)
             except AdaptationError:
-                continue  # tasks, which are offered only where home is the peer's revision
+                continue  # tasks, which are served to peers of the native revision only
             params = peer.CLIENT_REQUESTS[method].params
-            may_ask = "input_responses" in getattr(params, "__struct_fields__", ())
-            made[method] = Entry(method=method, codec=translate, call=self._wrapped(name), may_ask=may_ask)
-        find = getattr(self.handlers, "short_way", None)
-        if find is not None and not self._middleware and "tools/call" in made:  # middleware wants to see the params
-            long = made["tools/call"]
+            may_request_input = "input_responses" in getattr(params, "__struct_fields__", ())
+            made[method] = MethodHandler(
+                method=method, codec=request, call=self._wrapped(name), may_request_input=may_request_input
+            )
+        find = getattr(self._handlers, "fast_tool", None)
+        if find is not None and not self._middleware and "tools/call" in made:  # middleware gets the params
+            slow_path = made["tools/call"]
             is_signed = registry.revision(revision).era == "stateless"
-            short = FastPath(long, find, partial(self.sign, revision=revision) if is_signed else bytes)
-            made["tools/call"] = msgspec.structs.replace(long, short=short)
+            fast_path = FastPath(slow_path, find, partial(self.sign, revision=revision) if is_signed else bytes)
+            made["tools/call"] = msgspec.structs.replace(slow_path, fast_path=fast_path)
         return made
 
     def _wrapped(self, name: str) -> Call:
-        call: Call = getattr(self.handlers, name)
+        call: Call = getattr(self._handlers, name)
         for each in reversed(self._middleware):
-            call = partial(_through, each, call)
+            call = partial(_call_middleware, each, call)
         return call
 
     def _overrides(self, name: str) -> bool:
-        return overrides(self.handlers, self.native_revision, "server", name)
+        return overrides(self._handlers, self.native_revision, "server", name)
 
-    def _body(self, method: str, revision: str, make: Callable[[], dict[str, object]]) -> bytes:
-        found = self._bodies.get((method, revision))
+    def _result(self, method: str, revision: str, make: Callable[[], dict[str, object]]) -> bytes:
+        found = self._results.get((method, revision))
         if found is None:
             value = make()
             if self._instructions is not None:
                 value["instructions"] = self._instructions
-            found = self._bodies[method, revision] = msgspec.json.encode(value)
+            found = self._results[method, revision] = msgspec.json.encode(value)
         return found
 
 
-async def _through(middleware: Middleware, call: Call, params: Any, context: Any) -> Any:
+async def _call_middleware(middleware: Middleware, call: Call, params: Any, context: Any) -> Any:
     return await middleware(params, context, call)
