@@ -137,46 +137,46 @@ if not TYPE_CHECKING:
 
 
 class Annotated(Struct, frozen=True, kw_only=True):
-    """Base of everything that can carry `annotations`: content blocks, resources and templates.
+    """Base of definitions that can have `annotations`: content blocks, resources and resource templates.
 
     Spec: 2024-11-05, server/resources#resource
     """
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
 
 class Annotations(Struct, frozen=True, kw_only=True):
-    """Hints from a server on whom a piece of content is for and how much it matters. A client may ignore them.
+    """Hints from a server about the audience and the importance of some content. A client may ignore them.
 
     Spec: 2024-11-05, server/resources#resource
     """
 
     audience: list[Role] | UnsetType = UNSET
-    """Who should see it: the user, the model (`assistant`) or both. Absent: no preference."""
+    """Intended readers: `user`, `assistant` (the model) or both. If absent, there is no preference."""
 
     priority: _Annotated[int, Meta(ge=0, le=1)] | _Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight from 0 (may be left out) to 1 (needed)."""
+    """Importance, from 0 (optional) to 1 (required)."""
 
 
 class BlobResourceContents(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The content of a binary resource.
+    """Content of a binary resource.
 
     Spec: 2024-11-05, server/resources#binary-content
     """
 
     blob: str
-    """The bytes in base64."""
+    """The bytes of the resource, in base64."""
 
     uri: str
-    """The resource, or the part of it, that the bytes belong to."""
+    """URI of the resource, or of the part of it, to which the bytes belong."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
 
 
 class CallToolRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `tools/call`: run one tool.
+    """Request `tools/call`: the client asks the server to run a tool.
 
     Spec: 2024-11-05, server/tools#calling-tools
     """
@@ -187,19 +187,19 @@ class CallToolRequest(Constants, frozen=True, kw_only=True):
 
 
 class CallToolRequestParams(Checked, frozen=True, kw_only=True):
-    """Which tool a client wants to run, and with what arguments.
+    """Parameters of `tools/call`: the tool to run and its arguments.
 
     Spec: 2024-11-05, server/tools#calling-tools
     """
 
     name: str
-    """Name of the tool, as `tools/list` gave it."""
+    """Name of the tool, from `tools/list`."""
 
     arguments: dict[str, object] | UnsetType = UNSET
-    """Values for the tool, by name; they must satisfy its inputSchema."""
+    """Arguments of the tool, by name. They must match the `inputSchema` of the tool."""
 
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -207,23 +207,24 @@ class CallToolRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class CallToolResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a tool returned. Failures inside the tool are reported here too, so that the model can react to them.
+    """Result of `tools/call`. A tool reports its own failures here, with `isError`, so that the model can react to
+    them.
 
     Spec: 2024-11-05, server/tools#tool-result
     """
 
     content: list[ContentBlock]
-    """Blocks for the model to read, in order."""
+    """Output of the tool for the model, as content blocks in order."""
 
     is_error: bool | UnsetType = UNSET
-    """True: the tool failed, and content says why. Absent means false."""
+    """True if the tool failed. `content` then describes the failure. Absent means false."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class CancelledNotification(Constants, frozen=True, kw_only=True):
-    """The notification `notifications/cancelled`: the sender no longer wants an answer to its own request.
+    """Notification `notifications/cancelled`: the sender cancels one of its own requests.
 
     Spec: 2024-11-05, basic/utilities/cancellation#cancellation-flow
     """
@@ -234,49 +235,50 @@ class CancelledNotification(Constants, frozen=True, kw_only=True):
 
 
 class CancelledNotificationParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Which open request is dropped, and why.
+    """Parameters of `notifications/cancelled`: the request to cancel, and the reason.
 
     Spec: 2024-11-05, basic/utilities/cancellation#cancellation-flow
     """
 
     request_id: RequestId
-    """The request to drop; it must have come from the sender of this notification."""
+    """ID of the cancelled request, which must be a request of the sender."""
 
     reason: str | UnsetType = UNSET
-    """Explanation for logs or for the user."""
+    """Reason for the cancellation, for logs or for the user."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class ClientCapabilities(Struct, frozen=True, kw_only=True):
-    """What a client can do for a server, stated during initialization. A server must not use what is not listed.
+    """Optional features that a client supports. The client declares them during initialization. A server uses only
+    declared features.
 
     Spec: 2024-11-05, basic/lifecycle#capability-negotiation
     """
 
     experimental: dict[str, dict[str, object]] | UnsetType = UNSET
-    """Settings of capabilities outside the specification, by name."""
+    """Capabilities that the specification does not define. The key is the name. The value holds the settings."""
 
     roots: ClientCapabilitiesRoots | UnsetType = UNSET
-    """Present: the client answers `roots/list`."""
+    """If present, the client answers `roots/list`."""
 
     sampling: dict[str, object] | UnsetType = UNSET
-    """Present: the client can run a language model on request."""
+    """If present, the client answers `sampling/createMessage`."""
 
 
 class ClientCapabilitiesRoots(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a client supports around roots.
+    """Roots features that a client supports.
 
     Spec: 2024-11-05, client/roots#capabilities
     """
 
     list_changed: bool | UnsetType = UNSET
-    """True: the client notifies the server when its roots change."""
+    """True if the client sends `notifications/roots/list_changed`."""
 
 
 class CompleteRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `completion/complete`: suggest values for an argument that the user is typing.
+    """Request `completion/complete`: the client asks for suggested values of an argument that the user is typing.
 
     Spec: 2024-11-05, server/utilities/completion#requesting-completions
     """
@@ -287,19 +289,20 @@ class CompleteRequest(Constants, frozen=True, kw_only=True):
 
 
 class CompleteRequestParams(Checked, frozen=True, kw_only=True):
-    """The argument to complete and the prompt or resource template that it belongs to.
+    """Parameters of `completion/complete`: the argument to complete, and the prompt or resource template to which it
+    belongs.
 
     Spec: 2024-11-05, server/utilities/completion#requesting-completions
     """
 
     argument: CompleteRequestParamsArgument
-    """The argument being typed."""
+    """The argument that the user is typing."""
 
     ref: CompleteRequestParamsRef
-    """The prompt or resource template that declares the argument."""
+    """The prompt or resource template to which the argument belongs."""
 
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -313,14 +316,14 @@ class CompleteRequestParamsArgument(Struct, frozen=True, kw_only=True, gc=False)
     """
 
     name: str
-    """Name of the prompt argument or of the URI template variable."""
+    """Name of the prompt argument or of the variable in the URI template."""
 
     value: str
-    """What has been typed so far."""
+    """Text that the user has typed so far."""
 
 
 class CompleteResult(Struct, frozen=True, kw_only=True):
-    """The server's suggestions for an argument.
+    """Result of `completion/complete`: suggested values for the argument.
 
     Spec: 2024-11-05, server/utilities/completion#completion-results
     """
@@ -328,11 +331,11 @@ class CompleteResult(Struct, frozen=True, kw_only=True):
     completion: CompleteResultCompletion
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class CompleteResultCompletion(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The suggestions, best match first.
+    """Suggested values for an argument, with the best match first.
 
     Spec: 2024-11-05, server/utilities/completion#completeresult
     """
@@ -341,15 +344,15 @@ class CompleteResultCompletion(Struct, frozen=True, kw_only=True, rename="camel"
     """Suggested values, at most 100."""
 
     has_more: bool | UnsetType = UNSET
-    """True: more matches exist than are listed. Absent: unknown."""
+    """True if there are more matches than `values` contains. If absent, this is unknown."""
 
     total: int | UnsetType = UNSET
-    """Number of matches in all, which may exceed those listed. Absent: unknown."""
+    """Number of all matches, which may be more than `values` contains. If absent, the number is unknown."""
 
 
 class CreateMessageRequest(Constants, frozen=True, kw_only=True):
-    """The server's request `sampling/createMessage`: let the client's model continue a conversation. The user may
-    refuse.
+    """Request `sampling/createMessage`: the server asks the client to continue a conversation with a language model.
+    The user may refuse.
 
     Spec: 2024-11-05, client/sampling#creating-messages
     """
@@ -360,37 +363,38 @@ class CreateMessageRequest(Constants, frozen=True, kw_only=True):
 
 
 class CreateMessageRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """The conversation to continue and the server's wishes about model, length and tools.
+    """Parameters of `sampling/createMessage`: the conversation, and the preferences of the server for the model and its
+    output.
 
     Spec: 2024-11-05, client/sampling#creating-messages
     """
 
     max_tokens: int
-    """Upper limit of tokens to generate. The client may stop earlier."""
+    """Maximum number of tokens to generate. The client may generate fewer."""
 
     messages: list[SamplingMessage]
-    """The conversation so far, oldest first."""
+    """The conversation so far, with the oldest message first."""
 
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = UNSET
-    """Context that the client should add: none, from this server, or from all its servers."""
+    """Context from servers that the client should add to the prompt: none, from this server, or from all servers."""
 
     metadata: dict[str, object] | UnsetType = UNSET
-    """Settings for the model provider, in the provider's own format."""
+    """Settings for the model provider. The provider defines their format."""
 
     model_preferences: ModelPreferences | UnsetType = UNSET
-    """The server's wishes about the model; the client decides."""
+    """Preferences of the server for the choice of the model. The client decides."""
 
     stop_sequences: list[str] | UnsetType = UNSET
-    """Strings that end generation when the model produces one."""
+    """Generation ends when the model produces one of these strings."""
 
     system_prompt: str | UnsetType = UNSET
-    """System prompt that the server would like; the client may change or drop it."""
+    """System prompt that the server suggests. The client may change or omit it."""
 
     temperature: int | float | UnsetType = UNSET
-    """Randomness of the output; higher is more random. The range depends on the provider."""
+    """Randomness of the output: higher values give more random output. The range depends on the model provider."""
 
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -398,29 +402,29 @@ class CreateMessageRequestParams(Checked, frozen=True, kw_only=True, rename="cam
 
 
 class CreateMessageResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the client's model wrote, in answer to `sampling/createMessage`.
+    """Result of `sampling/createMessage`: the output of the language model.
 
     Spec: 2024-11-05, client/sampling#creating-messages
     """
 
     content: SamplingMessageContentBlock
-    """One block."""
+    """One content block."""
 
     model: str
-    """The model that was used, as its provider names it."""
+    """Name of the model that the client used."""
 
     role: Role
-    """Whose turn it is; `assistant` for model output."""
+    """Author of the message: `assistant` for model output."""
 
     stop_reason: str | UnsetType = UNSET
-    """Why generation ended: `endTurn`, `stopSequence`, `maxTokens` or a provider's own word."""
+    """Reason why generation ended: `endTurn`, `stopSequence`, `maxTokens` or a value of the model provider."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class EmbeddedResource(Constants, Checked, frozen=True, kw_only=True):
-    """A block that carries the content of a resource, so that it need not be read separately.
+    """A content block with the content of a resource. The receiver does not have to read the resource separately.
 
     Spec: 2024-11-05, server/tools#embedded-resources
     """
@@ -428,30 +432,30 @@ class EmbeddedResource(Constants, Checked, frozen=True, kw_only=True):
     type: Literal["resource"] = const("resource")
 
     resource: EmbeddedResourceResource
-    """The content, as text or as base64."""
+    """Content of the resource: text, or bytes in base64."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
 
 class Error(Struct, frozen=True, kw_only=True):
-    """Why a request failed, in JSON-RPC's form.
+    """Error object of a JSON-RPC response: why the request failed.
 
     Spec: 2024-11-05, basic/messages#responses
     """
 
     code: int
-    """Kind of error: a JSON-RPC code, one of MCP's own, or one of the application's."""
+    """Error code, defined by JSON-RPC, by MCP or by the application."""
 
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
 
     data: object | UnsetType = UNSET
-    """Any JSON value that helps the receiver; the sender defines it."""
+    """Additional information about the error: any JSON value that the sender chooses."""
 
 
 class GetPromptRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `prompts/get`: fill in a prompt and return its messages.
+    """Request `prompts/get`: the client asks for the messages of a prompt, with arguments filled in.
 
     Spec: 2024-11-05, server/prompts#getting-a-prompt
     """
@@ -462,19 +466,19 @@ class GetPromptRequest(Constants, frozen=True, kw_only=True):
 
 
 class GetPromptRequestParams(Checked, frozen=True, kw_only=True):
-    """Which prompt a client wants, and with what arguments.
+    """Parameters of `prompts/get`: the prompt and its arguments.
 
     Spec: 2024-11-05, server/prompts#getting-a-prompt
     """
 
     name: str
-    """Name of the prompt, as `prompts/list` gave it."""
+    """Name of the prompt, from `prompts/list`."""
 
     arguments: dict[str, str] | UnsetType = UNSET
-    """Values for the prompt's arguments, by name; all are strings."""
+    """Values of the prompt arguments, by name. All values are strings."""
 
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -482,23 +486,23 @@ class GetPromptRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class GetPromptResult(Struct, frozen=True, kw_only=True):
-    """A prompt with its arguments filled in, ready for a model.
+    """Result of `prompts/get`: the messages of the prompt, with its arguments filled in.
 
     Spec: 2024-11-05, server/prompts#getting-a-prompt
     """
 
     messages: list[PromptMessage]
-    """The conversation to start with, in order."""
+    """Messages with which the conversation starts, in order."""
 
     description: str | UnsetType = UNSET
-    """What the prompt is for."""
+    """Purpose of the prompt."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ImageContent(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A picture in a message or tool result.
+    """A content block with an image.
 
     Spec: 2024-11-05, server/tools#image-content
     """
@@ -506,30 +510,31 @@ class ImageContent(Constants, frozen=True, kw_only=True, rename="camel"):
     type: Literal["image"] = const("image")
 
     data: str
-    """The image bytes in base64."""
+    """The image bytes, in base64."""
 
     mime_type: str
-    """Media type of the data."""
+    """MIME type of `data`."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
 
 class Implementation(Struct, frozen=True, kw_only=True, gc=False):
-    """Name and version of the software at one end. The other end has not verified it.
+    """Name and version of the software of a client or server. The peer cannot verify them.
 
     Spec: 2024-11-05, basic/lifecycle#initialization
     """
 
     name: str
-    """Identifier of the software."""
+    """Name of the software, for use by programs."""
 
     version: str
     """Version of the software, not of the protocol."""
 
 
 class InitializeRequest(Constants, frozen=True, kw_only=True):
-    """The client's first request, `initialize`: propose a revision and state capabilities.
+    """Request `initialize`: the client proposes a revision and declares its capabilities. It is the first request of a
+    session.
 
     Spec: 2024-11-05, basic/lifecycle#initialization
     """
@@ -540,21 +545,22 @@ class InitializeRequest(Constants, frozen=True, kw_only=True):
 
 
 class InitializeRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """The client's opening offer.
+    """Parameters of `initialize`: the revision that the client proposes, its capabilities and its name.
 
     Spec: 2024-11-05, basic/lifecycle#initialization
     """
 
     capabilities: ClientCapabilities
-    """What the client can do."""
+    """Optional features that the client supports."""
 
     client_info: Implementation
+    """Name and version of the client."""
 
     protocol_version: str
-    """The revision that the client proposes, normally the newest that it supports."""
+    """Revision that the client proposes, normally the newest one that it supports."""
 
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -562,28 +568,30 @@ class InitializeRequestParams(Checked, frozen=True, kw_only=True, rename="camel"
 
 
 class InitializeResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The server's side of the handshake: the revision to use and its capabilities.
+    """Result of `initialize`: the revision of the session and the capabilities of the server.
 
     Spec: 2024-11-05, basic/lifecycle#initialization
     """
 
     capabilities: ServerCapabilities
-    """What the server can do."""
+    """Optional features that the server supports."""
 
     protocol_version: str
-    """The revision that the session uses. A client that cannot speak it disconnects."""
+    """Revision of the session. A client that does not support it disconnects."""
 
     server_info: Implementation
+    """Name and version of the server."""
 
     instructions: str | UnsetType = UNSET
-    """Advice on using the server, meant for the model's system prompt."""
+    """Advice on how to use the server. The client may add it to the system prompt of the model."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class InitializedNotification(Constants, Checked, frozen=True, kw_only=True):
-    """The client's notification `notifications/initialized`: the handshake is done and normal work may start.
+    """Notification `notifications/initialized`: the client has finished the handshake. From now on, both sides may send
+    other messages.
 
     Spec: 2024-11-05, basic/lifecycle#initialization
     """
@@ -598,7 +606,7 @@ class InitializedNotification(Constants, Checked, frozen=True, kw_only=True):
 
 
 class JSONRPCError(Constants, frozen=True, kw_only=True):
-    """The failure answer to a request.
+    """Error response to a request.
 
     Spec: 2024-11-05, basic/messages#responses
     """
@@ -608,11 +616,11 @@ class JSONRPCError(Constants, frozen=True, kw_only=True):
     error: Error
 
     id: RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
 
 
 class JSONRPCNotification(Constants, Checked, frozen=True, kw_only=True):
-    """The envelope of a notification: a message that gets no answer.
+    """Envelope of a notification. A notification gets no response.
 
     Spec: 2024-11-05, basic/messages#notifications
     """
@@ -629,7 +637,7 @@ class JSONRPCNotification(Constants, Checked, frozen=True, kw_only=True):
 
 
 class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
-    """The envelope of a request: a message that wants one answer.
+    """Envelope of a request. A request gets one response.
 
     Spec: 2024-11-05, basic/messages#requests
     """
@@ -637,7 +645,7 @@ class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     method: str
 
@@ -649,7 +657,7 @@ class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
 
 
 class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
-    """The success answer to a request.
+    """Success response to a request.
 
     Spec: 2024-11-05, basic/messages#responses
     """
@@ -657,10 +665,10 @@ class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
 
     result: _Annotated[dict[str, object], Result]
-    """The result that belongs to the request's method."""
+    """Result of the request. Its type depends on the method."""
 
     def __post_init__(self) -> None:
         try:
@@ -670,7 +678,7 @@ class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
 
 
 class ListPromptsRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `prompts/list`: which prompts are there?
+    """Request `prompts/list`: the client asks for the prompts that the server offers.
 
     Spec: 2024-11-05, server/prompts#listing-prompts
     """
@@ -681,7 +689,7 @@ class ListPromptsRequest(Constants, frozen=True, kw_only=True):
 
 
 class ListPromptsResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One page of the prompts that a server offers.
+    """Result of `prompts/list`: one page of the prompts that the server offers.
 
     Spec: 2024-11-05, server/prompts#listing-prompts
     """
@@ -689,14 +697,14 @@ class ListPromptsResult(Struct, frozen=True, kw_only=True, rename="camel"):
     prompts: list[Prompt]
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page. Absent: this is the last one."""
+    """Cursor of the next page. Absent on the last page."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ListResourceTemplatesRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/templates/list`: which families of resources are there?
+    """Request `resources/templates/list`: the client asks for the resource templates that the server offers.
 
     Spec: 2024-11-05, server/resources#resource-templates
     """
@@ -707,7 +715,7 @@ class ListResourceTemplatesRequest(Constants, frozen=True, kw_only=True):
 
 
 class ListResourceTemplatesResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One page of the resource templates that a server offers.
+    """Result of `resources/templates/list`: one page of the resource templates that the server offers.
 
     Spec: 2024-11-05, server/resources#resource-templates
     """
@@ -715,14 +723,14 @@ class ListResourceTemplatesResult(Struct, frozen=True, kw_only=True, rename="cam
     resource_templates: list[ResourceTemplate]
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page. Absent: this is the last one."""
+    """Cursor of the next page. Absent on the last page."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ListResourcesRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/list`: which resources are there?
+    """Request `resources/list`: the client asks for the resources that the server offers.
 
     Spec: 2024-11-05, server/resources#listing-resources
     """
@@ -733,7 +741,7 @@ class ListResourcesRequest(Constants, frozen=True, kw_only=True):
 
 
 class ListResourcesResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One page of the resources that a server offers.
+    """Result of `resources/list`: one page of the resources that the server offers.
 
     Spec: 2024-11-05, server/resources#listing-resources
     """
@@ -741,14 +749,14 @@ class ListResourcesResult(Struct, frozen=True, kw_only=True, rename="camel"):
     resources: list[Resource]
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page. Absent: this is the last one."""
+    """Cursor of the next page. Absent on the last page."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ListRootsRequest(Constants, Checked, frozen=True, kw_only=True):
-    """The server's request `roots/list`: which directories or files may it work on?
+    """Request `roots/list`: the server asks for the directories and files that it may use.
 
     Spec: 2024-11-05, client/roots#listing-roots
     """
@@ -763,7 +771,7 @@ class ListRootsRequest(Constants, Checked, frozen=True, kw_only=True):
 
 
 class ListRootsResult(Struct, frozen=True, kw_only=True):
-    """The directories and files that the client opens to the server.
+    """Result of `roots/list`: the directories and files that the server may use.
 
     Spec: 2024-11-05, client/roots#listing-roots
     """
@@ -771,11 +779,11 @@ class ListRootsResult(Struct, frozen=True, kw_only=True):
     roots: list[Root]
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ListToolsRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `tools/list`: which tools are there?
+    """Request `tools/list`: the client asks for the tools that the server offers.
 
     Spec: 2024-11-05, server/tools#listing-tools
     """
@@ -786,7 +794,7 @@ class ListToolsRequest(Constants, frozen=True, kw_only=True):
 
 
 class ListToolsResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One page of the tools that a server offers.
+    """Result of `tools/list`: one page of the tools that the server offers.
 
     Spec: 2024-11-05, server/tools#listing-tools
     """
@@ -794,14 +802,14 @@ class ListToolsResult(Struct, frozen=True, kw_only=True, rename="camel"):
     tools: list[Tool]
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page. Absent: this is the last one."""
+    """Cursor of the next page. Absent on the last page."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class LoggingMessageNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/message`: one log entry.
+    """Notification `notifications/message`: the server sends a log message.
 
     Spec: 2024-11-05, server/utilities/logging#log-message-notifications
     """
@@ -812,55 +820,55 @@ class LoggingMessageNotification(Constants, frozen=True, kw_only=True):
 
 
 class LoggingMessageNotificationParams(Struct, frozen=True, kw_only=True):
-    """One log entry.
+    """Parameters of `notifications/message`: a log message.
 
     Spec: 2024-11-05, server/utilities/logging#log-message-notifications
     """
 
     data: object
-    """The entry itself: any JSON value, without secrets."""
+    """Content of the log message: any JSON value. It must not contain secrets."""
 
     level: LoggingLevel
-    """Severity of the entry."""
+    """Severity of the log message."""
 
     logger: str | UnsetType = UNSET
-    """The part of the server that wrote it."""
+    """Name of the logger that wrote the message."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class ModelHint(Struct, frozen=True, kw_only=True, gc=False):
-    """One wish for a model in a sampling request.
+    """One preferred model in a sampling request.
 
     Spec: 2024-11-05, client/sampling#model-hints
     """
 
     name: str | UnsetType = UNSET
-    """Part of a model's name. The client may substitute an equivalent model."""
+    """Part of a model name. The client may use an equivalent model instead."""
 
 
 class ModelPreferences(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a server values in a model. Advice only: the client chooses.
+    """Preferences of a server for the choice of a model. The client may ignore them.
 
     Spec: 2024-11-05, client/sampling#model-preferences
     """
 
     cost_priority: _Annotated[int, Meta(ge=0, le=1)] | _Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight of a low price, 0 to 1."""
+    """Importance of low cost, from 0 to 1."""
 
     hints: list[ModelHint] | UnsetType = UNSET
-    """Wished-for models, the most wanted first; they count more than the weights."""
+    """Preferred models, the best first. Hints take precedence over the three priorities."""
 
     intelligence_priority: _Annotated[int, Meta(ge=0, le=1)] | _Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight of ability, 0 to 1."""
+    """Importance of the abilities of the model, from 0 to 1."""
 
     speed_priority: _Annotated[int, Meta(ge=0, le=1)] | _Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight of low latency, 0 to 1."""
+    """Importance of low latency, from 0 to 1."""
 
 
 class Notification(Checked, frozen=True, kw_only=True):
-    """Base of all notifications: a method and perhaps params.
+    """Base of all notifications: a method, and optional parameters.
 
     Spec: 2024-11-05, basic/messages#notifications
     """
@@ -875,17 +883,17 @@ class Notification(Checked, frozen=True, kw_only=True):
 
 
 class NotificationParams(Open, frozen=True, kw_only=True):
-    """Fields that any notification may carry.
+    """Parameters that any notification may have.
 
     Spec: 2024-11-05, basic/messages#notifications
     """
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class PaginatedRequest(Struct, frozen=True, kw_only=True):
-    """Base of requests for a list that comes in pages.
+    """Base of requests for one page of a list.
 
     Spec: 2024-11-05, server/utilities/pagination#request-format
     """
@@ -896,16 +904,16 @@ class PaginatedRequest(Struct, frozen=True, kw_only=True):
 
 
 class PaginatedRequestParams(Checked, frozen=True, kw_only=True):
-    """Which page of a list is wanted.
+    """Parameters of a request for one page of a list.
 
     Spec: 2024-11-05, server/utilities/pagination#request-format
     """
 
     cursor: str | UnsetType = UNSET
-    """The nextCursor of the page before. Absent: the first page."""
+    """The `nextCursor` of the previous page. Absent for the first page."""
 
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -913,20 +921,21 @@ class PaginatedRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class PaginatedResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of results that hold one page of a list.
+    """Base of results with one page of a list.
 
     Spec: 2024-11-05, server/utilities/pagination#response-format
     """
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page. Absent: this is the last one."""
+    """Cursor of the next page. Absent on the last page."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class PingRequest(Constants, Checked, frozen=True, kw_only=True):
-    """The request `ping`: is the other side still there? Either side may send it; the answer is an EmptyResult.
+    """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+    `EmptyResult`.
 
     Spec: 2024-11-05, basic/utilities/ping#message-format
     """
@@ -941,8 +950,8 @@ class PingRequest(Constants, Checked, frozen=True, kw_only=True):
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True):
-    """The notification `notifications/progress`: how far a running request has come. Its requester asked for it with a
-    token.
+    """Notification `notifications/progress`: the progress of a running request. The sender of that request has asked
+    for it with a progress token.
 
     Spec: 2024-11-05, basic/utilities/progress#progress-flow
     """
@@ -953,58 +962,58 @@ class ProgressNotification(Constants, frozen=True, kw_only=True):
 
 
 class ProgressNotificationParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """How far a running request has come.
+    """Parameters of `notifications/progress`: the progress of a running request.
 
     Spec: 2024-11-05, basic/utilities/progress#progress-flow
     """
 
     progress: int | float
-    """Amount done, in units that the sender picks. It grows with every notification and may be fractional."""
+    """Amount of work done, in units that the sender chooses. It increases with each notification and may be fractional."""
 
     progress_token: ProgressToken
-    """The token from the request's `_meta`."""
+    """The `progressToken` in the `_meta` of the request."""
 
     total: int | float | UnsetType = UNSET
-    """Amount at which the work is done, in the same units. Absent: unknown."""
+    """Total amount of work, in the units of `progress`. If absent, the total is unknown."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
-    """A message template that a server offers for a user to pick.
+    """A message template that a server offers. A user selects it.
 
     Spec: 2024-11-05, server/prompts#prompt
     """
 
     name: str
-    """Identifier, unique on the server."""
+    """Name for use by programs, unique on the server."""
 
     arguments: list[PromptArgument] | UnsetType = UNSET
-    """What the template can be filled with. Absent: nothing."""
+    """Arguments of the prompt. If absent, the prompt takes none."""
 
     description: str | UnsetType = UNSET
-    """What the prompt is for."""
+    """Purpose of the prompt."""
 
 
 class PromptArgument(Struct, frozen=True, kw_only=True, gc=False):
-    """One blank in a prompt.
+    """An argument of a prompt.
 
     Spec: 2024-11-05, server/prompts#prompt
     """
 
     name: str
-    """The key in the `arguments` of `prompts/get`."""
+    """Name of the argument: its key in the `arguments` of `prompts/get`."""
 
     description: str | UnsetType = UNSET
-    """What to put in."""
+    """Explanation of the argument, for people to read."""
 
     required: bool | UnsetType = UNSET
-    """True: the prompt cannot be had without it. Absent means false."""
+    """True if `prompts/get` requires this argument. Absent means false."""
 
 
 class PromptListChangedNotification(Constants, Checked, frozen=True, kw_only=True):
-    """The server's notification `notifications/prompts/list_changed`: a cached prompt list is out of date.
+    """Notification `notifications/prompts/list_changed`: the list of prompts of the server has changed.
 
     Spec: 2024-11-05, server/prompts#list-changed-notification
     """
@@ -1019,7 +1028,7 @@ class PromptListChangedNotification(Constants, Checked, frozen=True, kw_only=Tru
 
 
 class PromptMessage(Struct, frozen=True, kw_only=True):
-    """One message of a prompt: who speaks, and one block of content.
+    """One message of a prompt: its author and one content block.
 
     Spec: 2024-11-05, server/prompts#promptmessage
     """
@@ -1027,10 +1036,11 @@ class PromptMessage(Struct, frozen=True, kw_only=True):
     content: ContentBlock
 
     role: Role
+    """Author of the message."""
 
 
 class PromptReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Names the prompt whose argument is to be completed.
+    """Reference to the prompt whose argument is to be completed.
 
     Spec: 2024-11-05, server/utilities/completion#reference-types
     """
@@ -1042,7 +1052,7 @@ class PromptReference(Constants, frozen=True, kw_only=True, gc=False):
 
 
 class ReadResourceRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/read`: fetch the content behind a URI.
+    """Request `resources/read`: the client asks for the content of a resource.
 
     Spec: 2024-11-05, server/resources#reading-resources
     """
@@ -1053,16 +1063,18 @@ class ReadResourceRequest(Constants, frozen=True, kw_only=True):
 
 
 class ReadResourceRequestParams(Checked, frozen=True, kw_only=True):
-    """Which resource a client wants to read.
+    """Parameters of `resources/read`: the resource to read.
 
     Spec: 2024-11-05, server/resources#reading-resources
     """
 
     uri: str
-    """URI from a list, from a link or built from a template. Any scheme; the server interprets it."""
+    """URI of the resource, from a list or a link, or built from a URI template. It may have any scheme. The server
+    interprets it.
+    """
 
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1070,22 +1082,22 @@ class ReadResourceRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class ReadResourceResult(Checked, frozen=True, kw_only=True):
-    """The content of a resource.
+    """Result of `resources/read`: the content of the resource.
 
     Spec: 2024-11-05, server/resources#reading-resources
     """
 
     contents: list[ReadResourceResultContentsItem]
-    """One entry, or several, such as the files of a directory. A resource that does not exist is an error, not an empty
-    list.
+    """Content of the resource. It may have several items, such as the files of a directory. A missing resource is an
+    error, not an empty list.
     """
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class Request(Checked, frozen=True, kw_only=True):
-    """Base of all requests: a method and perhaps params.
+    """Base of all requests: a method, and optional parameters.
 
     Spec: 2024-11-05, basic/messages#requests
     """
@@ -1106,17 +1118,17 @@ class RequestMetaObject(Open, frozen=True, kw_only=True, rename="camel"):
     """
 
     progress_token: ProgressToken | UnsetType = UNSET
-    """Present: the sender would like progress notifications, marked with this token."""
+    """If present, the sender asks for progress notifications. Each of them carries this token."""
 
 
 class RequestParams(Open, Checked, frozen=True, kw_only=True):
-    """Fields that any request may carry.
+    """Parameters that any request may have.
 
     Spec: 2024-11-05, basic/messages#requests
     """
 
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1124,45 +1136,45 @@ class RequestParams(Open, Checked, frozen=True, kw_only=True):
 
 
 class Resource(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Something that a server lets a client read, known by its URI.
+    """A resource that a server offers. A client reads it by its URI.
 
     Spec: 2024-11-05, server/resources#resource
     """
 
     name: str
-    """Name to show to people."""
+    """Display name."""
 
     uri: str
-    """Its address for `resources/read`."""
+    """URI of the resource, for `resources/read`."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     description: str | UnsetType = UNSET
-    """What it holds, told to the model."""
+    """Description of the resource, for the model."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
 
     size: int | UnsetType = UNSET
-    """Size of the raw content in bytes, before any base64."""
+    """Size of the content in bytes, before base64 encoding."""
 
 
 class ResourceContents(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What text and binary contents of a resource have in common.
+    """Base of `TextResourceContents` and `BlobResourceContents`.
 
     Spec: 2024-11-05, server/resources#resource-contents
     """
 
     uri: str
-    """The resource, or the part of it, that the content belongs to."""
+    """URI of the resource, or of the part of it, to which the content belongs."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
 
 
 class ResourceListChangedNotification(Constants, Checked, frozen=True, kw_only=True):
-    """The server's notification `notifications/resources/list_changed`: a cached resource list is out of date.
+    """Notification `notifications/resources/list_changed`: the list of resources of the server has changed.
 
     Spec: 2024-11-05, server/resources#list-changed-notification
     """
@@ -1177,7 +1189,7 @@ class ResourceListChangedNotification(Constants, Checked, frozen=True, kw_only=T
 
 
 class ResourceReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Names the resource template whose variable is to be completed.
+    """Reference to the resource template whose variable is to be completed.
 
     Spec: 2024-11-05, server/utilities/completion#reference-types
     """
@@ -1185,33 +1197,33 @@ class ResourceReference(Constants, frozen=True, kw_only=True, gc=False):
     type: Literal["ref/resource"] = const("ref/resource")
 
     uri: str
-    """The resource's URI, or the template that makes it."""
+    """URI of the resource, or its URI template."""
 
 
 class ResourceTemplate(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A family of resources whose URIs follow a pattern.
+    """A template for the URIs of resources that a server offers.
 
     Spec: 2024-11-05, server/resources#resource-templates
     """
 
     name: str
-    """Name to show to people."""
+    """Display name."""
 
     uri_template: str
-    """RFC 6570 template from which the client builds URIs."""
+    """RFC 6570 template from which the client builds the URI of a resource."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     description: str | UnsetType = UNSET
-    """What the family holds, told to the model."""
+    """Description of the resources, for the model."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type; given only if it is the same for the whole family."""
+    """MIME type of the resources. Present only if they all have the same type."""
 
 
 class ResourceUpdatedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/resources/updated`: a resource that the client watches has changed.
+    """Notification `notifications/resources/updated`: a resource to which the client has subscribed has changed.
 
     Spec: 2024-11-05, server/resources#subscriptions
     """
@@ -1222,16 +1234,16 @@ class ResourceUpdatedNotification(Constants, frozen=True, kw_only=True):
 
 
 class ResourceUpdatedNotificationParams(Struct, frozen=True, kw_only=True):
-    """Which resource has changed.
+    """Parameters of `notifications/resources/updated`: the changed resource.
 
     Spec: 2024-11-05, server/resources#subscriptions
     """
 
     uri: str
-    """The changed resource; it may be a part of the one that is watched."""
+    """URI of the changed resource, which may be a part of the subscribed resource."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class Result(Open, frozen=True, kw_only=True):
@@ -1241,24 +1253,25 @@ class Result(Open, frozen=True, kw_only=True):
     """
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class Root(Struct, frozen=True, kw_only=True, gc=False):
-    """A directory or file that a client opens to servers.
+    """A directory or file that a client exposes to servers.
 
     Spec: 2024-11-05, client/roots#root
     """
 
     uri: str
-    """Its address, always a file URI."""
+    """URI of the directory or file. It starts with `file://`."""
 
     name: str | UnsetType = UNSET
-    """Name to show to people."""
+    """Display name."""
 
 
 class RootsListChangedNotification(Constants, Checked, frozen=True, kw_only=True):
-    """The client's notification `notifications/roots/list_changed`: the roots have changed and should be listed again.
+    """Notification `notifications/roots/list_changed`: the roots of the client have changed. The server should request
+    `roots/list` again.
 
     Spec: 2024-11-05, client/roots#root-list-changes
     """
@@ -1273,74 +1286,75 @@ class RootsListChangedNotification(Constants, Checked, frozen=True, kw_only=True
 
 
 class SamplingMessage(Struct, frozen=True, kw_only=True):
-    """One message of a conversation with a model: who speaks, and what.
+    """One message of a conversation with a language model: its author and its content.
 
     Spec: 2024-11-05, client/sampling#messages
     """
 
     content: SamplingMessageContentBlock
-    """One block."""
+    """One content block."""
 
     role: Role
+    """Author of the message."""
 
 
 class ServerCapabilities(Struct, frozen=True, kw_only=True):
-    """What a server offers. A client must not use what is not listed.
+    """Optional features that a server supports. A client uses only declared features.
 
     Spec: 2024-11-05, basic/lifecycle#capability-negotiation
     """
 
     experimental: dict[str, dict[str, object]] | UnsetType = UNSET
-    """Settings of capabilities outside the specification, by name."""
+    """Capabilities that the specification does not define. The key is the name. The value holds the settings."""
 
     logging: dict[str, object] | UnsetType = UNSET
-    """Present: the server sends log messages."""
+    """If present, the server can send log messages."""
 
     prompts: ServerCapabilitiesPrompts | UnsetType = UNSET
-    """Present: the server has prompts."""
+    """If present, the server offers prompts."""
 
     resources: ServerCapabilitiesResources | UnsetType = UNSET
-    """Present: the server has resources."""
+    """If present, the server offers resources."""
 
     tools: ServerCapabilitiesTools | UnsetType = UNSET
-    """Present: the server has tools."""
+    """If present, the server offers tools."""
 
 
 class ServerCapabilitiesPrompts(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a server supports around prompts.
+    """Prompt features that a server supports.
 
     Spec: 2024-11-05, server/prompts#capabilities
     """
 
     list_changed: bool | UnsetType = UNSET
-    """True: the server notifies clients when its list of prompts changes."""
+    """True if the server sends `notifications/prompts/list_changed`."""
 
 
 class ServerCapabilitiesResources(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a server supports around resources.
+    """Resource features that a server supports.
 
     Spec: 2024-11-05, server/resources#capabilities
     """
 
     list_changed: bool | UnsetType = UNSET
-    """True: the server notifies clients when its list of resources changes."""
+    """True if the server sends `notifications/resources/list_changed`."""
 
     subscribe: bool | UnsetType = UNSET
-    """True: a client can watch single resources, with `resources/subscribe`."""
+    """True if a client can subscribe to single resources, with `resources/subscribe`."""
 
 
 class ServerCapabilitiesTools(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a server supports around tools.
+    """Tool features that a server supports.
 
     Spec: 2024-11-05, server/tools#capabilities
     """
 
     list_changed: bool | UnsetType = UNSET
-    """True: the server notifies clients when its list of tools changes."""
+    """True if the server sends `notifications/tools/list_changed`."""
 
 
 class SetLevelRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `logging/setLevel`: how much should the server log from now on?
+    """Request `logging/setLevel`: the client sets the lowest severity of the log messages that the server sends.
 
     Spec: 2024-11-05, server/utilities/logging#setting-log-level
     """
@@ -1351,16 +1365,16 @@ class SetLevelRequest(Constants, frozen=True, kw_only=True):
 
 
 class SetLevelRequestParams(Checked, frozen=True, kw_only=True):
-    """The log level that a client wants.
+    """Parameters of `logging/setLevel`: the lowest severity to send.
 
     Spec: 2024-11-05, server/utilities/logging#setting-log-level
     """
 
     level: LoggingLevel
-    """Lowest severity to send."""
+    """Lowest severity of the log messages that the server sends."""
 
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1368,7 +1382,7 @@ class SetLevelRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class SubscribeRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/subscribe`: send a notification whenever one resource changes.
+    """Request `resources/subscribe`: the client asks for a notification whenever a resource changes.
 
     Spec: 2024-11-05, server/resources#subscriptions
     """
@@ -1379,16 +1393,16 @@ class SubscribeRequest(Constants, frozen=True, kw_only=True):
 
 
 class SubscribeRequestParams(Checked, frozen=True, kw_only=True):
-    """Which resource a client wants to watch.
+    """Parameters of `resources/subscribe`: the resource to subscribe to.
 
     Spec: 2024-11-05, server/resources#subscriptions
     """
 
     uri: str
-    """Address of the resource. Any scheme; the server interprets it."""
+    """URI of the resource. It may have any scheme. The server interprets it."""
 
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1396,7 +1410,7 @@ class SubscribeRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class TextContent(Constants, frozen=True, kw_only=True):
-    """A block of text in a message or tool result.
+    """A content block with text.
 
     Spec: 2024-11-05, server/tools#text-content
     """
@@ -1406,11 +1420,11 @@ class TextContent(Constants, frozen=True, kw_only=True):
     text: str
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
 
 class TextResourceContents(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The content of a resource that is text.
+    """Content of a text resource.
 
     Spec: 2024-11-05, server/resources#text-content
     """
@@ -1418,26 +1432,26 @@ class TextResourceContents(Struct, frozen=True, kw_only=True, rename="camel", gc
     text: str
 
     uri: str
-    """The resource, or the part of it, that the text belongs to."""
+    """URI of the resource, or of the part of it, to which the text belongs."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
 
 
 class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
-    """A function that a server offers for a model to call.
+    """A function that a server offers. A model can call it.
 
     Spec: 2024-11-05, server/tools#tool
     """
 
     input_schema: _Annotated[dict[str, object], ToolInputSchema]
-    """JSON Schema of the arguments; its root describes an object."""
+    """JSON Schema of the arguments. Its root has the type `object`."""
 
     name: str
-    """Identifier, unique on the server."""
+    """Name for use by programs, unique on the server."""
 
     description: str | UnsetType = UNSET
-    """What the tool does, told to the model."""
+    """Description of the tool, for the model."""
 
     def __post_init__(self) -> None:
         try:
@@ -1447,7 +1461,8 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
 
 
 class ToolInputSchema(Constants, Open, frozen=True, kw_only=True):
-    """JSON Schema of a tool's arguments, which always form an object. Keywords beyond the known ones are kept.
+    """JSON Schema of the arguments of a tool. Its root has the type `object`. It may contain any other JSON Schema
+    keywords.
 
     Spec: 2024-11-05, server/tools#tool
     """
@@ -1458,11 +1473,11 @@ class ToolInputSchema(Constants, Open, frozen=True, kw_only=True):
     """Schemas of the arguments, by name."""
 
     required: list[str] | UnsetType = UNSET
-    """Names of the arguments that must be given."""
+    """Names of the required arguments."""
 
 
 class ToolListChangedNotification(Constants, Checked, frozen=True, kw_only=True):
-    """The server's notification `notifications/tools/list_changed`: a cached tool list is out of date.
+    """Notification `notifications/tools/list_changed`: the list of tools of the server has changed.
 
     Spec: 2024-11-05, server/tools#list-changed-notification
     """
@@ -1477,7 +1492,7 @@ class ToolListChangedNotification(Constants, Checked, frozen=True, kw_only=True)
 
 
 class UnsubscribeRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/unsubscribe`: stop the notifications about one resource.
+    """Request `resources/unsubscribe`: the client ends its subscription to a resource.
 
     Spec: 2024-11-05, server/resources#subscriptions
     """
@@ -1488,16 +1503,16 @@ class UnsubscribeRequest(Constants, frozen=True, kw_only=True):
 
 
 class UnsubscribeRequestParams(Checked, frozen=True, kw_only=True):
-    """Which resource a client no longer watches.
+    """Parameters of `resources/unsubscribe`: the resource to unsubscribe from.
 
     Spec: 2024-11-05, server/resources#subscriptions
     """
 
     uri: str
-    """The address given when subscribing."""
+    """The `uri` of the earlier `resources/subscribe` request."""
 
     meta: _Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1561,7 +1576,7 @@ else:
     ClientResult = _Annotated[
         Any, AnyOf(lambda: (_Annotated[dict[str, object], Result], CreateMessageResult, ListRootsResult))
     ]
-"""Any result that a client may send in answer to a server's request.
+"""Any result with which a client may answer a request of a server.
 
 Spec: 2024-11-05, basic/messages#responses
 """
@@ -1570,7 +1585,7 @@ if TYPE_CHECKING:
     CompleteRequestParamsRef: TypeAlias = PromptReference | ResourceReference
 else:
     CompleteRequestParamsRef = tagged("type", PromptReference, ResourceReference)
-"""What owns the argument to complete: a prompt or a resource template.
+"""Reference to the prompt or resource template to which the argument belongs.
 
 Spec: 2024-11-05, server/utilities/completion#reference-types
 """
@@ -1579,13 +1594,13 @@ if TYPE_CHECKING:
     ContentBlock: TypeAlias = TextContent | ImageContent | EmbeddedResource
 else:
     ContentBlock = tagged("type", TextContent, ImageContent, EmbeddedResource)
-"""One block of a prompt message or tool result, told apart by `type`.
+"""A content block of a prompt message or a tool result. The `type` field gives its kind.
 
 Spec: 2024-11-05, server/tools#tool-result
 """
 
 Cursor: TypeAlias = str
-"""A position in a paged list. Opaque: only the server that made it can read it.
+"""Position in a list that is sent in pages. It is opaque: only the server that created it can interpret it.
 
 Spec: 2024-11-05, server/utilities/pagination#pagination-model
 """
@@ -1594,13 +1609,13 @@ if TYPE_CHECKING:
     EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
 else:
     EmbeddedResourceResource = _Annotated[Any, AnyOf(lambda: (TextResourceContents, BlobResourceContents))]
-"""The content of an embedded resource: text, or bytes in base64.
+"""Content of an embedded resource: text, or bytes in base64.
 
 Spec: 2024-11-05, server/tools#embedded-resources
 """
 
 EmptyResult: TypeAlias = _Annotated[dict[str, object], Result]
-"""A result without data of its own: it only says that the request succeeded.
+"""A result without data of its own. It confirms that the request succeeded.
 
 Spec: 2024-11-05, basic/messages#responses
 """
@@ -1611,19 +1626,20 @@ else:
     JSONRPCMessage = _Annotated[
         Any, AnyOf(lambda: (JSONRPCRequest, JSONRPCNotification, JSONRPCResponse, JSONRPCError))
     ]
-"""Any message on the wire.
+"""Any message: a request, a notification or a response.
 
 Spec: 2024-11-05, basic/messages
 """
 
 LoggingLevel: TypeAlias = Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
-"""Severity of a log message, in syslog's terms: `debug` is the lowest, `emergency` the highest.
+"""Severity of a log message, with the levels of syslog: `debug` is the lowest, `emergency` the highest.
 
 Spec: 2024-11-05, server/utilities/logging#log-levels
 """
 
 ProgressToken: TypeAlias = str | int
-"""Chosen by a requester to recognise progress notifications; unique among its open requests.
+"""Token that links progress notifications to a request. The sender of the request chooses it. It is unique among the
+pending requests of the sender.
 
 Spec: 2024-11-05, basic/utilities/progress#progress-flow
 """
@@ -1632,19 +1648,19 @@ if TYPE_CHECKING:
     ReadResourceResultContentsItem: TypeAlias = TextResourceContents | BlobResourceContents
 else:
     ReadResourceResultContentsItem = _Annotated[Any, AnyOf(lambda: (TextResourceContents, BlobResourceContents))]
-"""One piece of a resource's content: text, or bytes in base64.
+"""One item of the content of a resource: text, or bytes in base64.
 
 Spec: 2024-11-05, server/resources#resource-contents
 """
 
 RequestId: TypeAlias = str | int
-"""Chosen by the sender of a request; the answer repeats it.
+"""ID of a request. The sender chooses it, and the response repeats it.
 
 Spec: 2024-11-05, basic/messages#requests
 """
 
 Role: TypeAlias = Literal["assistant", "user"]
-"""Who speaks in a conversation, or who a piece of content is for: the user or the model (`assistant`).
+"""Author or intended reader of a message: `user`, or `assistant` for the model.
 
 Spec: 2024-11-05, server/prompts#promptmessage
 """
@@ -1653,7 +1669,7 @@ if TYPE_CHECKING:
     SamplingMessageContentBlock: TypeAlias = TextContent | ImageContent
 else:
     SamplingMessageContentBlock = tagged("type", TextContent, ImageContent)
-"""One block of a sampling message, told apart by `type`.
+"""A content block of a sampling message. The `type` field gives its kind.
 
 Spec: 2024-11-05, client/sampling#messages
 """
@@ -1724,7 +1740,7 @@ else:
             )
         ),
     ]
-"""Any result that a server may send.
+"""Any result with which a server may answer a request of a client.
 
 Spec: 2024-11-05, basic/messages#responses
 """

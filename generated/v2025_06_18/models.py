@@ -151,23 +151,23 @@ if not TYPE_CHECKING:
 
 
 class Annotations(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Hints from a server on whom a piece of content is for and how much it matters. A client may ignore them.
+    """Hints from a server about the audience and the importance of some content. A client may ignore them.
 
     Spec: 2025-06-18, server/resources#annotations
     """
 
     audience: list[Role] | UnsetType = UNSET
-    """Who should see it: the user, the model (`assistant`) or both. Absent: no preference."""
+    """Intended readers: `user`, `assistant` (the model) or both. If absent, there is no preference."""
 
     last_modified: str | UnsetType = UNSET
-    """ISO 8601 time of the last change."""
+    """Time of the last change, in ISO 8601 format."""
 
     priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight from 0 (may be left out) to 1 (needed)."""
+    """Importance, from 0 (optional) to 1 (required)."""
 
 
 class AudioContent(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A block of sound in a message or tool result.
+    """A content block with audio.
 
     Spec: 2025-06-18, server/tools#audio-content
     """
@@ -175,52 +175,52 @@ class AudioContent(Constants, frozen=True, kw_only=True, rename="camel"):
     type: Literal["audio"] = const("audio")
 
     data: str
-    """The audio bytes in base64."""
+    """The audio bytes, in base64."""
 
     mime_type: str
-    """Media type of the data."""
+    """MIME type of `data`."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class BaseMetadata(Struct, frozen=True, kw_only=True, gc=False):
-    """Fields shared by everything that has a name for programs and another one for people.
+    """Base of definitions that have a name for programs and a display name.
 
     Spec: 2025-06-18, server/tools#tool
     """
 
     name: str
-    """Identifier for programs; also shown to people when there is no title."""
+    """Name for use by programs. User interfaces show it if `title` is absent."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people."""
+    """Display name."""
 
 
 class BlobResourceContents(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The content of a binary resource.
+    """Content of a binary resource.
 
     Spec: 2025-06-18, server/resources#binary-content
     """
 
     blob: str
-    """The bytes in base64."""
+    """The bytes of the resource, in base64."""
 
     uri: str
-    """The resource, or the part of it, that the bytes belong to."""
+    """URI of the resource, or of the part of it, to which the bytes belong."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class BooleanSchema(Constants, frozen=True, kw_only=True, gc=False):
-    """A yes-or-no field in an elicitation form.
+    """A yes-or-no field of an elicitation form.
 
     Spec: 2025-06-18, client/elicitation#supported-schema-types
     """
@@ -228,17 +228,17 @@ class BooleanSchema(Constants, frozen=True, kw_only=True, gc=False):
     type: Literal["boolean"] = const("boolean")
 
     default: bool | UnsetType = UNSET
-    """What the form shows before the user answers."""
+    """Initial value of the form field."""
 
     description: str | UnsetType = UNSET
     """Help text for the user."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class CallToolRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `tools/call`: run one tool.
+    """Request `tools/call`: the client asks the server to run a tool.
 
     Spec: 2025-06-18, server/tools#calling-tools
     """
@@ -249,19 +249,19 @@ class CallToolRequest(Constants, frozen=True, kw_only=True):
 
 
 class CallToolRequestParams(Checked, frozen=True, kw_only=True):
-    """Which tool a client wants to run, and with what arguments.
+    """Parameters of `tools/call`: the tool to run and its arguments.
 
     Spec: 2025-06-18, server/tools#calling-tools
     """
 
     name: str
-    """Name of the tool, as `tools/list` gave it."""
+    """Name of the tool, from `tools/list`."""
 
     arguments: dict[str, object] | UnsetType = UNSET
-    """Values for the tool, by name; they must satisfy its inputSchema."""
+    """Arguments of the tool, by name. They must match the `inputSchema` of the tool."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -269,26 +269,27 @@ class CallToolRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class CallToolResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a tool returned. Failures inside the tool are reported here too, so that the model can react to them.
+    """Result of `tools/call`. A tool reports its own failures here, with `isError`, so that the model can react to
+    them.
 
     Spec: 2025-06-18, server/tools#tool-result
     """
 
     content: list[ContentBlock]
-    """Blocks for the model to read, in order."""
+    """Output of the tool for the model, as content blocks in order."""
 
     is_error: bool | UnsetType = UNSET
-    """True: the tool failed, and content says why. Absent means false."""
+    """True if the tool failed. `content` then describes the failure. Absent means false."""
 
     structured_content: dict[str, object] | UnsetType = UNSET
-    """The result as a JSON object that satisfies the tool's outputSchema, if it has one."""
+    """Output of the tool as a JSON object. It must match the `outputSchema` of the tool, if there is one."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class CancelledNotification(Constants, frozen=True, kw_only=True):
-    """The notification `notifications/cancelled`: the sender no longer wants an answer to its own request.
+    """Notification `notifications/cancelled`: the sender cancels one of its own requests.
 
     Spec: 2025-06-18, basic/utilities/cancellation#cancellation-flow
     """
@@ -299,52 +300,53 @@ class CancelledNotification(Constants, frozen=True, kw_only=True):
 
 
 class CancelledNotificationParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Which open request is dropped, and why.
+    """Parameters of `notifications/cancelled`: the request to cancel, and the reason.
 
     Spec: 2025-06-18, basic/utilities/cancellation#cancellation-flow
     """
 
     request_id: RequestId
-    """The request to drop; it must have come from the sender of this notification."""
+    """ID of the cancelled request, which must be a request of the sender."""
 
     reason: str | UnsetType = UNSET
-    """Explanation for logs or for the user."""
+    """Reason for the cancellation, for logs or for the user."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class ClientCapabilities(Struct, frozen=True, kw_only=True):
-    """What a client can do for a server, stated during initialization. A server must not use what is not listed.
+    """Optional features that a client supports. The client declares them during initialization. A server uses only
+    declared features.
 
     Spec: 2025-06-18, basic/lifecycle#capability-negotiation
     """
 
     elicitation: dict[str, object] | UnsetType = UNSET
-    """Present: the client can ask its user for input."""
+    """If present, the client can ask the user for input."""
 
     experimental: dict[str, dict[str, object]] | UnsetType = UNSET
-    """Settings of capabilities outside the specification, by name."""
+    """Capabilities that the specification does not define. The key is the name. The value holds the settings."""
 
     roots: ClientCapabilitiesRoots | UnsetType = UNSET
-    """Present: the client answers `roots/list`."""
+    """If present, the client answers `roots/list`."""
 
     sampling: dict[str, object] | UnsetType = UNSET
-    """Present: the client can run a language model on request."""
+    """If present, the client answers `sampling/createMessage`."""
 
 
 class ClientCapabilitiesRoots(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a client supports around roots.
+    """Roots features that a client supports.
 
     Spec: 2025-06-18, client/roots#capabilities
     """
 
     list_changed: bool | UnsetType = UNSET
-    """True: the client notifies the server when its roots change."""
+    """True if the client sends `notifications/roots/list_changed`."""
 
 
 class CompleteRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `completion/complete`: suggest values for an argument that the user is typing.
+    """Request `completion/complete`: the client asks for suggested values of an argument that the user is typing.
 
     Spec: 2025-06-18, server/utilities/completion#requesting-completions
     """
@@ -355,22 +357,23 @@ class CompleteRequest(Constants, frozen=True, kw_only=True):
 
 
 class CompleteRequestParams(Checked, frozen=True, kw_only=True):
-    """The argument to complete and the prompt or resource template that it belongs to.
+    """Parameters of `completion/complete`: the argument to complete, and the prompt or resource template to which it
+    belongs.
 
     Spec: 2025-06-18, server/utilities/completion#requesting-completions
     """
 
     argument: CompleteRequestParamsArgument
-    """The argument being typed."""
+    """The argument that the user is typing."""
 
     ref: CompleteRequestParamsRef
-    """The prompt or resource template that declares the argument."""
+    """The prompt or resource template to which the argument belongs."""
 
     context: CompleteRequestParamsContext | UnsetType = UNSET
-    """Arguments that are already settled."""
+    """Values of other arguments that are already known."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -384,24 +387,24 @@ class CompleteRequestParamsArgument(Struct, frozen=True, kw_only=True, gc=False)
     """
 
     name: str
-    """Name of the prompt argument or of the URI template variable."""
+    """Name of the prompt argument or of the variable in the URI template."""
 
     value: str
-    """What has been typed so far."""
+    """Text that the user has typed so far."""
 
 
 class CompleteRequestParamsContext(Struct, frozen=True, kw_only=True):
-    """What is already known while another argument is completed.
+    """Values of other arguments that are already known.
 
     Spec: 2025-06-18, server/utilities/completion#completerequest
     """
 
     arguments: dict[str, str] | UnsetType = UNSET
-    """Values chosen so far, keyed by argument or variable name."""
+    """Values of the other arguments or variables, by name."""
 
 
 class CompleteResult(Struct, frozen=True, kw_only=True):
-    """The server's suggestions for an argument.
+    """Result of `completion/complete`: suggested values for the argument.
 
     Spec: 2025-06-18, server/utilities/completion#completion-results
     """
@@ -409,11 +412,11 @@ class CompleteResult(Struct, frozen=True, kw_only=True):
     completion: CompleteResultCompletion
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class CompleteResultCompletion(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The suggestions, best match first.
+    """Suggested values for an argument, with the best match first.
 
     Spec: 2025-06-18, server/utilities/completion#completeresult
     """
@@ -422,15 +425,15 @@ class CompleteResultCompletion(Struct, frozen=True, kw_only=True, rename="camel"
     """Suggested values, at most 100."""
 
     has_more: bool | UnsetType = UNSET
-    """True: more matches exist than are listed. Absent: unknown."""
+    """True if there are more matches than `values` contains. If absent, this is unknown."""
 
     total: int | UnsetType = UNSET
-    """Number of matches in all, which may exceed those listed. Absent: unknown."""
+    """Number of all matches, which may be more than `values` contains. If absent, the number is unknown."""
 
 
 class CreateMessageRequest(Constants, frozen=True, kw_only=True):
-    """The server's request `sampling/createMessage`: let the client's model continue a conversation. The user may
-    refuse.
+    """Request `sampling/createMessage`: the server asks the client to continue a conversation with a language model.
+    The user may refuse.
 
     Spec: 2025-06-18, client/sampling#creating-messages
     """
@@ -441,37 +444,38 @@ class CreateMessageRequest(Constants, frozen=True, kw_only=True):
 
 
 class CreateMessageRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """The conversation to continue and the server's wishes about model, length and tools.
+    """Parameters of `sampling/createMessage`: the conversation, and the preferences of the server for the model and its
+    output.
 
     Spec: 2025-06-18, client/sampling#creating-messages
     """
 
     max_tokens: int
-    """Upper limit of tokens to generate. The client may stop earlier."""
+    """Maximum number of tokens to generate. The client may generate fewer."""
 
     messages: list[SamplingMessage]
-    """The conversation so far, oldest first."""
+    """The conversation so far, with the oldest message first."""
 
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = UNSET
-    """Context that the client should add: none, from this server, or from all its servers."""
+    """Context from servers that the client should add to the prompt: none, from this server, or from all servers."""
 
     metadata: dict[str, object] | UnsetType = UNSET
-    """Settings for the model provider, in the provider's own format."""
+    """Settings for the model provider. The provider defines their format."""
 
     model_preferences: ModelPreferences | UnsetType = UNSET
-    """The server's wishes about the model; the client decides."""
+    """Preferences of the server for the choice of the model. The client decides."""
 
     stop_sequences: list[str] | UnsetType = UNSET
-    """Strings that end generation when the model produces one."""
+    """Generation ends when the model produces one of these strings."""
 
     system_prompt: str | UnsetType = UNSET
-    """System prompt that the server would like; the client may change or drop it."""
+    """System prompt that the server suggests. The client may change or omit it."""
 
     temperature: int | float | UnsetType = UNSET
-    """Randomness of the output; higher is more random. The range depends on the provider."""
+    """Randomness of the output: higher values give more random output. The range depends on the model provider."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -479,29 +483,29 @@ class CreateMessageRequestParams(Checked, frozen=True, kw_only=True, rename="cam
 
 
 class CreateMessageResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the client's model wrote, in answer to `sampling/createMessage`.
+    """Result of `sampling/createMessage`: the output of the language model.
 
     Spec: 2025-06-18, client/sampling#creating-messages
     """
 
     content: SamplingMessageContentBlock
-    """One block."""
+    """One content block."""
 
     model: str
-    """The model that was used, as its provider names it."""
+    """Name of the model that the client used."""
 
     role: Role
-    """Whose turn it is; `assistant` for model output."""
+    """Author of the message: `assistant` for model output."""
 
     stop_reason: str | UnsetType = UNSET
-    """Why generation ended: `endTurn`, `stopSequence`, `maxTokens` or a provider's own word."""
+    """Reason why generation ended: `endTurn`, `stopSequence`, `maxTokens` or a value of the model provider."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ElicitRequest(Constants, frozen=True, kw_only=True):
-    """The server's request `elicitation/create`: get input from the user.
+    """Request `elicitation/create`: the server asks the client to get input from the user.
 
     Spec: 2025-06-18, client/elicitation#creating-elicitation-requests
     """
@@ -512,19 +516,19 @@ class ElicitRequest(Constants, frozen=True, kw_only=True):
 
 
 class ElicitRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """What to ask the user, and the form to ask it with. Secrets must not be asked for in this way.
+    """Parameters of `elicitation/create`: a form for the user. A server must not ask for secrets in a form.
 
     Spec: 2025-06-18, client/elicitation#creating-elicitation-requests
     """
 
     message: str
-    """What the user is told about the input that is wanted."""
+    """Text for the user that explains which input the server needs."""
 
     requested_schema: Annotated[dict[str, object], ElicitRequestParamsRequestedSchema]
-    """The fields of the form."""
+    """JSON Schema of the form."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -537,7 +541,7 @@ class ElicitRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
 
 
 class ElicitRequestParamsRequestedSchema(Constants, Open, Checked, frozen=True, kw_only=True):
-    """The form as a flat JSON Schema object whose properties are primitive.
+    """JSON Schema of a form: a flat object. Each property is one form field.
 
     Spec: 2025-06-18, client/elicitation#request-schema
     """
@@ -545,30 +549,32 @@ class ElicitRequestParamsRequestedSchema(Constants, Open, Checked, frozen=True, 
     type: Literal["object"] = const("object")
 
     properties: dict[str, PrimitiveSchemaDefinition]
-    """The form's fields, by name."""
+    """Schemas of the form fields, by name."""
 
     required: list[str] | UnsetType = UNSET
-    """Names of the fields that the user has to fill in."""
+    """Names of the fields that the user must fill in."""
 
 
 class ElicitResult(Struct, frozen=True, kw_only=True):
-    """The user's reaction to an elicitation, sent by the client.
+    """Result of `elicitation/create`: the decision of the user, and the submitted values.
 
     Spec: 2025-06-18, client/elicitation#response-actions
     """
 
     action: Literal["accept", "cancel", "decline"]
-    """`accept`, `decline` (the user said no) or `cancel` (the user closed it without choosing)."""
+    """`accept` (the user agreed), `decline` (the user refused) or `cancel` (the user closed the dialog without a
+    decision).
+    """
 
     content: dict[str, str | int | float | bool] | UnsetType = UNSET
-    """The submitted values by field name; present only when `action` is `accept`."""
+    """Submitted values, by field name. Present only if `action` is `accept`."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class EmbeddedResource(Constants, Checked, frozen=True, kw_only=True):
-    """A block that carries the content of a resource, so that it need not be read separately.
+    """A content block with the content of a resource. The receiver does not have to read the resource separately.
 
     Spec: 2025-06-18, server/tools#embedded-resources
     """
@@ -576,17 +582,17 @@ class EmbeddedResource(Constants, Checked, frozen=True, kw_only=True):
     type: Literal["resource"] = const("resource")
 
     resource: EmbeddedResourceResource
-    """The content, as text or as base64."""
+    """Content of the resource: text, or bytes in base64."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class EnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A choice of one option in an elicitation form.
+    """A single-choice field of an elicitation form.
 
     Spec: 2025-06-18, client/elicitation#supported-schema-types
     """
@@ -594,36 +600,36 @@ class EnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):
     type: Literal["string"] = const("string")
 
     enum: list[str]
-    """The values to choose from."""
+    """Values of the options."""
 
     description: str | UnsetType = UNSET
     """Help text for the user."""
 
     enum_names: list[str] | UnsetType = UNSET
-    """Labels for the values, in the same order."""
+    """Labels of the options, in the order of `enum`."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class Error(Struct, frozen=True, kw_only=True):
-    """Why a request failed, in JSON-RPC's form.
+    """Error object of a JSON-RPC response: why the request failed.
 
     Spec: 2025-06-18, basic/index#responses
     """
 
     code: int
-    """Kind of error: a JSON-RPC code, one of MCP's own, or one of the application's."""
+    """Error code, defined by JSON-RPC, by MCP or by the application."""
 
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
 
     data: object | UnsetType = UNSET
-    """Any JSON value that helps the receiver; the sender defines it."""
+    """Additional information about the error: any JSON value that the sender chooses."""
 
 
 class GetPromptRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `prompts/get`: fill in a prompt and return its messages.
+    """Request `prompts/get`: the client asks for the messages of a prompt, with arguments filled in.
 
     Spec: 2025-06-18, server/prompts#getting-a-prompt
     """
@@ -634,19 +640,19 @@ class GetPromptRequest(Constants, frozen=True, kw_only=True):
 
 
 class GetPromptRequestParams(Checked, frozen=True, kw_only=True):
-    """Which prompt a client wants, and with what arguments.
+    """Parameters of `prompts/get`: the prompt and its arguments.
 
     Spec: 2025-06-18, server/prompts#getting-a-prompt
     """
 
     name: str
-    """Name of the prompt, as `prompts/list` gave it."""
+    """Name of the prompt, from `prompts/list`."""
 
     arguments: dict[str, str] | UnsetType = UNSET
-    """Values for the prompt's arguments, by name; all are strings."""
+    """Values of the prompt arguments, by name. All values are strings."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -654,23 +660,23 @@ class GetPromptRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class GetPromptResult(Struct, frozen=True, kw_only=True):
-    """A prompt with its arguments filled in, ready for a model.
+    """Result of `prompts/get`: the messages of the prompt, with its arguments filled in.
 
     Spec: 2025-06-18, server/prompts#getting-a-prompt
     """
 
     messages: list[PromptMessage]
-    """The conversation to start with, in order."""
+    """Messages with which the conversation starts, in order."""
 
     description: str | UnsetType = UNSET
-    """What the prompt is for."""
+    """Purpose of the prompt."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ImageContent(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A picture in a message or tool result.
+    """A content block with an image.
 
     Spec: 2025-06-18, server/tools#image-content
     """
@@ -678,36 +684,37 @@ class ImageContent(Constants, frozen=True, kw_only=True, rename="camel"):
     type: Literal["image"] = const("image")
 
     data: str
-    """The image bytes in base64."""
+    """The image bytes, in base64."""
 
     mime_type: str
-    """Media type of the data."""
+    """MIME type of `data`."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class Implementation(Struct, frozen=True, kw_only=True, gc=False):
-    """Name and version of the software at one end. The other end has not verified it.
+    """Name and version of the software of a client or server. The peer cannot verify them.
 
     Spec: 2025-06-18, basic/lifecycle#initialization
     """
 
     name: str
-    """Identifier of the software."""
+    """Name of the software, for use by programs."""
 
     version: str
     """Version of the software, not of the protocol."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
 
 
 class InitializeRequest(Constants, frozen=True, kw_only=True):
-    """The client's first request, `initialize`: propose a revision and state capabilities.
+    """Request `initialize`: the client proposes a revision and declares its capabilities. It is the first request of a
+    session.
 
     Spec: 2025-06-18, basic/lifecycle#initialization
     """
@@ -718,21 +725,22 @@ class InitializeRequest(Constants, frozen=True, kw_only=True):
 
 
 class InitializeRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """The client's opening offer.
+    """Parameters of `initialize`: the revision that the client proposes, its capabilities and its name.
 
     Spec: 2025-06-18, basic/lifecycle#initialization
     """
 
     capabilities: ClientCapabilities
-    """What the client can do."""
+    """Optional features that the client supports."""
 
     client_info: Implementation
+    """Name and version of the client."""
 
     protocol_version: str
-    """The revision that the client proposes, normally the newest that it supports."""
+    """Revision that the client proposes, normally the newest one that it supports."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -740,28 +748,30 @@ class InitializeRequestParams(Checked, frozen=True, kw_only=True, rename="camel"
 
 
 class InitializeResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The server's side of the handshake: the revision to use and its capabilities.
+    """Result of `initialize`: the revision of the session and the capabilities of the server.
 
     Spec: 2025-06-18, basic/lifecycle#initialization
     """
 
     capabilities: ServerCapabilities
-    """What the server can do."""
+    """Optional features that the server supports."""
 
     protocol_version: str
-    """The revision that the session uses. A client that cannot speak it disconnects."""
+    """Revision of the session. A client that does not support it disconnects."""
 
     server_info: Implementation
+    """Name and version of the server."""
 
     instructions: str | UnsetType = UNSET
-    """Advice on using the server, meant for the model's system prompt."""
+    """Advice on how to use the server. The client may add it to the system prompt of the model."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class InitializedNotification(Constants, Checked, frozen=True, kw_only=True):
-    """The client's notification `notifications/initialized`: the handshake is done and normal work may start.
+    """Notification `notifications/initialized`: the client has finished the handshake. From now on, both sides may send
+    other messages.
 
     Spec: 2025-06-18, basic/lifecycle#initialization
     """
@@ -776,7 +786,7 @@ class InitializedNotification(Constants, Checked, frozen=True, kw_only=True):
 
 
 class JSONRPCError(Constants, frozen=True, kw_only=True):
-    """The failure answer to a request.
+    """Error response to a request.
 
     Spec: 2025-06-18, basic/index#responses
     """
@@ -786,11 +796,11 @@ class JSONRPCError(Constants, frozen=True, kw_only=True):
     error: Error
 
     id: RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
 
 
 class JSONRPCNotification(Constants, Checked, frozen=True, kw_only=True):
-    """The envelope of a notification: a message that gets no answer.
+    """Envelope of a notification. A notification gets no response.
 
     Spec: 2025-06-18, basic/index#notifications
     """
@@ -807,7 +817,7 @@ class JSONRPCNotification(Constants, Checked, frozen=True, kw_only=True):
 
 
 class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
-    """The envelope of a request: a message that wants one answer.
+    """Envelope of a request. A request gets one response.
 
     Spec: 2025-06-18, basic/index#requests
     """
@@ -815,7 +825,7 @@ class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     method: str
 
@@ -827,7 +837,7 @@ class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
 
 
 class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
-    """The success answer to a request.
+    """Success response to a request.
 
     Spec: 2025-06-18, basic/index#responses
     """
@@ -835,10 +845,10 @@ class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
 
     result: Annotated[dict[str, object], Result]
-    """The result that belongs to the request's method."""
+    """Result of the request. Its type depends on the method."""
 
     def __post_init__(self) -> None:
         try:
@@ -848,7 +858,7 @@ class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
 
 
 class ListPromptsRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `prompts/list`: which prompts are there?
+    """Request `prompts/list`: the client asks for the prompts that the server offers.
 
     Spec: 2025-06-18, server/prompts#listing-prompts
     """
@@ -859,7 +869,7 @@ class ListPromptsRequest(Constants, frozen=True, kw_only=True):
 
 
 class ListPromptsResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One page of the prompts that a server offers.
+    """Result of `prompts/list`: one page of the prompts that the server offers.
 
     Spec: 2025-06-18, server/prompts#listing-prompts
     """
@@ -867,14 +877,14 @@ class ListPromptsResult(Struct, frozen=True, kw_only=True, rename="camel"):
     prompts: list[Prompt]
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page. Absent: this is the last one."""
+    """Cursor of the next page. Absent on the last page."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ListResourceTemplatesRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/templates/list`: which families of resources are there?
+    """Request `resources/templates/list`: the client asks for the resource templates that the server offers.
 
     Spec: 2025-06-18, server/resources#resource-templates
     """
@@ -885,7 +895,7 @@ class ListResourceTemplatesRequest(Constants, frozen=True, kw_only=True):
 
 
 class ListResourceTemplatesResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One page of the resource templates that a server offers.
+    """Result of `resources/templates/list`: one page of the resource templates that the server offers.
 
     Spec: 2025-06-18, server/resources#resource-templates
     """
@@ -893,14 +903,14 @@ class ListResourceTemplatesResult(Struct, frozen=True, kw_only=True, rename="cam
     resource_templates: list[ResourceTemplate]
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page. Absent: this is the last one."""
+    """Cursor of the next page. Absent on the last page."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ListResourcesRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/list`: which resources are there?
+    """Request `resources/list`: the client asks for the resources that the server offers.
 
     Spec: 2025-06-18, server/resources#listing-resources
     """
@@ -911,7 +921,7 @@ class ListResourcesRequest(Constants, frozen=True, kw_only=True):
 
 
 class ListResourcesResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One page of the resources that a server offers.
+    """Result of `resources/list`: one page of the resources that the server offers.
 
     Spec: 2025-06-18, server/resources#listing-resources
     """
@@ -919,14 +929,14 @@ class ListResourcesResult(Struct, frozen=True, kw_only=True, rename="camel"):
     resources: list[Resource]
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page. Absent: this is the last one."""
+    """Cursor of the next page. Absent on the last page."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ListRootsRequest(Constants, Checked, frozen=True, kw_only=True):
-    """The server's request `roots/list`: which directories or files may it work on?
+    """Request `roots/list`: the server asks for the directories and files that it may use.
 
     Spec: 2025-06-18, client/roots#listing-roots
     """
@@ -941,7 +951,7 @@ class ListRootsRequest(Constants, Checked, frozen=True, kw_only=True):
 
 
 class ListRootsResult(Struct, frozen=True, kw_only=True):
-    """The directories and files that the client opens to the server.
+    """Result of `roots/list`: the directories and files that the server may use.
 
     Spec: 2025-06-18, client/roots#listing-roots
     """
@@ -949,11 +959,11 @@ class ListRootsResult(Struct, frozen=True, kw_only=True):
     roots: list[Root]
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ListToolsRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `tools/list`: which tools are there?
+    """Request `tools/list`: the client asks for the tools that the server offers.
 
     Spec: 2025-06-18, server/tools#listing-tools
     """
@@ -964,7 +974,7 @@ class ListToolsRequest(Constants, frozen=True, kw_only=True):
 
 
 class ListToolsResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One page of the tools that a server offers.
+    """Result of `tools/list`: one page of the tools that the server offers.
 
     Spec: 2025-06-18, server/tools#listing-tools
     """
@@ -972,14 +982,14 @@ class ListToolsResult(Struct, frozen=True, kw_only=True, rename="camel"):
     tools: list[Tool]
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page. Absent: this is the last one."""
+    """Cursor of the next page. Absent on the last page."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class LoggingMessageNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/message`: one log entry.
+    """Notification `notifications/message`: the server sends a log message.
 
     Spec: 2025-06-18, server/utilities/logging#log-message-notifications
     """
@@ -990,55 +1000,55 @@ class LoggingMessageNotification(Constants, frozen=True, kw_only=True):
 
 
 class LoggingMessageNotificationParams(Struct, frozen=True, kw_only=True):
-    """One log entry.
+    """Parameters of `notifications/message`: a log message.
 
     Spec: 2025-06-18, server/utilities/logging#log-message-notifications
     """
 
     data: object
-    """The entry itself: any JSON value, without secrets."""
+    """Content of the log message: any JSON value. It must not contain secrets."""
 
     level: LoggingLevel
-    """Severity of the entry."""
+    """Severity of the log message."""
 
     logger: str | UnsetType = UNSET
-    """The part of the server that wrote it."""
+    """Name of the logger that wrote the message."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class ModelHint(Struct, frozen=True, kw_only=True, gc=False):
-    """One wish for a model in a sampling request.
+    """One preferred model in a sampling request.
 
     Spec: 2025-06-18, client/sampling#model-hints
     """
 
     name: str | UnsetType = UNSET
-    """Part of a model's name. The client may substitute an equivalent model."""
+    """Part of a model name. The client may use an equivalent model instead."""
 
 
 class ModelPreferences(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a server values in a model. Advice only: the client chooses.
+    """Preferences of a server for the choice of a model. The client may ignore them.
 
     Spec: 2025-06-18, client/sampling#model-preferences
     """
 
     cost_priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight of a low price, 0 to 1."""
+    """Importance of low cost, from 0 to 1."""
 
     hints: list[ModelHint] | UnsetType = UNSET
-    """Wished-for models, the most wanted first; they count more than the weights."""
+    """Preferred models, the best first. Hints take precedence over the three priorities."""
 
     intelligence_priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight of ability, 0 to 1."""
+    """Importance of the abilities of the model, from 0 to 1."""
 
     speed_priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight of low latency, 0 to 1."""
+    """Importance of low latency, from 0 to 1."""
 
 
 class Notification(Checked, frozen=True, kw_only=True):
-    """Base of all notifications: a method and perhaps params.
+    """Base of all notifications: a method, and optional parameters.
 
     Spec: 2025-06-18, basic/index#notifications
     """
@@ -1053,39 +1063,39 @@ class Notification(Checked, frozen=True, kw_only=True):
 
 
 class NotificationParams(Open, frozen=True, kw_only=True):
-    """Fields that any notification may carry.
+    """Parameters that any notification may have.
 
     Spec: 2025-06-18, basic/index#notifications
     """
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class NumberSchema(Struct, frozen=True, kw_only=True, gc=False):
-    """A number field in an elicitation form.
+    """A number field of an elicitation form.
 
     Spec: 2025-06-18, client/elicitation#supported-schema-types
     """
 
     type: Literal["integer", "number"]
-    """`integer` for whole numbers, `number` for any."""
+    """`integer` allows only whole numbers. `number` allows any number."""
 
     description: str | UnsetType = UNSET
     """Help text for the user."""
 
     maximum: int | float | UnsetType = UNSET
-    """Largest value allowed, inclusive."""
+    """Largest allowed value, inclusive."""
 
     minimum: int | float | UnsetType = UNSET
-    """Smallest value allowed, inclusive."""
+    """Smallest allowed value, inclusive."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class PaginatedRequest(Struct, frozen=True, kw_only=True):
-    """Base of requests for a list that comes in pages.
+    """Base of requests for one page of a list.
 
     Spec: 2025-06-18, server/utilities/pagination#request-format
     """
@@ -1096,16 +1106,16 @@ class PaginatedRequest(Struct, frozen=True, kw_only=True):
 
 
 class PaginatedRequestParams(Checked, frozen=True, kw_only=True):
-    """Which page of a list is wanted.
+    """Parameters of a request for one page of a list.
 
     Spec: 2025-06-18, server/utilities/pagination#request-format
     """
 
     cursor: str | UnsetType = UNSET
-    """The nextCursor of the page before. Absent: the first page."""
+    """The `nextCursor` of the previous page. Absent for the first page."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1113,20 +1123,21 @@ class PaginatedRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class PaginatedResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of results that hold one page of a list.
+    """Base of results with one page of a list.
 
     Spec: 2025-06-18, server/utilities/pagination#response-format
     """
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page. Absent: this is the last one."""
+    """Cursor of the next page. Absent on the last page."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class PingRequest(Constants, Checked, frozen=True, kw_only=True):
-    """The request `ping`: is the other side still there? Either side may send it; the answer is an EmptyResult.
+    """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+    `EmptyResult`.
 
     Spec: 2025-06-18, basic/utilities/ping#message-format
     """
@@ -1141,8 +1152,8 @@ class PingRequest(Constants, Checked, frozen=True, kw_only=True):
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True):
-    """The notification `notifications/progress`: how far a running request has come. Its requester asked for it with a
-    token.
+    """Notification `notifications/progress`: the progress of a running request. The sender of that request has asked
+    for it with a progress token.
 
     Spec: 2025-06-18, basic/utilities/progress#progress-flow
     """
@@ -1153,70 +1164,70 @@ class ProgressNotification(Constants, frozen=True, kw_only=True):
 
 
 class ProgressNotificationParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """How far a running request has come.
+    """Parameters of `notifications/progress`: the progress of a running request.
 
     Spec: 2025-06-18, basic/utilities/progress#progress-flow
     """
 
     progress: int | float
-    """Amount done, in units that the sender picks. It grows with every notification and may be fractional."""
+    """Amount of work done, in units that the sender chooses. It increases with each notification and may be fractional."""
 
     progress_token: ProgressToken
-    """The token from the request's `_meta`."""
+    """The `progressToken` in the `_meta` of the request."""
 
     message: str | UnsetType = UNSET
-    """What is happening, for people to read."""
+    """Description of the current step, for people to read."""
 
     total: int | float | UnsetType = UNSET
-    """Amount at which the work is done, in the same units. Absent: unknown."""
+    """Total amount of work, in the units of `progress`. If absent, the total is unknown."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
-    """A message template that a server offers for a user to pick.
+    """A message template that a server offers. A user selects it.
 
     Spec: 2025-06-18, server/prompts#prompt
     """
 
     name: str
-    """Identifier, unique on the server."""
+    """Name for use by programs, unique on the server."""
 
     arguments: list[PromptArgument] | UnsetType = UNSET
-    """What the template can be filled with. Absent: nothing."""
+    """Arguments of the prompt. If absent, the prompt takes none."""
 
     description: str | UnsetType = UNSET
-    """What the prompt is for."""
+    """Purpose of the prompt."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class PromptArgument(Struct, frozen=True, kw_only=True, gc=False):
-    """One blank in a prompt.
+    """An argument of a prompt.
 
     Spec: 2025-06-18, server/prompts#prompt
     """
 
     name: str
-    """The key in the `arguments` of `prompts/get`."""
+    """Name of the argument: its key in the `arguments` of `prompts/get`."""
 
     description: str | UnsetType = UNSET
-    """What to put in."""
+    """Explanation of the argument, for people to read."""
 
     required: bool | UnsetType = UNSET
-    """True: the prompt cannot be had without it. Absent means false."""
+    """True if `prompts/get` requires this argument. Absent means false."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
 
 
 class PromptListChangedNotification(Constants, Checked, frozen=True, kw_only=True):
-    """The server's notification `notifications/prompts/list_changed`: a cached prompt list is out of date.
+    """Notification `notifications/prompts/list_changed`: the list of prompts of the server has changed.
 
     Spec: 2025-06-18, server/prompts#list-changed-notification
     """
@@ -1231,7 +1242,7 @@ class PromptListChangedNotification(Constants, Checked, frozen=True, kw_only=Tru
 
 
 class PromptMessage(Struct, frozen=True, kw_only=True):
-    """One message of a prompt: who speaks, and one block of content.
+    """One message of a prompt: its author and one content block.
 
     Spec: 2025-06-18, server/prompts#promptmessage
     """
@@ -1239,10 +1250,11 @@ class PromptMessage(Struct, frozen=True, kw_only=True):
     content: ContentBlock
 
     role: Role
+    """Author of the message."""
 
 
 class PromptReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Names the prompt whose argument is to be completed.
+    """Reference to the prompt whose argument is to be completed.
 
     Spec: 2025-06-18, server/utilities/completion#reference-types
     """
@@ -1253,11 +1265,11 @@ class PromptReference(Constants, frozen=True, kw_only=True, gc=False):
     """Name of the prompt."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; not used to find the prompt."""
+    """Display name. It does not identify the prompt."""
 
 
 class ReadResourceRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/read`: fetch the content behind a URI.
+    """Request `resources/read`: the client asks for the content of a resource.
 
     Spec: 2025-06-18, server/resources#reading-resources
     """
@@ -1268,16 +1280,18 @@ class ReadResourceRequest(Constants, frozen=True, kw_only=True):
 
 
 class ReadResourceRequestParams(Checked, frozen=True, kw_only=True):
-    """Which resource a client wants to read.
+    """Parameters of `resources/read`: the resource to read.
 
     Spec: 2025-06-18, server/resources#reading-resources
     """
 
     uri: str
-    """URI from a list, from a link or built from a template. Any scheme; the server interprets it."""
+    """URI of the resource, from a list or a link, or built from a URI template. It may have any scheme. The server
+    interprets it.
+    """
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1285,22 +1299,22 @@ class ReadResourceRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class ReadResourceResult(Checked, frozen=True, kw_only=True):
-    """The content of a resource.
+    """Result of `resources/read`: the content of the resource.
 
     Spec: 2025-06-18, server/resources#reading-resources
     """
 
     contents: list[ReadResourceResultContentsItem]
-    """One entry, or several, such as the files of a directory. A resource that does not exist is an error, not an empty
-    list.
+    """Content of the resource. It may have several items, such as the files of a directory. A missing resource is an
+    error, not an empty list.
     """
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class Request(Checked, frozen=True, kw_only=True):
-    """Base of all requests: a method and perhaps params.
+    """Base of all requests: a method, and optional parameters.
 
     Spec: 2025-06-18, basic/index#requests
     """
@@ -1321,17 +1335,17 @@ class RequestMetaObject(Open, frozen=True, kw_only=True, rename="camel"):
     """
 
     progress_token: ProgressToken | UnsetType = UNSET
-    """Present: the sender would like progress notifications, marked with this token."""
+    """If present, the sender asks for progress notifications. Each of them carries this token."""
 
 
 class RequestParams(Open, Checked, frozen=True, kw_only=True):
-    """Fields that any request may carry.
+    """Parameters that any request may have.
 
     Spec: 2025-06-18, basic/index#requests
     """
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1339,54 +1353,54 @@ class RequestParams(Open, Checked, frozen=True, kw_only=True):
 
 
 class Resource(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Something that a server lets a client read, known by its URI.
+    """A resource that a server offers. A client reads it by its URI.
 
     Spec: 2025-06-18, server/resources#resource
     """
 
     name: str
-    """Identifier for programs; also shown to people when there is no title."""
+    """Name for use by programs. User interfaces show it if `title` is absent."""
 
     uri: str
-    """Its address for `resources/read`."""
+    """URI of the resource, for `resources/read`."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     description: str | UnsetType = UNSET
-    """What it holds, told to the model."""
+    """Description of the resource, for the model."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
 
     size: int | UnsetType = UNSET
-    """Size of the raw content in bytes, before any base64."""
+    """Size of the content in bytes, before base64 encoding."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class ResourceContents(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What text and binary contents of a resource have in common.
+    """Base of `TextResourceContents` and `BlobResourceContents`.
 
     Spec: 2025-06-18, server/resources#resource-contents
     """
 
     uri: str
-    """The resource, or the part of it, that the content belongs to."""
+    """URI of the resource, or of the part of it, to which the content belongs."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class ResourceLink(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A block that points to a resource without carrying its content. The resource list need not mention it.
+    """A content block that refers to a resource without its content. `resources/list` may omit that resource.
 
     Spec: 2025-06-18, server/tools#resource-links
     """
@@ -1394,32 +1408,32 @@ class ResourceLink(Constants, frozen=True, kw_only=True, rename="camel"):
     type: Literal["resource_link"] = const("resource_link")
 
     name: str
-    """Identifier for programs; also shown to people when there is no title."""
+    """Name for use by programs. User interfaces show it if `title` is absent."""
 
     uri: str
-    """Its address for `resources/read`."""
+    """URI of the resource, for `resources/read`."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     description: str | UnsetType = UNSET
-    """What it holds, told to the model."""
+    """Description of the resource, for the model."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
 
     size: int | UnsetType = UNSET
-    """Size of the raw content in bytes, before any base64."""
+    """Size of the content in bytes, before base64 encoding."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class ResourceListChangedNotification(Constants, Checked, frozen=True, kw_only=True):
-    """The server's notification `notifications/resources/list_changed`: a cached resource list is out of date.
+    """Notification `notifications/resources/list_changed`: the list of resources of the server has changed.
 
     Spec: 2025-06-18, server/resources#list-changed-notification
     """
@@ -1434,35 +1448,35 @@ class ResourceListChangedNotification(Constants, Checked, frozen=True, kw_only=T
 
 
 class ResourceTemplate(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A family of resources whose URIs follow a pattern.
+    """A template for the URIs of resources that a server offers.
 
     Spec: 2025-06-18, server/resources#resource-templates
     """
 
     name: str
-    """Identifier for programs; also shown to people when there is no title."""
+    """Name for use by programs. User interfaces show it if `title` is absent."""
 
     uri_template: str
-    """RFC 6570 template from which the client builds URIs."""
+    """RFC 6570 template from which the client builds the URI of a resource."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     description: str | UnsetType = UNSET
-    """What the family holds, told to the model."""
+    """Description of the resources, for the model."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type; given only if it is the same for the whole family."""
+    """MIME type of the resources. Present only if they all have the same type."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class ResourceTemplateReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Names the resource template whose variable is to be completed.
+    """Reference to the resource template whose variable is to be completed.
 
     Spec: 2025-06-18, server/utilities/completion#reference-types
     """
@@ -1470,11 +1484,11 @@ class ResourceTemplateReference(Constants, frozen=True, kw_only=True, gc=False):
     type: Literal["ref/resource"] = const("ref/resource")
 
     uri: str
-    """The resource's URI, or the template that makes it."""
+    """URI of the resource, or its URI template."""
 
 
 class ResourceUpdatedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/resources/updated`: a resource that the client watches has changed.
+    """Notification `notifications/resources/updated`: a resource to which the client has subscribed has changed.
 
     Spec: 2025-06-18, server/resources#subscriptions
     """
@@ -1485,16 +1499,16 @@ class ResourceUpdatedNotification(Constants, frozen=True, kw_only=True):
 
 
 class ResourceUpdatedNotificationParams(Struct, frozen=True, kw_only=True):
-    """Which resource has changed.
+    """Parameters of `notifications/resources/updated`: the changed resource.
 
     Spec: 2025-06-18, server/resources#subscriptions
     """
 
     uri: str
-    """The changed resource; it may be a part of the one that is watched."""
+    """URI of the changed resource, which may be a part of the subscribed resource."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class Result(Open, frozen=True, kw_only=True):
@@ -1504,27 +1518,28 @@ class Result(Open, frozen=True, kw_only=True):
     """
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class Root(Struct, frozen=True, kw_only=True):
-    """A directory or file that a client opens to servers.
+    """A directory or file that a client exposes to servers.
 
     Spec: 2025-06-18, client/roots#root
     """
 
     uri: str
-    """Its address, always a file URI."""
+    """URI of the directory or file. It starts with `file://`."""
 
     name: str | UnsetType = UNSET
-    """Name to show to people."""
+    """Display name."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class RootsListChangedNotification(Constants, Checked, frozen=True, kw_only=True):
-    """The client's notification `notifications/roots/list_changed`: the roots have changed and should be listed again.
+    """Notification `notifications/roots/list_changed`: the roots of the client have changed. The server should request
+    `roots/list` again.
 
     Spec: 2025-06-18, client/roots#root-list-changes
     """
@@ -1539,77 +1554,78 @@ class RootsListChangedNotification(Constants, Checked, frozen=True, kw_only=True
 
 
 class SamplingMessage(Struct, frozen=True, kw_only=True):
-    """One message of a conversation with a model: who speaks, and what.
+    """One message of a conversation with a language model: its author and its content.
 
     Spec: 2025-06-18, client/sampling#messages
     """
 
     content: SamplingMessageContentBlock
-    """One block."""
+    """One content block."""
 
     role: Role
+    """Author of the message."""
 
 
 class ServerCapabilities(Struct, frozen=True, kw_only=True):
-    """What a server offers. A client must not use what is not listed.
+    """Optional features that a server supports. A client uses only declared features.
 
     Spec: 2025-06-18, basic/lifecycle#capability-negotiation
     """
 
     completions: dict[str, object] | UnsetType = UNSET
-    """Present: the server suggests values for arguments."""
+    """If present, the server answers `completion/complete`."""
 
     experimental: dict[str, dict[str, object]] | UnsetType = UNSET
-    """Settings of capabilities outside the specification, by name."""
+    """Capabilities that the specification does not define. The key is the name. The value holds the settings."""
 
     logging: dict[str, object] | UnsetType = UNSET
-    """Present: the server sends log messages."""
+    """If present, the server can send log messages."""
 
     prompts: ServerCapabilitiesPrompts | UnsetType = UNSET
-    """Present: the server has prompts."""
+    """If present, the server offers prompts."""
 
     resources: ServerCapabilitiesResources | UnsetType = UNSET
-    """Present: the server has resources."""
+    """If present, the server offers resources."""
 
     tools: ServerCapabilitiesTools | UnsetType = UNSET
-    """Present: the server has tools."""
+    """If present, the server offers tools."""
 
 
 class ServerCapabilitiesPrompts(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a server supports around prompts.
+    """Prompt features that a server supports.
 
     Spec: 2025-06-18, server/prompts#capabilities
     """
 
     list_changed: bool | UnsetType = UNSET
-    """True: the server notifies clients when its list of prompts changes."""
+    """True if the server sends `notifications/prompts/list_changed`."""
 
 
 class ServerCapabilitiesResources(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a server supports around resources.
+    """Resource features that a server supports.
 
     Spec: 2025-06-18, server/resources#capabilities
     """
 
     list_changed: bool | UnsetType = UNSET
-    """True: the server notifies clients when its list of resources changes."""
+    """True if the server sends `notifications/resources/list_changed`."""
 
     subscribe: bool | UnsetType = UNSET
-    """True: a client can watch single resources, with `resources/subscribe`."""
+    """True if a client can subscribe to single resources, with `resources/subscribe`."""
 
 
 class ServerCapabilitiesTools(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a server supports around tools.
+    """Tool features that a server supports.
 
     Spec: 2025-06-18, server/tools#capabilities
     """
 
     list_changed: bool | UnsetType = UNSET
-    """True: the server notifies clients when its list of tools changes."""
+    """True if the server sends `notifications/tools/list_changed`."""
 
 
 class SetLevelRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `logging/setLevel`: how much should the server log from now on?
+    """Request `logging/setLevel`: the client sets the lowest severity of the log messages that the server sends.
 
     Spec: 2025-06-18, server/utilities/logging#setting-log-level
     """
@@ -1620,16 +1636,16 @@ class SetLevelRequest(Constants, frozen=True, kw_only=True):
 
 
 class SetLevelRequestParams(Checked, frozen=True, kw_only=True):
-    """The log level that a client wants.
+    """Parameters of `logging/setLevel`: the lowest severity to send.
 
     Spec: 2025-06-18, server/utilities/logging#setting-log-level
     """
 
     level: LoggingLevel
-    """Lowest severity to send."""
+    """Lowest severity of the log messages that the server sends."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1637,7 +1653,7 @@ class SetLevelRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class StringSchema(Constants, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A text field in an elicitation form.
+    """A text field of an elicitation form.
 
     Spec: 2025-06-18, client/elicitation#supported-schema-types
     """
@@ -1648,20 +1664,20 @@ class StringSchema(Constants, frozen=True, kw_only=True, rename="camel", gc=Fals
     """Help text for the user."""
 
     format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
-    """Kind of text to check for. Absent: any text."""
+    """Format that the text must have. If absent, any text is allowed."""
 
     max_length: int | UnsetType = UNSET
-    """Most characters allowed."""
+    """Maximum number of characters."""
 
     min_length: int | UnsetType = UNSET
-    """Fewest characters allowed."""
+    """Minimum number of characters."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class SubscribeRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/subscribe`: send a notification whenever one resource changes.
+    """Request `resources/subscribe`: the client asks for a notification whenever a resource changes.
 
     Spec: 2025-06-18, server/resources#subscriptions
     """
@@ -1672,16 +1688,16 @@ class SubscribeRequest(Constants, frozen=True, kw_only=True):
 
 
 class SubscribeRequestParams(Checked, frozen=True, kw_only=True):
-    """Which resource a client wants to watch.
+    """Parameters of `resources/subscribe`: the resource to subscribe to.
 
     Spec: 2025-06-18, server/resources#subscriptions
     """
 
     uri: str
-    """Address of the resource. Any scheme; the server interprets it."""
+    """URI of the resource. It may have any scheme. The server interprets it."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1689,7 +1705,7 @@ class SubscribeRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class TextContent(Constants, frozen=True, kw_only=True):
-    """A block of text in a message or tool result.
+    """A content block with text.
 
     Spec: 2025-06-18, server/tools#text-content
     """
@@ -1699,14 +1715,14 @@ class TextContent(Constants, frozen=True, kw_only=True):
     text: str
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class TextResourceContents(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The content of a resource that is text.
+    """Content of a text resource.
 
     Spec: 2025-06-18, server/resources#text-content
     """
@@ -1714,41 +1730,43 @@ class TextResourceContents(Struct, frozen=True, kw_only=True, rename="camel"):
     text: str
 
     uri: str
-    """The resource, or the part of it, that the text belongs to."""
+    """URI of the resource, or of the part of it, to which the text belongs."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
-    """A function that a server offers for a model to call.
+    """A function that a server offers. A model can call it.
 
     Spec: 2025-06-18, server/tools#tool
     """
 
     input_schema: Annotated[dict[str, object], ToolInputSchema]
-    """JSON Schema of the arguments; its root describes an object."""
+    """JSON Schema of the arguments. Its root has the type `object`."""
 
     name: str
-    """Identifier, unique on the server."""
+    """Name for use by programs, unique on the server."""
 
     annotations: ToolAnnotations | UnsetType = UNSET
-    """Hints on what the tool does to the world; not to be trusted blindly."""
+    """Hints about the behaviour of the tool. Do not rely on them if the server is untrusted."""
 
     description: str | UnsetType = UNSET
-    """What the tool does, told to the model."""
+    """Description of the tool, for the model."""
 
     output_schema: Annotated[dict[str, object], ToolOutputSchema] | UnsetType = UNSET
-    """JSON Schema of `structuredContent`; its root describes an object. Absent: nothing is promised."""
+    """JSON Schema of `structuredContent`. Its root has the type `object`. If absent, the structure of
+    `structuredContent` is not declared.
+    """
 
     title: str | UnsetType = UNSET
-    """Name to show to people. Next in line are `annotations.title` and `name`."""
+    """Display name. If absent, user interfaces show `annotations.title`, or else `name`."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.output_schema is not UNSET:
@@ -1761,29 +1779,32 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
 
 
 class ToolAnnotations(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Hints on how a tool behaves. From a server that is not trusted they prove nothing.
+    """Hints about the behaviour of a tool. Do not rely on them if the server is untrusted.
 
     Spec: 2025-06-18, server/tools#tool
     """
 
     destructive_hint: bool | UnsetType = UNSET
-    """False: it only adds. Counts only for a tool that is not read-only; absent means true."""
+    """False if the tool only adds to its environment. Relevant only if `readOnlyHint` is false. Absent means true."""
 
     idempotent_hint: bool | UnsetType = UNSET
-    """True: a second equal call changes nothing more. Counts only for a tool that is not read-only; absent means false."""
+    """True if a second, identical call changes nothing more. Relevant only if `readOnlyHint` is false. Absent means
+    false.
+    """
 
     open_world_hint: bool | UnsetType = UNSET
-    """True: it reaches things outside a fixed domain, such as the web. Absent means true."""
+    """True if the tool can reach external systems, such as the web. Absent means true."""
 
     read_only_hint: bool | UnsetType = UNSET
-    """True: it changes nothing. Absent means false."""
+    """True if the tool changes nothing. Absent means false."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people."""
+    """Display name."""
 
 
 class ToolInputSchema(Constants, Open, frozen=True, kw_only=True):
-    """JSON Schema of a tool's arguments, which always form an object. Keywords beyond the known ones are kept.
+    """JSON Schema of the arguments of a tool. Its root has the type `object`. It may contain any other JSON Schema
+    keywords.
 
     Spec: 2025-06-18, server/tools#tool
     """
@@ -1794,11 +1815,11 @@ class ToolInputSchema(Constants, Open, frozen=True, kw_only=True):
     """Schemas of the arguments, by name."""
 
     required: list[str] | UnsetType = UNSET
-    """Names of the arguments that must be given."""
+    """Names of the required arguments."""
 
 
 class ToolListChangedNotification(Constants, Checked, frozen=True, kw_only=True):
-    """The server's notification `notifications/tools/list_changed`: a cached tool list is out of date.
+    """Notification `notifications/tools/list_changed`: the list of tools of the server has changed.
 
     Spec: 2025-06-18, server/tools#list-changed-notification
     """
@@ -1813,7 +1834,8 @@ class ToolListChangedNotification(Constants, Checked, frozen=True, kw_only=True)
 
 
 class ToolOutputSchema(Constants, Open, frozen=True, kw_only=True):
-    """JSON Schema of a tool's structured result, which is an object. Keywords beyond the known ones are kept.
+    """JSON Schema of the `structuredContent` of a tool. Its root has the type `object`. It may contain any other JSON
+    Schema keywords.
 
     Spec: 2025-06-18, server/tools#output-schema
     """
@@ -1821,14 +1843,14 @@ class ToolOutputSchema(Constants, Open, frozen=True, kw_only=True):
     type: Literal["object"] = const("object")
 
     properties: dict[str, dict[str, object]] | UnsetType = UNSET
-    """Schemas of the result's fields, by name."""
+    """Schemas of the fields of `structuredContent`, by name."""
 
     required: list[str] | UnsetType = UNSET
-    """Names of the fields that are always there."""
+    """Names of the fields that are always present."""
 
 
 class UnsubscribeRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/unsubscribe`: stop the notifications about one resource.
+    """Request `resources/unsubscribe`: the client ends its subscription to a resource.
 
     Spec: 2025-06-18, server/resources#subscriptions
     """
@@ -1839,16 +1861,16 @@ class UnsubscribeRequest(Constants, frozen=True, kw_only=True):
 
 
 class UnsubscribeRequestParams(Checked, frozen=True, kw_only=True):
-    """Which resource a client no longer watches.
+    """Parameters of `resources/unsubscribe`: the resource to unsubscribe from.
 
     Spec: 2025-06-18, server/resources#subscriptions
     """
 
     uri: str
-    """The address given when subscribing."""
+    """The `uri` of the earlier `resources/subscribe` request."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1914,7 +1936,7 @@ else:
     ClientResult = Annotated[
         Any, AnyOf(lambda: (Annotated[dict[str, object], Result], CreateMessageResult, ListRootsResult, ElicitResult))
     ]
-"""Any result that a client may send in answer to a server's request.
+"""Any result with which a client may answer a request of a server.
 
 Spec: 2025-06-18, basic/index#responses
 """
@@ -1923,7 +1945,7 @@ if TYPE_CHECKING:
     CompleteRequestParamsRef: TypeAlias = PromptReference | ResourceTemplateReference
 else:
     CompleteRequestParamsRef = tagged("type", PromptReference, ResourceTemplateReference)
-"""What owns the argument to complete: a prompt or a resource template.
+"""Reference to the prompt or resource template to which the argument belongs.
 
 Spec: 2025-06-18, server/utilities/completion#reference-types
 """
@@ -1932,13 +1954,13 @@ if TYPE_CHECKING:
     ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
 else:
     ContentBlock = tagged("type", TextContent, ImageContent, AudioContent, ResourceLink, EmbeddedResource)
-"""One block of a prompt message or tool result, told apart by `type`.
+"""A content block of a prompt message or a tool result. The `type` field gives its kind.
 
 Spec: 2025-06-18, server/tools#tool-result
 """
 
 Cursor: TypeAlias = str
-"""A position in a paged list. Opaque: only the server that made it can read it.
+"""Position in a list that is sent in pages. It is opaque: only the server that created it can interpret it.
 
 Spec: 2025-06-18, server/utilities/pagination#pagination-model
 """
@@ -1947,13 +1969,13 @@ if TYPE_CHECKING:
     EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
 else:
     EmbeddedResourceResource = Annotated[Any, AnyOf(lambda: (TextResourceContents, BlobResourceContents))]
-"""The content of an embedded resource: text, or bytes in base64.
+"""Content of an embedded resource: text, or bytes in base64.
 
 Spec: 2025-06-18, server/tools#embedded-resources
 """
 
 EmptyResult: TypeAlias = Annotated[dict[str, object], Result]
-"""A result without data of its own: it only says that the request succeeded.
+"""A result without data of its own. It confirms that the request succeeded.
 
 Spec: 2025-06-18, basic/index#responses
 """
@@ -1962,13 +1984,13 @@ if TYPE_CHECKING:
     JSONRPCMessage: TypeAlias = JSONRPCRequest | JSONRPCNotification | JSONRPCResponse | JSONRPCError
 else:
     JSONRPCMessage = Annotated[Any, AnyOf(lambda: (JSONRPCRequest, JSONRPCNotification, JSONRPCResponse, JSONRPCError))]
-"""Any message on the wire.
+"""Any message: a request, a notification or a response.
 
 Spec: 2025-06-18, basic/index#messages
 """
 
 LoggingLevel: TypeAlias = Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
-"""Severity of a log message, in syslog's terms: `debug` is the lowest, `emergency` the highest.
+"""Severity of a log message, with the levels of syslog: `debug` is the lowest, `emergency` the highest.
 
 Spec: 2025-06-18, server/utilities/logging#log-levels
 """
@@ -1977,13 +1999,14 @@ if TYPE_CHECKING:
     PrimitiveSchemaDefinition: TypeAlias = StringSchema | NumberSchema | BooleanSchema | EnumSchema
 else:
     PrimitiveSchemaDefinition = Annotated[Any, AnyOf(lambda: (StringSchema, NumberSchema, BooleanSchema, EnumSchema))]
-"""One field of an elicitation form: text, number, yes or no, or a choice.
+"""Schema of one field of an elicitation form: text, number, yes or no, or a choice.
 
 Spec: 2025-06-18, client/elicitation#supported-schema-types
 """
 
 ProgressToken: TypeAlias = str | int
-"""Chosen by a requester to recognise progress notifications; unique among its open requests.
+"""Token that links progress notifications to a request. The sender of the request chooses it. It is unique among the
+pending requests of the sender.
 
 Spec: 2025-06-18, basic/utilities/progress#progress-flow
 """
@@ -1992,19 +2015,19 @@ if TYPE_CHECKING:
     ReadResourceResultContentsItem: TypeAlias = TextResourceContents | BlobResourceContents
 else:
     ReadResourceResultContentsItem = Annotated[Any, AnyOf(lambda: (TextResourceContents, BlobResourceContents))]
-"""One piece of a resource's content: text, or bytes in base64.
+"""One item of the content of a resource: text, or bytes in base64.
 
 Spec: 2025-06-18, server/resources#resource-contents
 """
 
 RequestId: TypeAlias = str | int
-"""Chosen by the sender of a request; the answer repeats it.
+"""ID of a request. The sender chooses it, and the response repeats it.
 
 Spec: 2025-06-18, basic/index#requests
 """
 
 Role: TypeAlias = Literal["assistant", "user"]
-"""Who speaks in a conversation, or who a piece of content is for: the user or the model (`assistant`).
+"""Author or intended reader of a message: `user`, or `assistant` for the model.
 
 Spec: 2025-06-18, server/prompts#promptmessage
 """
@@ -2013,7 +2036,7 @@ if TYPE_CHECKING:
     SamplingMessageContentBlock: TypeAlias = TextContent | ImageContent | AudioContent
 else:
     SamplingMessageContentBlock = tagged("type", TextContent, ImageContent, AudioContent)
-"""One block of a sampling message, told apart by `type`.
+"""A content block of a sampling message. The `type` field gives its kind.
 
 Spec: 2025-06-18, client/sampling#messages
 """
@@ -2084,7 +2107,7 @@ else:
             )
         ),
     ]
-"""Any result that a server may send.
+"""Any result with which a server may answer a request of a client.
 
 Spec: 2025-06-18, basic/index#responses
 """

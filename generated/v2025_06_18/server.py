@@ -34,77 +34,83 @@ class ServerHandlers(Generic[C]):
         return convert(declared(self, ServerHandlers, _CAPABILITIES), models.ServerCapabilities)
 
     async def call_tool(self, params: models.CallToolRequestParams, context: C, /) -> models.CallToolResult:
-        """The client's request `tools/call`: run one tool."""
+        """Request `tools/call`: the client asks the server to run a tool."""
         raise Unhandled("tools/call")
 
     async def complete(self, params: models.CompleteRequestParams, context: C, /) -> models.CompleteResult:
-        """The client's request `completion/complete`: suggest values for an argument that the user is typing."""
+        """Request `completion/complete`: the client asks for suggested values of an argument that the user is typing."""
         raise Unhandled("completion/complete")
 
     async def get_prompt(self, params: models.GetPromptRequestParams, context: C, /) -> models.GetPromptResult:
-        """The client's request `prompts/get`: fill in a prompt and return its messages."""
+        """Request `prompts/get`: the client asks for the messages of a prompt, with arguments filled in."""
         raise Unhandled("prompts/get")
 
     async def initialize(self, params: models.InitializeRequestParams, context: C, /) -> models.InitializeResult:
-        """The client's first request, `initialize`: propose a revision and state capabilities."""
+        """Request `initialize`: the client proposes a revision and declares its capabilities. It is the first request
+        of a session.
+        """
         raise Unhandled("initialize")
 
     async def list_prompts(self, params: models.PaginatedRequestParams, context: C, /) -> models.ListPromptsResult:
-        """The client's request `prompts/list`: which prompts are there?"""
+        """Request `prompts/list`: the client asks for the prompts that the server offers."""
         raise Unhandled("prompts/list")
 
     async def list_resource_templates(
         self, params: models.PaginatedRequestParams, context: C, /
     ) -> models.ListResourceTemplatesResult:
-        """The client's request `resources/templates/list`: which families of resources are there?"""
+        """Request `resources/templates/list`: the client asks for the resource templates that the server offers."""
         raise Unhandled("resources/templates/list")
 
     async def list_resources(self, params: models.PaginatedRequestParams, context: C, /) -> models.ListResourcesResult:
-        """The client's request `resources/list`: which resources are there?"""
+        """Request `resources/list`: the client asks for the resources that the server offers."""
         raise Unhandled("resources/list")
 
     async def list_tools(self, params: models.PaginatedRequestParams, context: C, /) -> models.ListToolsResult:
-        """The client's request `tools/list`: which tools are there?"""
+        """Request `tools/list`: the client asks for the tools that the server offers."""
         raise Unhandled("tools/list")
 
     async def ping(self, params: dict[str, object], context: C, /) -> models.Result | dict[str, object]:
-        """The request `ping`: is the other side still there? Either side may send it; the answer is an EmptyResult."""
+        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        `EmptyResult`.
+        """
         raise Unhandled("ping")
 
     async def read_resource(self, params: models.ReadResourceRequestParams, context: C, /) -> models.ReadResourceResult:
-        """The client's request `resources/read`: fetch the content behind a URI."""
+        """Request `resources/read`: the client asks for the content of a resource."""
         raise Unhandled("resources/read")
 
     async def set_level(self, params: models.SetLevelRequestParams, context: C, /) -> models.Result | dict[str, object]:
-        """The client's request `logging/setLevel`: how much should the server log from now on?"""
+        """Request `logging/setLevel`: the client sets the lowest severity of the log messages that the server sends."""
         raise Unhandled("logging/setLevel")
 
     async def subscribe(
         self, params: models.SubscribeRequestParams, context: C, /
     ) -> models.Result | dict[str, object]:
-        """The client's request `resources/subscribe`: send a notification whenever one resource changes."""
+        """Request `resources/subscribe`: the client asks for a notification whenever a resource changes."""
         raise Unhandled("resources/subscribe")
 
     async def unsubscribe(
         self, params: models.UnsubscribeRequestParams, context: C, /
     ) -> models.Result | dict[str, object]:
-        """The client's request `resources/unsubscribe`: stop the notifications about one resource."""
+        """Request `resources/unsubscribe`: the client ends its subscription to a resource."""
         raise Unhandled("resources/unsubscribe")
 
     async def cancelled(self, params: models.CancelledNotificationParams, context: C, /) -> None:
-        """The notification `notifications/cancelled`: the sender no longer wants an answer to its own request."""
+        """Notification `notifications/cancelled`: the sender cancels one of its own requests."""
 
     async def initialized(self, params: dict[str, object], context: C, /) -> None:
-        """The client's notification `notifications/initialized`: the handshake is done and normal work may start."""
+        """Notification `notifications/initialized`: the client has finished the handshake. From now on, both sides may
+        send other messages.
+        """
 
     async def progress(self, params: models.ProgressNotificationParams, context: C, /) -> None:
-        """The notification `notifications/progress`: how far a running request has come. Its requester asked for it
-        with a token.
+        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
+        asked for it with a progress token.
         """
 
     async def roots_list_changed(self, params: dict[str, object], context: C, /) -> None:
-        """The client's notification `notifications/roots/list_changed`: the roots have changed and should be listed
-        again.
+        """Notification `notifications/roots/list_changed`: the roots of the client have changed. The server should
+        request `roots/list` again.
         """
 
 
@@ -129,49 +135,51 @@ class ServerMethods:
         self._sender = sender
 
     async def create_message(self, params: models.CreateMessageRequestParams, /) -> models.CreateMessageResult:
-        """The server's request `sampling/createMessage`: let the client's model continue a conversation. The user may
-        refuse.
+        """Request `sampling/createMessage`: the server asks the client to continue a conversation with a language
+        model. The user may refuse.
         """
         return await self._sender.request(methods.CREATE_MESSAGE, params)
 
     async def elicit(self, params: models.ElicitRequestParams, /) -> models.ElicitResult:
-        """The server's request `elicitation/create`: get input from the user."""
+        """Request `elicitation/create`: the server asks the client to get input from the user."""
         return await self._sender.request(methods.ELICIT, params)
 
     async def list_roots(self, params: dict[str, object] | UnsetType = UNSET, /) -> models.ListRootsResult:
-        """The server's request `roots/list`: which directories or files may it work on?"""
+        """Request `roots/list`: the server asks for the directories and files that it may use."""
         return await self._sender.request(methods.LIST_ROOTS, params)
 
     async def ping(self, params: dict[str, object] | UnsetType = UNSET, /) -> models.EmptyResult:
-        """The request `ping`: is the other side still there? Either side may send it; the answer is an EmptyResult."""
+        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        `EmptyResult`.
+        """
         return await self._sender.request(methods.PING, params)
 
     async def cancelled(self, params: models.CancelledNotificationParams, /) -> None:
-        """The notification `notifications/cancelled`: the sender no longer wants an answer to its own request."""
+        """Notification `notifications/cancelled`: the sender cancels one of its own requests."""
         await self._sender.notify(methods.CANCELLED, params)
 
     async def logging_message(self, params: models.LoggingMessageNotificationParams, /) -> None:
-        """The server's notification `notifications/message`: one log entry."""
+        """Notification `notifications/message`: the server sends a log message."""
         await self._sender.notify(methods.LOGGING_MESSAGE, params)
 
     async def progress(self, params: models.ProgressNotificationParams, /) -> None:
-        """The notification `notifications/progress`: how far a running request has come. Its requester asked for it
-        with a token.
+        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
+        asked for it with a progress token.
         """
         await self._sender.notify(methods.PROGRESS, params)
 
     async def prompt_list_changed(self, params: dict[str, object] | UnsetType = UNSET, /) -> None:
-        """The server's notification `notifications/prompts/list_changed`: a cached prompt list is out of date."""
+        """Notification `notifications/prompts/list_changed`: the list of prompts of the server has changed."""
         await self._sender.notify(methods.PROMPT_LIST_CHANGED, params)
 
     async def resource_list_changed(self, params: dict[str, object] | UnsetType = UNSET, /) -> None:
-        """The server's notification `notifications/resources/list_changed`: a cached resource list is out of date."""
+        """Notification `notifications/resources/list_changed`: the list of resources of the server has changed."""
         await self._sender.notify(methods.RESOURCE_LIST_CHANGED, params)
 
     async def resource_updated(self, params: models.ResourceUpdatedNotificationParams, /) -> None:
-        """The server's notification `notifications/resources/updated`: a resource that the client watches has changed."""
+        """Notification `notifications/resources/updated`: a resource to which the client has subscribed has changed."""
         await self._sender.notify(methods.RESOURCE_UPDATED, params)
 
     async def tool_list_changed(self, params: dict[str, object] | UnsetType = UNSET, /) -> None:
-        """The server's notification `notifications/tools/list_changed`: a cached tool list is out of date."""
+        """Notification `notifications/tools/list_changed`: the list of tools of the server has changed."""
         await self._sender.notify(methods.TOOL_LIST_CHANGED, params)

@@ -36,77 +36,83 @@ class ClientHandlers(Generic[C]):
     async def cancel_task(
         self, params: models.CancelTaskRequestParams, context: C, /
     ) -> models.CancelTaskResult | dict[str, object]:
-        """The request `tasks/cancel`: stop a task. Either side may send it to the side that runs the task."""
+        """Request `tasks/cancel`: the side that requested a task asks the other side to stop it."""
         raise Unhandled("tasks/cancel")
 
     async def create_message(
         self, params: models.CreateMessageRequestParams, context: C, /
     ) -> models.CreateMessageResult | models.CreateTaskResult:
-        """The server's request `sampling/createMessage`: let the client's model continue a conversation. The user may
-        refuse.
+        """Request `sampling/createMessage`: the server asks the client to continue a conversation with a language
+        model. The user may refuse.
         """
         raise Unhandled("sampling/createMessage")
 
     async def elicit(
         self, params: models.ElicitRequestParams, context: C, /
     ) -> models.ElicitResult | models.CreateTaskResult:
-        """The server's request `elicitation/create`: get input from the user."""
+        """Request `elicitation/create`: the server asks the client to get input from the user."""
         raise Unhandled("elicitation/create")
 
     async def get_task(
         self, params: models.GetTaskRequestParams, context: C, /
     ) -> models.GetTaskResult | dict[str, object]:
-        """The request `tasks/get`: ask how a task is doing. Either side may send it to the side that runs the task."""
+        """Request `tasks/get`: the side that requested a task asks for the current state of the task."""
         raise Unhandled("tasks/get")
 
     async def get_task_payload(
         self, params: models.GetTaskPayloadRequestParams, context: C, /
     ) -> models.GetTaskPayloadResult | dict[str, object]:
-        """The request `tasks/result`: fetch what the task's original request would have returned. The answer waits
-        until the task ends.
+        """Request `tasks/result`: the side that requested a task asks for the result of the original request. The
+        response comes when the task ends.
         """
         raise Unhandled("tasks/result")
 
     async def list_roots(self, params: models.RequestParams, context: C, /) -> models.ListRootsResult:
-        """The server's request `roots/list`: which directories or files may it work on?"""
+        """Request `roots/list`: the server asks for the directories and files that it may use."""
         raise Unhandled("roots/list")
 
     async def list_tasks(self, params: models.PaginatedRequestParams, context: C, /) -> models.ListTasksResult:
-        """The request `tasks/list`: which tasks does the other side run for the requester?"""
+        """Request `tasks/list`: one side asks for a list of the tasks that the other side runs for it."""
         raise Unhandled("tasks/list")
 
     async def ping(self, params: models.RequestParams, context: C, /) -> models.Result | dict[str, object]:
-        """The request `ping`: is the other side still there? Either side may send it; the answer is an EmptyResult."""
+        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        `EmptyResult`.
+        """
         raise Unhandled("ping")
 
     async def cancelled(self, params: models.CancelledNotificationParams, context: C, /) -> None:
-        """The notification `notifications/cancelled`: the sender no longer wants an answer to its own request."""
+        """Notification `notifications/cancelled`: the sender cancels one of its own requests."""
 
     async def elicitation_complete(self, params: models.ElicitationCompleteNotificationParams, context: C, /) -> None:
-        """The server's notification `notifications/elicitation/complete`: the user has finished on the web page."""
+        """Notification `notifications/elicitation/complete`: the user has finished a URL mode elicitation on its web
+        page.
+        """
 
     async def logging_message(self, params: models.LoggingMessageNotificationParams, context: C, /) -> None:
-        """The server's notification `notifications/message`: one log entry."""
+        """Notification `notifications/message`: the server sends a log message."""
 
     async def progress(self, params: models.ProgressNotificationParams, context: C, /) -> None:
-        """The notification `notifications/progress`: how far a running request has come. Its requester asked for it
-        with a token.
+        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
+        asked for it with a progress token.
         """
 
     async def prompt_list_changed(self, params: models.NotificationParams, context: C, /) -> None:
-        """The server's notification `notifications/prompts/list_changed`: a cached prompt list is out of date."""
+        """Notification `notifications/prompts/list_changed`: the list of prompts of the server has changed."""
 
     async def resource_list_changed(self, params: models.NotificationParams, context: C, /) -> None:
-        """The server's notification `notifications/resources/list_changed`: a cached resource list is out of date."""
+        """Notification `notifications/resources/list_changed`: the list of resources of the server has changed."""
 
     async def resource_updated(self, params: models.ResourceUpdatedNotificationParams, context: C, /) -> None:
-        """The server's notification `notifications/resources/updated`: a resource that the client watches has changed."""
+        """Notification `notifications/resources/updated`: a resource to which the client has subscribed has changed."""
 
     async def task_status(self, params: models.TaskStatusNotificationParams, context: C, /) -> None:
-        """The notification `notifications/tasks/status`: a task has changed. Optional, so polling stays necessary."""
+        """Notification `notifications/tasks/status`: the status of a task has changed. It is optional, so the requestor
+        must still poll with `tasks/get`.
+        """
 
     async def tool_list_changed(self, params: models.NotificationParams, context: C, /) -> None:
-        """The server's notification `notifications/tools/list_changed`: a cached tool list is out of date."""
+        """Notification `notifications/tools/list_changed`: the list of tools of the server has changed."""
 
 
 _CAPABILITIES: dict[str, tuple[tuple[str, ...], object]] = {
@@ -127,108 +133,116 @@ class ClientMethods:
         self._sender = sender
 
     async def call_tool(self, params: models.CallToolRequestParams, /) -> models.CallToolResult:
-        """The client's request `tools/call`: run one tool."""
+        """Request `tools/call`: the client asks the server to run a tool."""
         return await self._sender.request(methods.CALL_TOOL, params)
 
     async def call_tool_as_task(self, params: models.CallToolRequestParams, /) -> models.CreateTaskResult:
-        """The client's request `tools/call`: run one tool.
+        """Request `tools/call`: the client asks the server to run a tool.
 
         Asks for a task: CreateTaskResult comes at once, the result later.
         """
         return await self._sender.request(methods.CALL_TOOL_AS_TASK, params)
 
     async def cancel_task(self, params: models.CancelTaskRequestParams, /) -> dict[str, object]:
-        """The request `tasks/cancel`: stop a task. Either side may send it to the side that runs the task."""
+        """Request `tasks/cancel`: the side that requested a task asks the other side to stop it."""
         return await self._sender.request(methods.CANCEL_TASK, params)
 
     async def complete(self, params: models.CompleteRequestParams, /) -> models.CompleteResult:
-        """The client's request `completion/complete`: suggest values for an argument that the user is typing."""
+        """Request `completion/complete`: the client asks for suggested values of an argument that the user is typing."""
         return await self._sender.request(methods.COMPLETE, params)
 
     async def get_prompt(self, params: models.GetPromptRequestParams, /) -> models.GetPromptResult:
-        """The client's request `prompts/get`: fill in a prompt and return its messages."""
+        """Request `prompts/get`: the client asks for the messages of a prompt, with arguments filled in."""
         return await self._sender.request(methods.GET_PROMPT, params)
 
     async def get_task(self, params: models.GetTaskRequestParams, /) -> dict[str, object]:
-        """The request `tasks/get`: ask how a task is doing. Either side may send it to the side that runs the task."""
+        """Request `tasks/get`: the side that requested a task asks for the current state of the task."""
         return await self._sender.request(methods.GET_TASK, params)
 
     async def get_task_payload(self, params: models.GetTaskPayloadRequestParams, /) -> dict[str, object]:
-        """The request `tasks/result`: fetch what the task's original request would have returned. The answer waits
-        until the task ends.
+        """Request `tasks/result`: the side that requested a task asks for the result of the original request. The
+        response comes when the task ends.
         """
         return await self._sender.request(methods.GET_TASK_PAYLOAD, params)
 
     async def initialize(self, params: models.InitializeRequestParams, /) -> models.InitializeResult:
-        """The client's first request, `initialize`: propose a revision and state capabilities."""
+        """Request `initialize`: the client proposes a revision and declares its capabilities. It is the first request
+        of a session.
+        """
         return await self._sender.request(methods.INITIALIZE, params)
 
     async def list_prompts(
         self, params: models.PaginatedRequestParams | UnsetType = UNSET, /
     ) -> models.ListPromptsResult:
-        """The client's request `prompts/list`: which prompts are there?"""
+        """Request `prompts/list`: the client asks for the prompts that the server offers."""
         return await self._sender.request(methods.LIST_PROMPTS, params)
 
     async def list_resource_templates(
         self, params: models.PaginatedRequestParams | UnsetType = UNSET, /
     ) -> models.ListResourceTemplatesResult:
-        """The client's request `resources/templates/list`: which families of resources are there?"""
+        """Request `resources/templates/list`: the client asks for the resource templates that the server offers."""
         return await self._sender.request(methods.LIST_RESOURCE_TEMPLATES, params)
 
     async def list_resources(
         self, params: models.PaginatedRequestParams | UnsetType = UNSET, /
     ) -> models.ListResourcesResult:
-        """The client's request `resources/list`: which resources are there?"""
+        """Request `resources/list`: the client asks for the resources that the server offers."""
         return await self._sender.request(methods.LIST_RESOURCES, params)
 
     async def list_tasks(self, params: models.PaginatedRequestParams | UnsetType = UNSET, /) -> models.ListTasksResult:
-        """The request `tasks/list`: which tasks does the other side run for the requester?"""
+        """Request `tasks/list`: one side asks for a list of the tasks that the other side runs for it."""
         return await self._sender.request(methods.LIST_TASKS, params)
 
     async def list_tools(self, params: models.PaginatedRequestParams | UnsetType = UNSET, /) -> models.ListToolsResult:
-        """The client's request `tools/list`: which tools are there?"""
+        """Request `tools/list`: the client asks for the tools that the server offers."""
         return await self._sender.request(methods.LIST_TOOLS, params)
 
     async def ping(self, params: models.RequestParams | UnsetType = UNSET, /) -> models.EmptyResult:
-        """The request `ping`: is the other side still there? Either side may send it; the answer is an EmptyResult."""
+        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        `EmptyResult`.
+        """
         return await self._sender.request(methods.PING, params)
 
     async def read_resource(self, params: models.ReadResourceRequestParams, /) -> models.ReadResourceResult:
-        """The client's request `resources/read`: fetch the content behind a URI."""
+        """Request `resources/read`: the client asks for the content of a resource."""
         return await self._sender.request(methods.READ_RESOURCE, params)
 
     async def set_level(self, params: models.SetLevelRequestParams, /) -> models.EmptyResult:
-        """The client's request `logging/setLevel`: how much should the server log from now on?"""
+        """Request `logging/setLevel`: the client sets the lowest severity of the log messages that the server sends."""
         return await self._sender.request(methods.SET_LEVEL, params)
 
     async def subscribe(self, params: models.SubscribeRequestParams, /) -> models.EmptyResult:
-        """The client's request `resources/subscribe`: send a notification whenever one resource changes."""
+        """Request `resources/subscribe`: the client asks for a notification whenever a resource changes."""
         return await self._sender.request(methods.SUBSCRIBE, params)
 
     async def unsubscribe(self, params: models.UnsubscribeRequestParams, /) -> models.EmptyResult:
-        """The client's request `resources/unsubscribe`: stop the notifications about one resource."""
+        """Request `resources/unsubscribe`: the client ends its subscription to a resource."""
         return await self._sender.request(methods.UNSUBSCRIBE, params)
 
     async def cancelled(self, params: models.CancelledNotificationParams, /) -> None:
-        """The notification `notifications/cancelled`: the sender no longer wants an answer to its own request."""
+        """Notification `notifications/cancelled`: the sender cancels one of its own requests."""
         await self._sender.notify(methods.CANCELLED, params)
 
     async def initialized(self, params: models.NotificationParams | UnsetType = UNSET, /) -> None:
-        """The client's notification `notifications/initialized`: the handshake is done and normal work may start."""
+        """Notification `notifications/initialized`: the client has finished the handshake. From now on, both sides may
+        send other messages.
+        """
         await self._sender.notify(methods.INITIALIZED, params)
 
     async def progress(self, params: models.ProgressNotificationParams, /) -> None:
-        """The notification `notifications/progress`: how far a running request has come. Its requester asked for it
-        with a token.
+        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
+        asked for it with a progress token.
         """
         await self._sender.notify(methods.PROGRESS, params)
 
     async def roots_list_changed(self, params: models.NotificationParams | UnsetType = UNSET, /) -> None:
-        """The client's notification `notifications/roots/list_changed`: the roots have changed and should be listed
-        again.
+        """Notification `notifications/roots/list_changed`: the roots of the client have changed. The server should
+        request `roots/list` again.
         """
         await self._sender.notify(methods.ROOTS_LIST_CHANGED, params)
 
     async def task_status(self, params: models.TaskStatusNotificationParams, /) -> None:
-        """The notification `notifications/tasks/status`: a task has changed. Optional, so polling stays necessary."""
+        """Notification `notifications/tasks/status`: the status of a task has changed. It is optional, so the requestor
+        must still poll with `tasks/get`.
+        """
         await self._sender.notify(methods.TASK_STATUS, params)

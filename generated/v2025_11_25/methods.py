@@ -143,28 +143,28 @@ class ErrorCode(IntEnum):
     """The error codes of this revision."""
 
     PARSE_ERROR = -32700
-    """The message is not JSON."""
+    """The message is not valid JSON."""
 
     INTERNAL_ERROR = -32603
-    """The receiver failed."""
+    """The receiver failed while it handled the request."""
 
     INVALID_PARAMS = -32602
-    """The parameters are not what the method takes."""
+    """The parameters are invalid."""
 
     METHOD_NOT_FOUND = -32601
-    """Nobody here answers requests of that method."""
+    """The receiver does not support the method."""
 
     INVALID_REQUEST = -32600
-    """The message is not a request that can be served."""
+    """The message is JSON, but not a valid request."""
 
     URL_ELICITATION_REQUIRED = -32042
-    """The user must first complete the url elicitations listed in the data."""
+    """The user must first complete the URL elicitations that `data` lists."""
 
     RESOURCE_NOT_FOUND = -32002
-    """There is no resource of that URI."""
+    """The requested resource does not exist."""
 
     USER_REJECTED = -1
-    """The user refused a sampling request."""
+    """The user refused the sampling request."""
 
 
 CALL_TOOL: RequestMethod[models.CallToolRequestParams, models.CallToolResult] = RequestMethod(

@@ -207,23 +207,23 @@ if not TYPE_CHECKING:
 
 
 class Annotations(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Hints from a server on whom a piece of content is for and how much it matters. A client may ignore them.
+    """Hints from a server about the audience and the importance of some content. A client may ignore them.
 
     Spec: 2025-11-25, server/resources#annotations
     """
 
     audience: list[Role] | UnsetType = UNSET
-    """Who should see it: the user, the model (`assistant`) or both. Absent: no preference."""
+    """Intended readers: `user`, `assistant` (the model) or both. If absent, there is no preference."""
 
     last_modified: str | UnsetType = UNSET
-    """ISO 8601 time of the last change."""
+    """Time of the last change, in ISO 8601 format."""
 
     priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight from 0 (may be left out) to 1 (needed)."""
+    """Importance, from 0 (optional) to 1 (required)."""
 
 
 class AudioContent(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A block of sound in a message or tool result.
+    """A content block with audio.
 
     Spec: 2025-11-25, server/tools#audio-content
     """
@@ -231,52 +231,52 @@ class AudioContent(Constants, frozen=True, kw_only=True, rename="camel"):
     type: Literal["audio"] = const("audio")
 
     data: str
-    """The audio bytes in base64."""
+    """The audio bytes, in base64."""
 
     mime_type: str
-    """Media type of the data."""
+    """MIME type of `data`."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class BaseMetadata(Struct, frozen=True, kw_only=True, gc=False):
-    """Fields shared by everything that has a name for programs and another one for people.
+    """Base of definitions that have a name for programs and a display name.
 
     Spec: 2025-11-25, server/tools#tool
     """
 
     name: str
-    """Identifier for programs; also shown to people when there is no title."""
+    """Name for use by programs. User interfaces show it if `title` is absent."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people."""
+    """Display name."""
 
 
 class BlobResourceContents(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The content of a binary resource.
+    """Content of a binary resource.
 
     Spec: 2025-11-25, server/resources#binary-content
     """
 
     blob: str
-    """The bytes in base64."""
+    """The bytes of the resource, in base64."""
 
     uri: str
-    """The resource, or the part of it, that the bytes belong to."""
+    """URI of the resource, or of the part of it, to which the bytes belong."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class BooleanSchema(Constants, frozen=True, kw_only=True, gc=False):
-    """A yes-or-no field in an elicitation form.
+    """A yes-or-no field of an elicitation form.
 
     Spec: 2025-11-25, client/elicitation#requested-schema
     """
@@ -284,17 +284,17 @@ class BooleanSchema(Constants, frozen=True, kw_only=True, gc=False):
     type: Literal["boolean"] = const("boolean")
 
     default: bool | UnsetType = UNSET
-    """What the form shows before the user answers."""
+    """Initial value of the form field."""
 
     description: str | UnsetType = UNSET
     """Help text for the user."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class CallToolRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `tools/call`: run one tool.
+    """Request `tools/call`: the client asks the server to run a tool.
 
     Spec: 2025-11-25, server/tools#calling-tools
     """
@@ -304,28 +304,28 @@ class CallToolRequest(Constants, frozen=True, kw_only=True):
     method: Literal["tools/call"] = const("tools/call")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: CallToolRequestParams
 
 
 class CallToolRequestParams(Checked, frozen=True, kw_only=True):
-    """Which tool a client wants to run, and with what arguments.
+    """Parameters of `tools/call`: the tool to run and its arguments.
 
     Spec: 2025-11-25, server/tools#calling-tools
     """
 
     name: str
-    """Name of the tool, as `tools/list` gave it."""
+    """Name of the tool, from `tools/list`."""
 
     arguments: dict[str, object] | UnsetType = UNSET
-    """Values for the tool, by name; they must satisfy its inputSchema."""
+    """Arguments of the tool, by name. They must match the `inputSchema` of the tool."""
 
     task: TaskMetadata | UnsetType = UNSET
-    """Present: the server is asked to run the tool as a task and to answer with CreateTaskResult."""
+    """If present, the server should run the tool as a task. It then answers with `CreateTaskResult`."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -333,26 +333,27 @@ class CallToolRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class CallToolResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a tool returned. Failures inside the tool are reported here too, so that the model can react to them.
+    """Result of `tools/call`. A tool reports its own failures here, with `isError`, so that the model can react to
+    them.
 
     Spec: 2025-11-25, server/tools#tool-result
     """
 
     content: list[ContentBlock]
-    """Blocks for the model to read, in order."""
+    """Output of the tool for the model, as content blocks in order."""
 
     is_error: bool | UnsetType = UNSET
-    """True: the tool failed, and content says why. Absent means false."""
+    """True if the tool failed. `content` then describes the failure. Absent means false."""
 
     structured_content: dict[str, object] | UnsetType = UNSET
-    """The result as a JSON object that satisfies the tool's outputSchema, if it has one."""
+    """Output of the tool as a JSON object. It must match the `outputSchema` of the tool, if there is one."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class CancelTaskRequest(Constants, frozen=True, kw_only=True):
-    """The request `tasks/cancel`: stop a task. Either side may send it to the side that runs the task.
+    """Request `tasks/cancel`: the side that requested a task asks the other side to stop it.
 
     Spec: 2025-11-25, basic/utilities/tasks#cancelling-tasks
     """
@@ -362,22 +363,22 @@ class CancelTaskRequest(Constants, frozen=True, kw_only=True):
     method: Literal["tasks/cancel"] = const("tasks/cancel")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: CancelTaskRequestParams
 
 
 class CancelTaskRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """Which task to stop. A task that has already ended cannot be cancelled (error -32602).
+    """Parameters of `tasks/cancel`: the task to stop. A task that has already ended cannot be cancelled (error -32602).
 
     Spec: 2025-11-25, basic/utilities/tasks#cancelling-tasks
     """
 
     task_id: str
-    """Identifier that the side running the task has chosen for it."""
+    """ID of the task. The side that runs the task chooses it."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -385,38 +386,38 @@ class CancelTaskRequestParams(Checked, frozen=True, kw_only=True, rename="camel"
 
 
 class CancelTaskResult(Open, frozen=True, kw_only=True, rename="camel"):
-    """The task as it is after a cancellation, in status `cancelled`.
+    """Result of `tasks/cancel`: the state of the task, now with status `cancelled`.
 
     Spec: 2025-11-25, basic/utilities/tasks#cancelling-tasks
     """
 
     created_at: str
-    """ISO 8601 time at which the task began."""
+    """Time at which the task was created, in ISO 8601 format."""
 
     last_updated_at: str
-    """ISO 8601 time of the last change."""
+    """Time of the last change to the task, in ISO 8601 format."""
 
     status: TaskStatus
-    """Where the task stands; see TaskStatus."""
+    """Current status of the task."""
 
     task_id: str
-    """Identifier that the side running the task has chosen for it."""
+    """ID of the task. The side that runs the task chooses it."""
 
     ttl: int | None
-    """Milliseconds after creation during which the task is kept; null means without limit."""
+    """Time, in milliseconds after its creation, for which the task is kept. Null means no limit."""
 
     poll_interval: int | UnsetType = UNSET
-    """Suggested pause between two `tasks/get`, in milliseconds."""
+    """Suggested time between two `tasks/get` requests, in milliseconds."""
 
     status_message: str | UnsetType = UNSET
-    """What the status means here, for people to read."""
+    """Explanation of the status, for people to read."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class CancelledNotification(Constants, frozen=True, kw_only=True):
-    """The notification `notifications/cancelled`: the sender no longer wants an answer to its own request.
+    """Notification `notifications/cancelled`: the sender cancels one of its own requests.
 
     Spec: 2025-11-25, basic/utilities/cancellation#cancellation-flow
     """
@@ -429,97 +430,100 @@ class CancelledNotification(Constants, frozen=True, kw_only=True):
 
 
 class CancelledNotificationParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Which open request is dropped, and why.
+    """Parameters of `notifications/cancelled`: the request to cancel, and the reason.
 
     Spec: 2025-11-25, basic/utilities/cancellation#cancellation-flow
     """
 
     reason: str | UnsetType = UNSET
-    """Explanation for logs or for the user."""
+    """Reason for the cancellation, for logs or for the user."""
 
     request_id: RequestId | UnsetType = UNSET
-    """The request to drop, sent earlier in the same direction. Absent only for tasks, which `tasks/cancel` is for."""
+    """ID of the cancelled request, which must be a request of the sender. The schema makes it optional, but the
+    specification requires it. To cancel a task, send `tasks/cancel` instead of this notification.
+    """
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class ClientCapabilities(Struct, frozen=True, kw_only=True):
-    """What a client can do for a server, stated during initialization. A server must not use what is not listed.
+    """Optional features that a client supports. The client declares them during initialization. A server uses only
+    declared features.
 
     Spec: 2025-11-25, basic/lifecycle#capability-negotiation
     """
 
     elicitation: ClientCapabilitiesElicitation | UnsetType = UNSET
-    """Present: the client can ask its user for input."""
+    """If present, the client can ask the user for input."""
 
     experimental: dict[str, dict[str, object]] | UnsetType = UNSET
-    """Settings of capabilities outside the specification, by name."""
+    """Capabilities that the specification does not define. The key is the name. The value holds the settings."""
 
     roots: ClientCapabilitiesRoots | UnsetType = UNSET
-    """Present: the client answers `roots/list`."""
+    """If present, the client answers `roots/list`."""
 
     sampling: ClientCapabilitiesSampling | UnsetType = UNSET
-    """Present: the client can run a language model on request."""
+    """If present, the client answers `sampling/createMessage`."""
 
     tasks: ClientCapabilitiesTasks | UnsetType = UNSET
-    """Present: the client can run some requests as tasks."""
+    """If present, the client can run some requests as tasks."""
 
 
 class ClientCapabilitiesElicitation(Struct, frozen=True, kw_only=True):
-    """How a client can ask its user for input. An empty object means form mode alone.
+    """Elicitation modes that a client supports. An empty object means form mode only.
 
     Spec: 2025-11-25, client/elicitation#capabilities
     """
 
     form: dict[str, object] | UnsetType = UNSET
-    """Present: the client can show a form."""
+    """If present, the client can show a form to the user."""
 
     url: dict[str, object] | UnsetType = UNSET
-    """Present: the client can send its user to a web page."""
+    """If present, the client can ask the user to open a web page."""
 
 
 class ClientCapabilitiesRoots(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a client supports around roots.
+    """Roots features that a client supports.
 
     Spec: 2025-11-25, client/roots#capabilities
     """
 
     list_changed: bool | UnsetType = UNSET
-    """True: the client notifies the server when its roots change."""
+    """True if the client sends `notifications/roots/list_changed`."""
 
 
 class ClientCapabilitiesSampling(Struct, frozen=True, kw_only=True):
-    """What a client supports when it runs a language model for a server.
+    """Sampling features that a client supports.
 
     Spec: 2025-11-25, client/sampling#capabilities
     """
 
     context: dict[str, object] | UnsetType = UNSET
-    """Present: `includeContext` values other than `none` are understood."""
+    """If present, the client supports all values of `includeContext`. Otherwise it supports only `none`."""
 
     tools: dict[str, object] | UnsetType = UNSET
-    """Present: sampling requests may carry `tools` and `toolChoice`."""
+    """If present, sampling requests may carry `tools` and `toolChoice`."""
 
 
 class ClientCapabilitiesTasks(Struct, frozen=True, kw_only=True):
-    """Which task operations a client supports for requests that it receives.
+    """Task operations that a client supports for requests that it receives.
 
     Spec: 2025-11-25, basic/utilities/tasks#client-capabilities
     """
 
     cancel: dict[str, object] | UnsetType = UNSET
-    """Present: the client answers `tasks/cancel`."""
+    """If present, the client answers `tasks/cancel`."""
 
     list_: dict[str, object] | UnsetType = field(name="list", default=UNSET)
-    """Present: the client answers `tasks/list`."""
+    """If present, the client answers `tasks/list`."""
 
     requests: ClientCapabilitiesTasksRequests | UnsetType = UNSET
-    """The requests that may run as tasks; a request that is not listed may not."""
+    """Requests that may run as tasks. Other requests may not."""
 
 
 class ClientCapabilitiesTasksRequests(Struct, frozen=True, kw_only=True):
-    """The requests to a client that may run as tasks, grouped by feature.
+    """Requests to a client that may run as tasks, grouped by feature.
 
     Spec: 2025-11-25, basic/utilities/tasks#client-capabilities
     """
@@ -530,27 +534,27 @@ class ClientCapabilitiesTasksRequests(Struct, frozen=True, kw_only=True):
 
 
 class ClientCapabilitiesTasksRequestsElicitation(Struct, frozen=True, kw_only=True):
-    """Which elicitation requests a client can run as tasks.
+    """Elicitation requests that a client can run as tasks.
 
     Spec: 2025-11-25, basic/utilities/tasks#client-capabilities
     """
 
     create: dict[str, object] | UnsetType = UNSET
-    """Present: `elicitation/create` may carry a `task`."""
+    """If present, `elicitation/create` may carry `task`."""
 
 
 class ClientCapabilitiesTasksRequestsSampling(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Which sampling requests a client can run as tasks.
+    """Sampling requests that a client can run as tasks.
 
     Spec: 2025-11-25, basic/utilities/tasks#client-capabilities
     """
 
     create_message: dict[str, object] | UnsetType = UNSET
-    """Present: `sampling/createMessage` may carry a `task`."""
+    """If present, `sampling/createMessage` may carry `task`."""
 
 
 class CompleteRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `completion/complete`: suggest values for an argument that the user is typing.
+    """Request `completion/complete`: the client asks for suggested values of an argument that the user is typing.
 
     Spec: 2025-11-25, server/utilities/completion#requesting-completions
     """
@@ -560,28 +564,29 @@ class CompleteRequest(Constants, frozen=True, kw_only=True):
     method: Literal["completion/complete"] = const("completion/complete")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: CompleteRequestParams
 
 
 class CompleteRequestParams(Checked, frozen=True, kw_only=True):
-    """The argument to complete and the prompt or resource template that it belongs to.
+    """Parameters of `completion/complete`: the argument to complete, and the prompt or resource template to which it
+    belongs.
 
     Spec: 2025-11-25, server/utilities/completion#requesting-completions
     """
 
     argument: CompleteRequestParamsArgument
-    """The argument being typed."""
+    """The argument that the user is typing."""
 
     ref: CompleteRequestParamsRef
-    """The prompt or resource template that declares the argument."""
+    """The prompt or resource template to which the argument belongs."""
 
     context: CompleteRequestParamsContext | UnsetType = UNSET
-    """Arguments that are already settled."""
+    """Values of other arguments that are already known."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -595,24 +600,24 @@ class CompleteRequestParamsArgument(Struct, frozen=True, kw_only=True, gc=False)
     """
 
     name: str
-    """Name of the prompt argument or of the URI template variable."""
+    """Name of the prompt argument or of the variable in the URI template."""
 
     value: str
-    """What has been typed so far."""
+    """Text that the user has typed so far."""
 
 
 class CompleteRequestParamsContext(Struct, frozen=True, kw_only=True):
-    """What is already known while another argument is completed.
+    """Values of other arguments that are already known.
 
     Spec: 2025-11-25, server/utilities/completion#completerequest
     """
 
     arguments: dict[str, str] | UnsetType = UNSET
-    """Values chosen so far, keyed by argument or variable name."""
+    """Values of the other arguments or variables, by name."""
 
 
 class CompleteResult(Struct, frozen=True, kw_only=True):
-    """The server's suggestions for an argument.
+    """Result of `completion/complete`: suggested values for the argument.
 
     Spec: 2025-11-25, server/utilities/completion#completion-results
     """
@@ -620,11 +625,11 @@ class CompleteResult(Struct, frozen=True, kw_only=True):
     completion: CompleteResultCompletion
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class CompleteResultCompletion(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The suggestions, best match first.
+    """Suggested values for an argument, with the best match first.
 
     Spec: 2025-11-25, server/utilities/completion#completeresult
     """
@@ -633,15 +638,15 @@ class CompleteResultCompletion(Struct, frozen=True, kw_only=True, rename="camel"
     """Suggested values, at most 100."""
 
     has_more: bool | UnsetType = UNSET
-    """True: more matches exist than are listed. Absent: unknown."""
+    """True if there are more matches than `values` contains. If absent, this is unknown."""
 
     total: int | UnsetType = UNSET
-    """Number of matches in all, which may exceed those listed. Absent: unknown."""
+    """Number of all matches, which may be more than `values` contains. If absent, the number is unknown."""
 
 
 class CreateMessageRequest(Constants, frozen=True, kw_only=True):
-    """The server's request `sampling/createMessage`: let the client's model continue a conversation. The user may
-    refuse.
+    """Request `sampling/createMessage`: the server asks the client to continue a conversation with a language model.
+    The user may refuse.
 
     Spec: 2025-11-25, client/sampling#creating-messages
     """
@@ -651,54 +656,57 @@ class CreateMessageRequest(Constants, frozen=True, kw_only=True):
     method: Literal["sampling/createMessage"] = const("sampling/createMessage")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: CreateMessageRequestParams
 
 
 class CreateMessageRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """The conversation to continue and the server's wishes about model, length and tools.
+    """Parameters of `sampling/createMessage`: the conversation, and the preferences of the server for the model and its
+    output.
 
     Spec: 2025-11-25, client/sampling#creating-messages
     """
 
     max_tokens: int
-    """Upper limit of tokens to generate. The client may stop earlier."""
+    """Maximum number of tokens to generate. The client may generate fewer."""
 
     messages: list[SamplingMessage]
-    """The conversation so far, oldest first."""
+    """The conversation so far, with the oldest message first."""
 
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = UNSET
-    """Context that the client should add. Absent means `none`. Deprecated: The values `thisServer` and `allServers` may
-    be removed; leave the key out, or say `none`.
+    """Context from servers that the client should add to the prompt. Absent means `none`. Deprecated: A later revision
+    may remove the values `thisServer` and `allServers`. Omit the key, or use `none`.
     """
 
     metadata: dict[str, object] | UnsetType = UNSET
-    """Settings for the model provider, in the provider's own format."""
+    """Settings for the model provider. The provider defines their format."""
 
     model_preferences: ModelPreferences | UnsetType = UNSET
-    """The server's wishes about the model; the client decides."""
+    """Preferences of the server for the choice of the model. The client decides."""
 
     stop_sequences: list[str] | UnsetType = UNSET
-    """Strings that end generation when the model produces one."""
+    """Generation ends when the model produces one of these strings."""
 
     system_prompt: str | UnsetType = UNSET
-    """System prompt that the server would like; the client may change or drop it."""
+    """System prompt that the server suggests. The client may change or omit it."""
 
     task: TaskMetadata | UnsetType = UNSET
-    """Present: the client is asked to sample as a task and to answer with CreateTaskResult."""
+    """If present, the client should run the sampling as a task. It then answers with `CreateTaskResult`."""
 
     temperature: int | float | UnsetType = UNSET
-    """Randomness of the output; higher is more random. The range depends on the provider."""
+    """Randomness of the output: higher values give more random output. The range depends on the model provider."""
 
     tool_choice: ToolChoice | UnsetType = UNSET
-    """Whether the model may or must use the tools. Absent means `auto`. Needs the client's `sampling.tools`."""
+    """Whether the model may, must or must not call tools. Absent means mode `auto`. Requires the client capability
+    `sampling.tools`.
+    """
 
     tools: list[Tool] | UnsetType = UNSET
-    """Tools for this conversation alone; the server runs them. Needs the client's `sampling.tools`."""
+    """Tools for this conversation only. The server runs them. Requires the client capability `sampling.tools`."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -706,41 +714,43 @@ class CreateMessageRequestParams(Checked, frozen=True, kw_only=True, rename="cam
 
 
 class CreateMessageResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the client's model wrote, in answer to `sampling/createMessage`.
+    """Result of `sampling/createMessage`: the output of the language model.
 
     Spec: 2025-11-25, client/sampling#creating-messages
     """
 
     content: CreateMessageResultContent
-    """One block, or an array of blocks, such as several tool calls."""
+    """One content block, or a list of them, such as several tool calls."""
 
     model: str
-    """The model that was used, as its provider names it."""
+    """Name of the model that the client used."""
 
     role: Role
-    """Whose turn it is; `assistant` for model output."""
+    """Author of the message: `assistant` for model output."""
 
     stop_reason: str | UnsetType = UNSET
-    """Why generation ended: `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or a provider's own word."""
+    """Reason why generation ended: `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or a value of the model provider."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class CreateTaskResult(Struct, frozen=True, kw_only=True):
-    """The immediate answer to a request that carries `task`. The real result is fetched later with `tasks/result`.
+    """First result of a request that carries `task`. The requestor gets the result of the task later, with
+    `tasks/result`.
 
     Spec: 2025-11-25, basic/utilities/tasks#creating-tasks
     """
 
     task: Task
+    """State of the new task."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ElicitRequest(Constants, Checked, frozen=True, kw_only=True):
-    """The server's request `elicitation/create`: get input from the user.
+    """Request `elicitation/create`: the server asks the client to get input from the user.
 
     Spec: 2025-11-25, client/elicitation#elicitation-requests
     """
@@ -750,31 +760,31 @@ class ElicitRequest(Constants, Checked, frozen=True, kw_only=True):
     method: Literal["elicitation/create"] = const("elicitation/create")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: ElicitRequestParams
 
 
 class ElicitRequestFormParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """What to ask the user in a form. Secrets must not be asked for in this way.
+    """Parameters of `elicitation/create`: a form for the user. A server must not ask for secrets in a form.
 
     Spec: 2025-11-25, client/elicitation#form-mode-elicitation-requests
     """
 
     message: str
-    """What the user is told about the input that is wanted."""
+    """Text for the user that explains which input the server needs."""
 
     requested_schema: Annotated[dict[str, object], ElicitRequestFormParamsRequestedSchema]
-    """The fields of the form."""
+    """JSON Schema of the form."""
 
     mode: Literal["form"] | UnsetType = UNSET
-    """`form`; absent means the same."""
+    """Always `form`. Absent means the same."""
 
     task: TaskMetadata | UnsetType = UNSET
-    """Present: the client is asked to elicit as a task and to answer with CreateTaskResult."""
+    """If present, the client should run the elicitation as a task. It then answers with `CreateTaskResult`."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -787,7 +797,7 @@ class ElicitRequestFormParams(Checked, frozen=True, kw_only=True, rename="camel"
 
 
 class ElicitRequestFormParamsRequestedSchema(Constants, Open, Checked, frozen=True, kw_only=True):
-    """The form as a flat JSON Schema object whose properties are primitive.
+    """JSON Schema of a form: a flat object. Each property is one form field.
 
     Spec: 2025-11-25, client/elicitation#requested-schema
     """
@@ -795,17 +805,18 @@ class ElicitRequestFormParamsRequestedSchema(Constants, Open, Checked, frozen=Tr
     type: Literal["object"] = const("object")
 
     properties: dict[str, PrimitiveSchemaDefinition]
-    """The form's fields, by name."""
+    """Schemas of the form fields, by name."""
 
     schema: str | UnsetType = field(name="$schema", default=UNSET)
-    """URI of the JSON Schema dialect. Absent means 2020-12."""
+    """URI of the JSON Schema dialect. Absent means JSON Schema 2020-12."""
 
     required: list[str] | UnsetType = UNSET
-    """Names of the fields that the user has to fill in."""
+    """Names of the fields that the user must fill in."""
 
 
 class ElicitRequestURLParams(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
-    """A web page where the user gives input that the client must not see, such as a credential or a payment.
+    """Parameters of `elicitation/create`: a web page where the user enters data that the client must not see, such as a
+    password.
 
     Spec: 2025-11-25, client/elicitation#url-mode-elicitation-requests
     """
@@ -813,19 +824,19 @@ class ElicitRequestURLParams(Constants, Checked, frozen=True, kw_only=True, rena
     mode: Literal["url"] = const("url")
 
     elicitation_id: str
-    """Opaque identifier, unique on the server; the completion notification repeats it."""
+    """Opaque ID, unique on the server. `notifications/elicitation/complete` repeats it."""
 
     message: str
-    """Why the user should visit the page."""
+    """Text for the user that explains why to open the page."""
 
     url: str
-    """The page. The client shows it in full and opens it only if the user agrees."""
+    """URL of the page. The client shows the full URL to the user and opens it only if the user agrees."""
 
     task: TaskMetadata | UnsetType = UNSET
-    """Present: the client is asked to elicit as a task and to answer with CreateTaskResult."""
+    """If present, the client should run the elicitation as a task. It then answers with `CreateTaskResult`."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -833,23 +844,25 @@ class ElicitRequestURLParams(Constants, Checked, frozen=True, kw_only=True, rena
 
 
 class ElicitResult(Struct, frozen=True, kw_only=True):
-    """The user's reaction to an elicitation, sent by the client.
+    """Result of `elicitation/create`: the decision of the user, and the submitted values.
 
     Spec: 2025-11-25, client/elicitation#response-actions
     """
 
     action: Literal["accept", "cancel", "decline"]
-    """`accept`, `decline` (the user said no) or `cancel` (the user closed it without choosing)."""
+    """`accept` (the user agreed), `decline` (the user refused) or `cancel` (the user closed the dialog without a
+    decision).
+    """
 
     content: dict[str, list[str] | str | int | float | bool] | UnsetType = UNSET
-    """The submitted values by field name; present only for an accepted form."""
+    """Submitted values, by field name. Present only if the user accepted a form."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ElicitationCompleteNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/elicitation/complete`: the user has finished on the web page.
+    """Notification `notifications/elicitation/complete`: the user has finished a URL mode elicitation on its web page.
 
     Spec: 2025-11-25, client/elicitation#completion-notifications-for-url-mode-elicitation
     """
@@ -862,20 +875,21 @@ class ElicitationCompleteNotification(Constants, frozen=True, kw_only=True):
 
 
 class ElicitationCompleteNotificationParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Which elicitation is finished. A client ignores an identifier that it does not know.
+    """Parameters of `notifications/elicitation/complete`: the finished elicitation. A client ignores an ID that it does
+    not know.
 
     Spec: 2025-11-25, client/elicitation#completion-notifications-for-url-mode-elicitation
     """
 
     elicitation_id: str
-    """The identifier given in the elicitation."""
+    """The `elicitationId` of the elicitation request."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class EmbeddedResource(Constants, Checked, frozen=True, kw_only=True):
-    """A block that carries the content of a resource, so that it need not be read separately.
+    """A content block with the content of a resource. The receiver does not have to read the resource separately.
 
     Spec: 2025-11-25, server/tools#embedded-resources
     """
@@ -883,33 +897,33 @@ class EmbeddedResource(Constants, Checked, frozen=True, kw_only=True):
     type: Literal["resource"] = const("resource")
 
     resource: EmbeddedResourceResource
-    """The content, as text or as base64."""
+    """Content of the resource: text, or bytes in base64."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class Error(Struct, frozen=True, kw_only=True):
-    """Why a request failed, in JSON-RPC's form.
+    """Error object of a JSON-RPC response: why the request failed.
 
     Spec: 2025-11-25, basic/index#error-responses
     """
 
     code: int
-    """Kind of error: a JSON-RPC code, one of MCP's own, or one of the application's."""
+    """Error code, defined by JSON-RPC, by MCP or by the application."""
 
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
 
     data: object | UnsetType = UNSET
-    """Any JSON value that helps the receiver; the sender defines it."""
+    """Additional information about the error: any JSON value that the sender chooses."""
 
 
 class GetPromptRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `prompts/get`: fill in a prompt and return its messages.
+    """Request `prompts/get`: the client asks for the messages of a prompt, with arguments filled in.
 
     Spec: 2025-11-25, server/prompts#getting-a-prompt
     """
@@ -919,25 +933,25 @@ class GetPromptRequest(Constants, frozen=True, kw_only=True):
     method: Literal["prompts/get"] = const("prompts/get")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: GetPromptRequestParams
 
 
 class GetPromptRequestParams(Checked, frozen=True, kw_only=True):
-    """Which prompt a client wants, and with what arguments.
+    """Parameters of `prompts/get`: the prompt and its arguments.
 
     Spec: 2025-11-25, server/prompts#getting-a-prompt
     """
 
     name: str
-    """Name of the prompt, as `prompts/list` gave it."""
+    """Name of the prompt, from `prompts/list`."""
 
     arguments: dict[str, str] | UnsetType = UNSET
-    """Values for the prompt's arguments, by name; all are strings."""
+    """Values of the prompt arguments, by name. All values are strings."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -945,24 +959,24 @@ class GetPromptRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class GetPromptResult(Struct, frozen=True, kw_only=True):
-    """A prompt with its arguments filled in, ready for a model.
+    """Result of `prompts/get`: the messages of the prompt, with its arguments filled in.
 
     Spec: 2025-11-25, server/prompts#getting-a-prompt
     """
 
     messages: list[PromptMessage]
-    """The conversation to start with, in order."""
+    """Messages with which the conversation starts, in order."""
 
     description: str | UnsetType = UNSET
-    """What the prompt is for."""
+    """Purpose of the prompt."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class GetTaskPayloadRequest(Constants, frozen=True, kw_only=True):
-    """The request `tasks/result`: fetch what the task's original request would have returned. The answer waits until
-    the task ends.
+    """Request `tasks/result`: the side that requested a task asks for the result of the original request. The response
+    comes when the task ends.
 
     Spec: 2025-11-25, basic/utilities/tasks#retrieving-task-results
     """
@@ -972,22 +986,22 @@ class GetTaskPayloadRequest(Constants, frozen=True, kw_only=True):
     method: Literal["tasks/result"] = const("tasks/result")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: GetTaskPayloadRequestParams
 
 
 class GetTaskPayloadRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """Which task's result is wanted.
+    """Parameters of `tasks/result`: the task whose result is requested.
 
     Spec: 2025-11-25, basic/utilities/tasks#retrieving-task-results
     """
 
     task_id: str
-    """Identifier that the side running the task has chosen for it."""
+    """ID of the task. The side that runs the task chooses it."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -995,17 +1009,18 @@ class GetTaskPayloadRequestParams(Checked, frozen=True, kw_only=True, rename="ca
 
 
 class GetTaskPayloadResult(Open, frozen=True, kw_only=True):
-    """The result of the request that the task ran; its fields are those of that result, a CallToolResult for example.
+    """Result of `tasks/result`. It has the fields of the result of the original request, such as those of
+    `CallToolResult`.
 
     Spec: 2025-11-25, basic/utilities/tasks#retrieving-task-results
     """
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class GetTaskRequest(Constants, frozen=True, kw_only=True):
-    """The request `tasks/get`: ask how a task is doing. Either side may send it to the side that runs the task.
+    """Request `tasks/get`: the side that requested a task asks for the current state of the task.
 
     Spec: 2025-11-25, basic/utilities/tasks#getting-tasks
     """
@@ -1015,22 +1030,22 @@ class GetTaskRequest(Constants, frozen=True, kw_only=True):
     method: Literal["tasks/get"] = const("tasks/get")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: GetTaskRequestParams
 
 
 class GetTaskRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """Which task is asked about.
+    """Parameters of `tasks/get`: the task whose state is requested.
 
     Spec: 2025-11-25, basic/utilities/tasks#getting-tasks
     """
 
     task_id: str
-    """Identifier that the side running the task has chosen for it."""
+    """ID of the task. The side that runs the task chooses it."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1038,67 +1053,68 @@ class GetTaskRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
 
 
 class GetTaskResult(Open, frozen=True, kw_only=True, rename="camel"):
-    """The state of a task at the moment of the answer.
+    """Result of `tasks/get`: the current state of the task.
 
     Spec: 2025-11-25, basic/utilities/tasks#getting-tasks
     """
 
     created_at: str
-    """ISO 8601 time at which the task began."""
+    """Time at which the task was created, in ISO 8601 format."""
 
     last_updated_at: str
-    """ISO 8601 time of the last change."""
+    """Time of the last change to the task, in ISO 8601 format."""
 
     status: TaskStatus
-    """Where the task stands; see TaskStatus."""
+    """Current status of the task."""
 
     task_id: str
-    """Identifier that the side running the task has chosen for it."""
+    """ID of the task. The side that runs the task chooses it."""
 
     ttl: int | None
-    """Milliseconds after creation during which the task is kept; null means without limit."""
+    """Time, in milliseconds after its creation, for which the task is kept. Null means no limit."""
 
     poll_interval: int | UnsetType = UNSET
-    """Suggested pause between two `tasks/get`, in milliseconds."""
+    """Suggested time between two `tasks/get` requests, in milliseconds."""
 
     status_message: str | UnsetType = UNSET
-    """What the status means here, for people to read."""
+    """Explanation of the status, for people to read."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class Icon(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One image that stands for a server, client, tool, prompt or resource. Untrusted: fetch it without credentials.
+    """An image that represents a server, client, tool, prompt or resource. It is untrusted: fetch it without
+    credentials.
 
     Spec: 2025-11-25, basic/index#icons
     """
 
     src: str
-    """An http, https or data URI of the image; clients refuse other schemes."""
+    """URI of the image, with the scheme `http`, `https` or `data`. Clients reject other schemes."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, for when the source gives none or a vague one."""
+    """MIME type of the image, for use if the image source gives none or only a generic one."""
 
     sizes: list[str] | UnsetType = UNSET
-    """Sizes it is meant for, as `48x48` or `any`. Absent: any size."""
+    """Sizes for which the icon is suitable: width and height, such as `48x48`, or `any`. Absent means any size."""
 
     theme: Literal["dark", "light"] | UnsetType = UNSET
-    """The background it is drawn for. Absent: either."""
+    """Background for which the icon is designed: `light` or `dark`. Absent means any background."""
 
 
 class Icons(Struct, frozen=True, kw_only=True):
-    """Base of everything that can carry icons.
+    """Base of definitions that can have icons.
 
     Spec: 2025-11-25, basic/index#icons
     """
 
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
 
 
 class ImageContent(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A picture in a message or tool result.
+    """A content block with an image.
 
     Spec: 2025-11-25, server/tools#image-content
     """
@@ -1106,45 +1122,46 @@ class ImageContent(Constants, frozen=True, kw_only=True, rename="camel"):
     type: Literal["image"] = const("image")
 
     data: str
-    """The image bytes in base64."""
+    """The image bytes, in base64."""
 
     mime_type: str
-    """Media type of the data."""
+    """MIME type of `data`."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class Implementation(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Name and version of the software at one end. The other end has not verified it.
+    """Name and version of the software of a client or server. The peer cannot verify them.
 
     Spec: 2025-11-25, basic/lifecycle#initialization
     """
 
     name: str
-    """Identifier of the software."""
+    """Name of the software, for use by programs."""
 
     version: str
     """Version of the software, not of the protocol."""
 
     description: str | UnsetType = UNSET
-    """What the software does."""
+    """Purpose of the software."""
 
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
 
     website_url: str | UnsetType = UNSET
-    """Home page of the software."""
+    """URL of the website of the software."""
 
 
 class InitializeRequest(Constants, frozen=True, kw_only=True):
-    """The client's first request, `initialize`: propose a revision and state capabilities.
+    """Request `initialize`: the client proposes a revision and declares its capabilities. It is the first request of a
+    session.
 
     Spec: 2025-11-25, basic/lifecycle#initialization
     """
@@ -1154,27 +1171,28 @@ class InitializeRequest(Constants, frozen=True, kw_only=True):
     method: Literal["initialize"] = const("initialize")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: InitializeRequestParams
 
 
 class InitializeRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """The client's opening offer.
+    """Parameters of `initialize`: the revision that the client proposes, its capabilities and its name.
 
     Spec: 2025-11-25, basic/lifecycle#initialization
     """
 
     capabilities: ClientCapabilities
-    """What the client can do."""
+    """Optional features that the client supports."""
 
     client_info: Implementation
+    """Name and version of the client."""
 
     protocol_version: str
-    """The revision that the client proposes, normally the newest that it supports."""
+    """Revision that the client proposes, normally the newest one that it supports."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1182,28 +1200,30 @@ class InitializeRequestParams(Checked, frozen=True, kw_only=True, rename="camel"
 
 
 class InitializeResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The server's side of the handshake: the revision to use and its capabilities.
+    """Result of `initialize`: the revision of the session and the capabilities of the server.
 
     Spec: 2025-11-25, basic/lifecycle#initialization
     """
 
     capabilities: ServerCapabilities
-    """What the server can do."""
+    """Optional features that the server supports."""
 
     protocol_version: str
-    """The revision that the session uses. A client that cannot speak it disconnects."""
+    """Revision of the session. A client that does not support it disconnects."""
 
     server_info: Implementation
+    """Name and version of the server."""
 
     instructions: str | UnsetType = UNSET
-    """Advice on using the server, meant for the model's system prompt."""
+    """Advice on how to use the server. The client may add it to the system prompt of the model."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class InitializedNotification(Constants, frozen=True, kw_only=True):
-    """The client's notification `notifications/initialized`: the handshake is done and normal work may start.
+    """Notification `notifications/initialized`: the client has finished the handshake. From now on, both sides may send
+    other messages.
 
     Spec: 2025-11-25, basic/lifecycle#initialization
     """
@@ -1216,7 +1236,7 @@ class InitializedNotification(Constants, frozen=True, kw_only=True):
 
 
 class JSONRPCErrorResponse(Constants, frozen=True, kw_only=True):
-    """The failure answer to a request.
+    """Error response to a request.
 
     Spec: 2025-11-25, basic/index#error-responses
     """
@@ -1226,11 +1246,11 @@ class JSONRPCErrorResponse(Constants, frozen=True, kw_only=True):
     error: Error
 
     id: RequestId | UnsetType = UNSET
-    """The id of the failed request. Absent when it could not be read."""
+    """ID of the failed request. Absent if the receiver could not read the ID."""
 
 
 class JSONRPCNotification(Constants, frozen=True, kw_only=True):
-    """The envelope of a notification: a message that gets no answer.
+    """Envelope of a notification. A notification gets no response.
 
     Spec: 2025-11-25, basic/index#notifications
     """
@@ -1243,7 +1263,7 @@ class JSONRPCNotification(Constants, frozen=True, kw_only=True):
 
 
 class JSONRPCRequest(Constants, frozen=True, kw_only=True):
-    """The envelope of a request: a message that wants one answer.
+    """Envelope of a request. A request gets one response.
 
     Spec: 2025-11-25, basic/index#requests
     """
@@ -1251,7 +1271,7 @@ class JSONRPCRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     method: str
 
@@ -1259,7 +1279,7 @@ class JSONRPCRequest(Constants, frozen=True, kw_only=True):
 
 
 class JSONRPCResultResponse(Constants, Checked, frozen=True, kw_only=True):
-    """The success answer to a request.
+    """Success response to a request.
 
     Spec: 2025-11-25, basic/index#result-responses
     """
@@ -1267,10 +1287,10 @@ class JSONRPCResultResponse(Constants, Checked, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
 
     result: Annotated[dict[str, object], Result]
-    """The result that belongs to the request's method."""
+    """Result of the request. Its type depends on the method."""
 
     def __post_init__(self) -> None:
         try:
@@ -1280,9 +1300,9 @@ class JSONRPCResultResponse(Constants, Checked, frozen=True, kw_only=True):
 
 
 class LegacyTitledEnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A choice of one option with labels, in the form that 2025-06-18 used. Prefer TitledSingleSelectEnumSchema.
+    """A single-choice field with labels, in the format of 2025-06-18. Prefer `TitledSingleSelectEnumSchema`.
 
-    Deprecated: Titled enum schemas replace it.
+    Deprecated: `TitledSingleSelectEnumSchema` replaces it.
 
     Spec: 2025-11-25, client/elicitation#requested-schema
     """
@@ -1290,23 +1310,23 @@ class LegacyTitledEnumSchema(Constants, frozen=True, kw_only=True, rename="camel
     type: Literal["string"] = const("string")
 
     enum: list[str]
-    """The values to choose from."""
+    """Values of the options."""
 
     default: str | UnsetType = UNSET
-    """The value chosen before the user answers."""
+    """Option that is selected at first."""
 
     description: str | UnsetType = UNSET
     """Help text for the user."""
 
     enum_names: list[str] | UnsetType = UNSET
-    """Labels for the values, in the same order. Not a JSON Schema keyword."""
+    """Labels of the options, in the order of `enum`. This is not a JSON Schema keyword."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class ListPromptsRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `prompts/list`: which prompts are there?
+    """Request `prompts/list`: the client asks for the prompts that the server offers.
 
     Spec: 2025-11-25, server/prompts#listing-prompts
     """
@@ -1316,13 +1336,13 @@ class ListPromptsRequest(Constants, frozen=True, kw_only=True):
     method: Literal["prompts/list"] = const("prompts/list")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: PaginatedRequestParams | UnsetType = UNSET
 
 
 class ListPromptsResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One page of the prompts that a server offers.
+    """Result of `prompts/list`: one page of the prompts that the server offers.
 
     Spec: 2025-11-25, server/prompts#listing-prompts
     """
@@ -1330,14 +1350,14 @@ class ListPromptsResult(Struct, frozen=True, kw_only=True, rename="camel"):
     prompts: list[Prompt]
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page. Absent: this is the last one."""
+    """Cursor of the next page. Absent on the last page."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ListResourceTemplatesRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/templates/list`: which families of resources are there?
+    """Request `resources/templates/list`: the client asks for the resource templates that the server offers.
 
     Spec: 2025-11-25, server/resources#resource-templates
     """
@@ -1347,13 +1367,13 @@ class ListResourceTemplatesRequest(Constants, frozen=True, kw_only=True):
     method: Literal["resources/templates/list"] = const("resources/templates/list")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: PaginatedRequestParams | UnsetType = UNSET
 
 
 class ListResourceTemplatesResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One page of the resource templates that a server offers.
+    """Result of `resources/templates/list`: one page of the resource templates that the server offers.
 
     Spec: 2025-11-25, server/resources#resource-templates
     """
@@ -1361,14 +1381,14 @@ class ListResourceTemplatesResult(Struct, frozen=True, kw_only=True, rename="cam
     resource_templates: list[ResourceTemplate]
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page. Absent: this is the last one."""
+    """Cursor of the next page. Absent on the last page."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ListResourcesRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/list`: which resources are there?
+    """Request `resources/list`: the client asks for the resources that the server offers.
 
     Spec: 2025-11-25, server/resources#listing-resources
     """
@@ -1378,13 +1398,13 @@ class ListResourcesRequest(Constants, frozen=True, kw_only=True):
     method: Literal["resources/list"] = const("resources/list")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: PaginatedRequestParams | UnsetType = UNSET
 
 
 class ListResourcesResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One page of the resources that a server offers.
+    """Result of `resources/list`: one page of the resources that the server offers.
 
     Spec: 2025-11-25, server/resources#listing-resources
     """
@@ -1392,14 +1412,14 @@ class ListResourcesResult(Struct, frozen=True, kw_only=True, rename="camel"):
     resources: list[Resource]
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page. Absent: this is the last one."""
+    """Cursor of the next page. Absent on the last page."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ListRootsRequest(Constants, frozen=True, kw_only=True):
-    """The server's request `roots/list`: which directories or files may it work on?
+    """Request `roots/list`: the server asks for the directories and files that it may use.
 
     Spec: 2025-11-25, client/roots#listing-roots
     """
@@ -1409,13 +1429,13 @@ class ListRootsRequest(Constants, frozen=True, kw_only=True):
     method: Literal["roots/list"] = const("roots/list")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: RequestParams | UnsetType = UNSET
 
 
 class ListRootsResult(Struct, frozen=True, kw_only=True):
-    """The directories and files that the client opens to the server.
+    """Result of `roots/list`: the directories and files that the server may use.
 
     Spec: 2025-11-25, client/roots#listing-roots
     """
@@ -1423,11 +1443,11 @@ class ListRootsResult(Struct, frozen=True, kw_only=True):
     roots: list[Root]
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ListTasksRequest(Constants, frozen=True, kw_only=True):
-    """The request `tasks/list`: which tasks does the other side run for the requester?
+    """Request `tasks/list`: one side asks for a list of the tasks that the other side runs for it.
 
     Spec: 2025-11-25, basic/utilities/tasks#listing-tasks
     """
@@ -1437,13 +1457,13 @@ class ListTasksRequest(Constants, frozen=True, kw_only=True):
     method: Literal["tasks/list"] = const("tasks/list")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: PaginatedRequestParams | UnsetType = UNSET
 
 
 class ListTasksResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One page of the requester's tasks.
+    """Result of `tasks/list`: one page of the tasks of the requestor.
 
     Spec: 2025-11-25, basic/utilities/tasks#listing-tasks
     """
@@ -1451,14 +1471,14 @@ class ListTasksResult(Struct, frozen=True, kw_only=True, rename="camel"):
     tasks: list[Task]
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page. Absent: this is the last one."""
+    """Cursor of the next page. Absent on the last page."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ListToolsRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `tools/list`: which tools are there?
+    """Request `tools/list`: the client asks for the tools that the server offers.
 
     Spec: 2025-11-25, server/tools#listing-tools
     """
@@ -1468,13 +1488,13 @@ class ListToolsRequest(Constants, frozen=True, kw_only=True):
     method: Literal["tools/list"] = const("tools/list")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: PaginatedRequestParams | UnsetType = UNSET
 
 
 class ListToolsResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One page of the tools that a server offers.
+    """Result of `tools/list`: one page of the tools that the server offers.
 
     Spec: 2025-11-25, server/tools#listing-tools
     """
@@ -1482,14 +1502,14 @@ class ListToolsResult(Struct, frozen=True, kw_only=True, rename="camel"):
     tools: list[Tool]
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page. Absent: this is the last one."""
+    """Cursor of the next page. Absent on the last page."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class LoggingMessageNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/message`: one log entry.
+    """Notification `notifications/message`: the server sends a log message.
 
     Spec: 2025-11-25, server/utilities/logging#log-message-notifications
     """
@@ -1502,55 +1522,55 @@ class LoggingMessageNotification(Constants, frozen=True, kw_only=True):
 
 
 class LoggingMessageNotificationParams(Struct, frozen=True, kw_only=True):
-    """One log entry.
+    """Parameters of `notifications/message`: a log message.
 
     Spec: 2025-11-25, server/utilities/logging#log-message-notifications
     """
 
     data: object
-    """The entry itself: any JSON value, without secrets."""
+    """Content of the log message: any JSON value. It must not contain secrets."""
 
     level: LoggingLevel
-    """Severity of the entry."""
+    """Severity of the log message."""
 
     logger: str | UnsetType = UNSET
-    """The part of the server that wrote it."""
+    """Name of the logger that wrote the message."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class ModelHint(Struct, frozen=True, kw_only=True, gc=False):
-    """One wish for a model in a sampling request.
+    """One preferred model in a sampling request.
 
     Spec: 2025-11-25, client/sampling#model-hints
     """
 
     name: str | UnsetType = UNSET
-    """Part of a model's name. The client may substitute an equivalent model."""
+    """Part of a model name. The client may use an equivalent model instead."""
 
 
 class ModelPreferences(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a server values in a model. Advice only: the client chooses.
+    """Preferences of a server for the choice of a model. The client may ignore them.
 
     Spec: 2025-11-25, client/sampling#model-preferences
     """
 
     cost_priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight of a low price, 0 to 1."""
+    """Importance of low cost, from 0 to 1."""
 
     hints: list[ModelHint] | UnsetType = UNSET
-    """Wished-for models, the most wanted first; they count more than the weights."""
+    """Preferred models, the best first. Hints take precedence over the three priorities."""
 
     intelligence_priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight of ability, 0 to 1."""
+    """Importance of the abilities of the model, from 0 to 1."""
 
     speed_priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight of low latency, 0 to 1."""
+    """Importance of low latency, from 0 to 1."""
 
 
 class Notification(Struct, frozen=True, kw_only=True):
-    """Base of all notifications: a method and perhaps params.
+    """Base of all notifications: a method, and optional parameters.
 
     Spec: 2025-11-25, basic/index#notifications
     """
@@ -1561,42 +1581,42 @@ class Notification(Struct, frozen=True, kw_only=True):
 
 
 class NotificationParams(Struct, frozen=True, kw_only=True):
-    """Fields that any notification may carry.
+    """Parameters that any notification may have.
 
     Spec: 2025-11-25, basic/index#notifications
     """
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class NumberSchema(Struct, frozen=True, kw_only=True, gc=False):
-    """A number field in an elicitation form.
+    """A number field of an elicitation form.
 
     Spec: 2025-11-25, client/elicitation#requested-schema
     """
 
     type: Literal["integer", "number"]
-    """`integer` for whole numbers, `number` for any."""
+    """`integer` allows only whole numbers. `number` allows any number."""
 
     default: int | float | UnsetType = UNSET
-    """What the form shows before the user answers."""
+    """Initial value of the form field."""
 
     description: str | UnsetType = UNSET
     """Help text for the user."""
 
     maximum: int | float | UnsetType = UNSET
-    """Largest value allowed, inclusive."""
+    """Largest allowed value, inclusive."""
 
     minimum: int | float | UnsetType = UNSET
-    """Smallest value allowed, inclusive."""
+    """Smallest allowed value, inclusive."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class PaginatedRequest(Constants, frozen=True, kw_only=True):
-    """Base of requests for a list that comes in pages.
+    """Base of requests for one page of a list.
 
     Spec: 2025-11-25, server/utilities/pagination#request-format
     """
@@ -1604,7 +1624,7 @@ class PaginatedRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     method: str
 
@@ -1612,16 +1632,16 @@ class PaginatedRequest(Constants, frozen=True, kw_only=True):
 
 
 class PaginatedRequestParams(Checked, frozen=True, kw_only=True):
-    """Which page of a list is wanted.
+    """Parameters of a request for one page of a list.
 
     Spec: 2025-11-25, server/utilities/pagination#request-format
     """
 
     cursor: str | UnsetType = UNSET
-    """The nextCursor of the page before. Absent: the first page."""
+    """The `nextCursor` of the previous page. Absent for the first page."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1629,20 +1649,21 @@ class PaginatedRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class PaginatedResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of results that hold one page of a list.
+    """Base of results with one page of a list.
 
     Spec: 2025-11-25, server/utilities/pagination#response-format
     """
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page. Absent: this is the last one."""
+    """Cursor of the next page. Absent on the last page."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class PingRequest(Constants, frozen=True, kw_only=True):
-    """The request `ping`: is the other side still there? Either side may send it; the answer is an EmptyResult.
+    """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+    `EmptyResult`.
 
     Spec: 2025-11-25, basic/utilities/ping#message-format
     """
@@ -1652,14 +1673,14 @@ class PingRequest(Constants, frozen=True, kw_only=True):
     method: Literal["ping"] = const("ping")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: RequestParams | UnsetType = UNSET
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True):
-    """The notification `notifications/progress`: how far a running request has come. Its requester asked for it with a
-    token.
+    """Notification `notifications/progress`: the progress of a running request. The sender of that request has asked
+    for it with a progress token.
 
     Spec: 2025-11-25, basic/utilities/progress#progress-flow
     """
@@ -1672,73 +1693,73 @@ class ProgressNotification(Constants, frozen=True, kw_only=True):
 
 
 class ProgressNotificationParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """How far a running request has come.
+    """Parameters of `notifications/progress`: the progress of a running request.
 
     Spec: 2025-11-25, basic/utilities/progress#progress-flow
     """
 
     progress: int | float
-    """Amount done, in units that the sender picks. It grows with every notification and may be fractional."""
+    """Amount of work done, in units that the sender chooses. It increases with each notification and may be fractional."""
 
     progress_token: ProgressToken
-    """The token from the request's `_meta`."""
+    """The `progressToken` in the `_meta` of the request."""
 
     message: str | UnsetType = UNSET
-    """What is happening, for people to read."""
+    """Description of the current step, for people to read."""
 
     total: int | float | UnsetType = UNSET
-    """Amount at which the work is done, in the same units. Absent: unknown."""
+    """Total amount of work, in the units of `progress`. If absent, the total is unknown."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
-    """A message template that a server offers for a user to pick.
+    """A message template that a server offers. A user selects it.
 
     Spec: 2025-11-25, server/prompts#prompt
     """
 
     name: str
-    """Identifier, unique on the server."""
+    """Name for use by programs, unique on the server."""
 
     arguments: list[PromptArgument] | UnsetType = UNSET
-    """What the template can be filled with. Absent: nothing."""
+    """Arguments of the prompt. If absent, the prompt takes none."""
 
     description: str | UnsetType = UNSET
-    """What the prompt is for."""
+    """Purpose of the prompt."""
 
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class PromptArgument(Struct, frozen=True, kw_only=True, gc=False):
-    """One blank in a prompt.
+    """An argument of a prompt.
 
     Spec: 2025-11-25, server/prompts#prompt
     """
 
     name: str
-    """The key in the `arguments` of `prompts/get`."""
+    """Name of the argument: its key in the `arguments` of `prompts/get`."""
 
     description: str | UnsetType = UNSET
-    """What to put in."""
+    """Explanation of the argument, for people to read."""
 
     required: bool | UnsetType = UNSET
-    """True: the prompt cannot be had without it. Absent means false."""
+    """True if `prompts/get` requires this argument. Absent means false."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
 
 
 class PromptListChangedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/prompts/list_changed`: a cached prompt list is out of date.
+    """Notification `notifications/prompts/list_changed`: the list of prompts of the server has changed.
 
     Spec: 2025-11-25, server/prompts#list-changed-notification
     """
@@ -1751,7 +1772,7 @@ class PromptListChangedNotification(Constants, frozen=True, kw_only=True):
 
 
 class PromptMessage(Struct, frozen=True, kw_only=True):
-    """One message of a prompt: who speaks, and one block of content.
+    """One message of a prompt: its author and one content block.
 
     Spec: 2025-11-25, server/prompts#promptmessage
     """
@@ -1759,10 +1780,11 @@ class PromptMessage(Struct, frozen=True, kw_only=True):
     content: ContentBlock
 
     role: Role
+    """Author of the message."""
 
 
 class PromptReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Names the prompt whose argument is to be completed.
+    """Reference to the prompt whose argument is to be completed.
 
     Spec: 2025-11-25, server/utilities/completion#reference-types
     """
@@ -1773,11 +1795,11 @@ class PromptReference(Constants, frozen=True, kw_only=True, gc=False):
     """Name of the prompt."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; not used to find the prompt."""
+    """Display name. It does not identify the prompt."""
 
 
 class ReadResourceRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/read`: fetch the content behind a URI.
+    """Request `resources/read`: the client asks for the content of a resource.
 
     Spec: 2025-11-25, server/resources#reading-resources
     """
@@ -1787,22 +1809,24 @@ class ReadResourceRequest(Constants, frozen=True, kw_only=True):
     method: Literal["resources/read"] = const("resources/read")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: ReadResourceRequestParams
 
 
 class ReadResourceRequestParams(Checked, frozen=True, kw_only=True):
-    """Which resource a client wants to read.
+    """Parameters of `resources/read`: the resource to read.
 
     Spec: 2025-11-25, server/resources#reading-resources
     """
 
     uri: str
-    """URI from a list, from a link or built from a template. Any scheme; the server interprets it."""
+    """URI of the resource, from a list or a link, or built from a URI template. It may have any scheme. The server
+    interprets it.
+    """
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1810,32 +1834,32 @@ class ReadResourceRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class ReadResourceResult(Checked, frozen=True, kw_only=True):
-    """The content of a resource.
+    """Result of `resources/read`: the content of the resource.
 
     Spec: 2025-11-25, server/resources#reading-resources
     """
 
     contents: list[ReadResourceResultContentsItem]
-    """One entry, or several, such as the files of a directory. A resource that does not exist is an error, not an empty
-    list.
+    """Content of the resource. It may have several items, such as the files of a directory. A missing resource is an
+    error, not an empty list.
     """
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class RelatedTaskMetadata(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Ties a message to a task. It stands in `_meta` under `io.modelcontextprotocol/related-task`.
+    """Links a message to a task. Its key in `_meta` is `io.modelcontextprotocol/related-task`.
 
     Spec: 2025-11-25, basic/utilities/tasks#related-task-metadata
     """
 
     task_id: str
-    """Identifier that the side running the task has chosen for it."""
+    """ID of the task. The side that runs the task chooses it."""
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """Base of all requests: a method and perhaps params.
+    """Base of all requests: a method, and optional parameters.
 
     Spec: 2025-11-25, basic/index#requests
     """
@@ -1852,17 +1876,17 @@ class RequestMetaObject(Open, frozen=True, kw_only=True, rename="camel"):
     """
 
     progress_token: ProgressToken | UnsetType = UNSET
-    """Present: the sender would like progress notifications, marked with this token."""
+    """If present, the sender asks for progress notifications. Each of them carries this token."""
 
 
 class RequestParams(Checked, frozen=True, kw_only=True):
-    """Fields that any request may carry.
+    """Parameters that any request may have.
 
     Spec: 2025-11-25, basic/index#requests
     """
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1870,57 +1894,57 @@ class RequestParams(Checked, frozen=True, kw_only=True):
 
 
 class Resource(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Something that a server lets a client read, known by its URI.
+    """A resource that a server offers. A client reads it by its URI.
 
     Spec: 2025-11-25, server/resources#resource
     """
 
     name: str
-    """Identifier for programs; also shown to people when there is no title."""
+    """Name for use by programs. User interfaces show it if `title` is absent."""
 
     uri: str
-    """Its address for `resources/read`."""
+    """URI of the resource, for `resources/read`."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     description: str | UnsetType = UNSET
-    """What it holds, told to the model."""
+    """Description of the resource, for the model."""
 
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
 
     size: int | UnsetType = UNSET
-    """Size of the raw content in bytes, before any base64."""
+    """Size of the content in bytes, before base64 encoding."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class ResourceContents(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What text and binary contents of a resource have in common.
+    """Base of `TextResourceContents` and `BlobResourceContents`.
 
     Spec: 2025-11-25, server/resources#resource-contents
     """
 
     uri: str
-    """The resource, or the part of it, that the content belongs to."""
+    """URI of the resource, or of the part of it, to which the content belongs."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class ResourceLink(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A block that points to a resource without carrying its content. The resource list need not mention it.
+    """A content block that refers to a resource without its content. `resources/list` may omit that resource.
 
     Spec: 2025-11-25, server/tools#resource-links
     """
@@ -1928,35 +1952,35 @@ class ResourceLink(Constants, frozen=True, kw_only=True, rename="camel"):
     type: Literal["resource_link"] = const("resource_link")
 
     name: str
-    """Identifier for programs; also shown to people when there is no title."""
+    """Name for use by programs. User interfaces show it if `title` is absent."""
 
     uri: str
-    """Its address for `resources/read`."""
+    """URI of the resource, for `resources/read`."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     description: str | UnsetType = UNSET
-    """What it holds, told to the model."""
+    """Description of the resource, for the model."""
 
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
 
     size: int | UnsetType = UNSET
-    """Size of the raw content in bytes, before any base64."""
+    """Size of the content in bytes, before base64 encoding."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class ResourceListChangedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/resources/list_changed`: a cached resource list is out of date.
+    """Notification `notifications/resources/list_changed`: the list of resources of the server has changed.
 
     Spec: 2025-11-25, server/resources#list-changed-notification
     """
@@ -1969,16 +1993,16 @@ class ResourceListChangedNotification(Constants, frozen=True, kw_only=True):
 
 
 class ResourceRequestParams(Checked, frozen=True, kw_only=True):
-    """Base of the params of requests about one resource.
+    """Base of the parameters of requests about one resource.
 
     Spec: 2025-11-25, server/resources#reading-resources
     """
 
     uri: str
-    """Address of the resource. Any scheme; the server interprets it."""
+    """URI of the resource. It may have any scheme. The server interprets it."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1986,38 +2010,38 @@ class ResourceRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class ResourceTemplate(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A family of resources whose URIs follow a pattern.
+    """A template for the URIs of resources that a server offers.
 
     Spec: 2025-11-25, server/resources#resource-templates
     """
 
     name: str
-    """Identifier for programs; also shown to people when there is no title."""
+    """Name for use by programs. User interfaces show it if `title` is absent."""
 
     uri_template: str
-    """RFC 6570 template from which the client builds URIs."""
+    """RFC 6570 template from which the client builds the URI of a resource."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     description: str | UnsetType = UNSET
-    """What the family holds, told to the model."""
+    """Description of the resources, for the model."""
 
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type; given only if it is the same for the whole family."""
+    """MIME type of the resources. Present only if they all have the same type."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class ResourceTemplateReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Names the resource template whose variable is to be completed.
+    """Reference to the resource template whose variable is to be completed.
 
     Spec: 2025-11-25, server/utilities/completion#reference-types
     """
@@ -2025,11 +2049,11 @@ class ResourceTemplateReference(Constants, frozen=True, kw_only=True, gc=False):
     type: Literal["ref/resource"] = const("ref/resource")
 
     uri: str
-    """The resource's URI, or the template that makes it."""
+    """URI of the resource, or its URI template."""
 
 
 class ResourceUpdatedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/resources/updated`: a resource that the client watches has changed.
+    """Notification `notifications/resources/updated`: a resource to which the client has subscribed has changed.
 
     Spec: 2025-11-25, server/resources#subscriptions
     """
@@ -2042,16 +2066,16 @@ class ResourceUpdatedNotification(Constants, frozen=True, kw_only=True):
 
 
 class ResourceUpdatedNotificationParams(Struct, frozen=True, kw_only=True):
-    """Which resource has changed.
+    """Parameters of `notifications/resources/updated`: the changed resource.
 
     Spec: 2025-11-25, server/resources#subscriptions
     """
 
     uri: str
-    """The changed resource; it may be a part of the one that is watched."""
+    """URI of the changed resource, which may be a part of the subscribed resource."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class Result(Open, frozen=True, kw_only=True):
@@ -2061,27 +2085,28 @@ class Result(Open, frozen=True, kw_only=True):
     """
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class Root(Struct, frozen=True, kw_only=True):
-    """A directory or file that a client opens to servers.
+    """A directory or file that a client exposes to servers.
 
     Spec: 2025-11-25, client/roots#root
     """
 
     uri: str
-    """Its address, always a file URI."""
+    """URI of the directory or file. It starts with `file://`."""
 
     name: str | UnsetType = UNSET
-    """Name to show to people."""
+    """Display name."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class RootsListChangedNotification(Constants, frozen=True, kw_only=True):
-    """The client's notification `notifications/roots/list_changed`: the roots have changed and should be listed again.
+    """Notification `notifications/roots/list_changed`: the roots of the client have changed. The server should request
+    `roots/list` again.
 
     Spec: 2025-11-25, client/roots#root-list-changes
     """
@@ -2094,89 +2119,90 @@ class RootsListChangedNotification(Constants, frozen=True, kw_only=True):
 
 
 class SamplingMessage(Struct, frozen=True, kw_only=True):
-    """One message of a conversation with a model: who speaks, and what.
+    """One message of a conversation with a language model: its author and its content.
 
     Spec: 2025-11-25, client/sampling#messages
     """
 
     content: SamplingMessageContent
-    """One block, or an array of them. Tool results may not be mixed with other kinds."""
+    """One content block, or a list of them. A message with tool results must not contain blocks of other kinds."""
 
     role: Role
+    """Author of the message."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class ServerCapabilities(Struct, frozen=True, kw_only=True):
-    """What a server offers. A client must not use what is not listed.
+    """Optional features that a server supports. A client uses only declared features.
 
     Spec: 2025-11-25, basic/lifecycle#capability-negotiation
     """
 
     completions: dict[str, object] | UnsetType = UNSET
-    """Present: the server suggests values for arguments."""
+    """If present, the server answers `completion/complete`."""
 
     experimental: dict[str, dict[str, object]] | UnsetType = UNSET
-    """Settings of capabilities outside the specification, by name."""
+    """Capabilities that the specification does not define. The key is the name. The value holds the settings."""
 
     logging: dict[str, object] | UnsetType = UNSET
-    """Present: the server sends log messages."""
+    """If present, the server can send log messages."""
 
     prompts: ServerCapabilitiesPrompts | UnsetType = UNSET
-    """Present: the server has prompts."""
+    """If present, the server offers prompts."""
 
     resources: ServerCapabilitiesResources | UnsetType = UNSET
-    """Present: the server has resources."""
+    """If present, the server offers resources."""
 
     tasks: ServerCapabilitiesTasks | UnsetType = UNSET
-    """Present: the server can run some requests as tasks."""
+    """If present, the server can run some requests as tasks."""
 
     tools: ServerCapabilitiesTools | UnsetType = UNSET
-    """Present: the server has tools."""
+    """If present, the server offers tools."""
 
 
 class ServerCapabilitiesPrompts(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a server supports around prompts.
+    """Prompt features that a server supports.
 
     Spec: 2025-11-25, server/prompts#capabilities
     """
 
     list_changed: bool | UnsetType = UNSET
-    """True: the server notifies clients when its list of prompts changes."""
+    """True if the server sends `notifications/prompts/list_changed`."""
 
 
 class ServerCapabilitiesResources(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a server supports around resources.
+    """Resource features that a server supports.
 
     Spec: 2025-11-25, server/resources#capabilities
     """
 
     list_changed: bool | UnsetType = UNSET
-    """True: the server notifies clients when its list of resources changes."""
+    """True if the server sends `notifications/resources/list_changed`."""
 
     subscribe: bool | UnsetType = UNSET
-    """True: a client can watch single resources, with `resources/subscribe`."""
+    """True if a client can subscribe to single resources, with `resources/subscribe`."""
 
 
 class ServerCapabilitiesTasks(Struct, frozen=True, kw_only=True):
-    """Which task operations a server supports for requests that it receives.
+    """Task operations that a server supports for requests that it receives.
 
     Spec: 2025-11-25, basic/utilities/tasks#server-capabilities
     """
 
     cancel: dict[str, object] | UnsetType = UNSET
-    """Present: the server answers `tasks/cancel`."""
+    """If present, the server answers `tasks/cancel`."""
 
     list_: dict[str, object] | UnsetType = field(name="list", default=UNSET)
-    """Present: the server answers `tasks/list`."""
+    """If present, the server answers `tasks/list`."""
 
     requests: ServerCapabilitiesTasksRequests | UnsetType = UNSET
-    """The requests that may run as tasks; a request that is not listed may not."""
+    """Requests that may run as tasks. Other requests may not."""
 
 
 class ServerCapabilitiesTasksRequests(Struct, frozen=True, kw_only=True):
-    """The requests to a server that may run as tasks, grouped by feature.
+    """Requests to a server that may run as tasks, grouped by feature.
 
     Spec: 2025-11-25, basic/utilities/tasks#server-capabilities
     """
@@ -2185,27 +2211,27 @@ class ServerCapabilitiesTasksRequests(Struct, frozen=True, kw_only=True):
 
 
 class ServerCapabilitiesTasksRequestsTools(Struct, frozen=True, kw_only=True):
-    """Which tool requests a server can run as tasks.
+    """Tool requests that a server can run as tasks.
 
     Spec: 2025-11-25, basic/utilities/tasks#server-capabilities
     """
 
     call: dict[str, object] | UnsetType = UNSET
-    """Present: `tools/call` may carry a `task`, if the tool's `execution` allows it."""
+    """If present, `tools/call` may carry `task`, provided that the `execution` of the tool allows it."""
 
 
 class ServerCapabilitiesTools(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a server supports around tools.
+    """Tool features that a server supports.
 
     Spec: 2025-11-25, server/tools#capabilities
     """
 
     list_changed: bool | UnsetType = UNSET
-    """True: the server notifies clients when its list of tools changes."""
+    """True if the server sends `notifications/tools/list_changed`."""
 
 
 class SetLevelRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `logging/setLevel`: how much should the server log from now on?
+    """Request `logging/setLevel`: the client sets the lowest severity of the log messages that the server sends.
 
     Spec: 2025-11-25, server/utilities/logging#setting-log-level
     """
@@ -2215,22 +2241,22 @@ class SetLevelRequest(Constants, frozen=True, kw_only=True):
     method: Literal["logging/setLevel"] = const("logging/setLevel")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: SetLevelRequestParams
 
 
 class SetLevelRequestParams(Checked, frozen=True, kw_only=True):
-    """The log level that a client wants.
+    """Parameters of `logging/setLevel`: the lowest severity to send.
 
     Spec: 2025-11-25, server/utilities/logging#setting-log-level
     """
 
     level: LoggingLevel
-    """Lowest severity to send."""
+    """Lowest severity of the log messages that the server sends."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -2238,7 +2264,7 @@ class SetLevelRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class StringSchema(Constants, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A text field in an elicitation form.
+    """A text field of an elicitation form.
 
     Spec: 2025-11-25, client/elicitation#requested-schema
     """
@@ -2246,26 +2272,26 @@ class StringSchema(Constants, frozen=True, kw_only=True, rename="camel", gc=Fals
     type: Literal["string"] = const("string")
 
     default: str | UnsetType = UNSET
-    """What the form shows before the user answers."""
+    """Initial value of the form field."""
 
     description: str | UnsetType = UNSET
     """Help text for the user."""
 
     format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
-    """Kind of text to check for. Absent: any text."""
+    """Format that the text must have. If absent, any text is allowed."""
 
     max_length: int | UnsetType = UNSET
-    """Most characters allowed."""
+    """Maximum number of characters."""
 
     min_length: int | UnsetType = UNSET
-    """Fewest characters allowed."""
+    """Minimum number of characters."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class SubscribeRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/subscribe`: send a notification whenever one resource changes.
+    """Request `resources/subscribe`: the client asks for a notification whenever a resource changes.
 
     Spec: 2025-11-25, server/resources#subscriptions
     """
@@ -2275,22 +2301,22 @@ class SubscribeRequest(Constants, frozen=True, kw_only=True):
     method: Literal["resources/subscribe"] = const("resources/subscribe")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: SubscribeRequestParams
 
 
 class SubscribeRequestParams(Checked, frozen=True, kw_only=True):
-    """Which resource a client wants to watch.
+    """Parameters of `resources/subscribe`: the resource to subscribe to.
 
     Spec: 2025-11-25, server/resources#subscriptions
     """
 
     uri: str
-    """Address of the resource. Any scheme; the server interprets it."""
+    """URI of the resource. It may have any scheme. The server interprets it."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -2298,44 +2324,44 @@ class SubscribeRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class Task(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A request that runs on after its first answer, and can be polled, cancelled and collected.
+    """State of a task: a request that the receiver runs in the background.
 
     Spec: 2025-11-25, basic/utilities/tasks#task
     """
 
     created_at: str
-    """ISO 8601 time at which the task began."""
+    """Time at which the task was created, in ISO 8601 format."""
 
     last_updated_at: str
-    """ISO 8601 time of the last change."""
+    """Time of the last change to the task, in ISO 8601 format."""
 
     status: TaskStatus
-    """Where the task stands; see TaskStatus."""
+    """Current status of the task."""
 
     task_id: str
-    """Identifier that the side running the task has chosen for it."""
+    """ID of the task. The side that runs the task chooses it."""
 
     ttl: int | None
-    """Milliseconds after creation during which the task is kept; null means without limit."""
+    """Time, in milliseconds after its creation, for which the task is kept. Null means no limit."""
 
     poll_interval: int | UnsetType = UNSET
-    """Suggested pause between two `tasks/get`, in milliseconds."""
+    """Suggested time between two `tasks/get` requests, in milliseconds."""
 
     status_message: str | UnsetType = UNSET
-    """What the status means here, for people to read."""
+    """Explanation of the status, for people to read."""
 
 
 class TaskAugmentedRequestParams(Checked, frozen=True, kw_only=True):
-    """Base of the params of requests that may run as tasks.
+    """Base of the parameters of requests that may run as tasks.
 
     Spec: 2025-11-25, basic/utilities/tasks#task-parameters
     """
 
     task: TaskMetadata | UnsetType = UNSET
-    """Present: the receiver is asked to run the request as a task and to answer with CreateTaskResult."""
+    """If present, the receiver should run the request as a task. It then answers with `CreateTaskResult`."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -2343,19 +2369,20 @@ class TaskAugmentedRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class TaskMetadata(Struct, frozen=True, kw_only=True, gc=False):
-    """The wish to run a request as a task.
+    """Asks the receiver to run a request as a task.
 
     Spec: 2025-11-25, basic/utilities/tasks#task-parameters
     """
 
     ttl: int | UnsetType = UNSET
-    """Milliseconds after creation during which the requester would like the task kept; the receiver may decide
-    otherwise.
+    """Time, in milliseconds after its creation, for which the requestor wants the task to be kept. The receiver may
+    choose another time.
     """
 
 
 class TaskStatusNotification(Constants, frozen=True, kw_only=True):
-    """The notification `notifications/tasks/status`: a task has changed. Optional, so polling stays necessary.
+    """Notification `notifications/tasks/status`: the status of a task has changed. It is optional, so the requestor
+    must still poll with `tasks/get`.
 
     Spec: 2025-11-25, basic/utilities/tasks#task-status-notification
     """
@@ -2368,38 +2395,38 @@ class TaskStatusNotification(Constants, frozen=True, kw_only=True):
 
 
 class TaskStatusNotificationParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The whole task after the change.
+    """Parameters of `notifications/tasks/status`: the whole state of the task after the change.
 
     Spec: 2025-11-25, basic/utilities/tasks#task-status-notification
     """
 
     created_at: str
-    """ISO 8601 time at which the task began."""
+    """Time at which the task was created, in ISO 8601 format."""
 
     last_updated_at: str
-    """ISO 8601 time of the last change."""
+    """Time of the last change to the task, in ISO 8601 format."""
 
     status: TaskStatus
-    """Where the task stands; see TaskStatus."""
+    """Current status of the task."""
 
     task_id: str
-    """Identifier that the side running the task has chosen for it."""
+    """ID of the task. The side that runs the task chooses it."""
 
     ttl: int | None
-    """Milliseconds after creation during which the task is kept; null means without limit."""
+    """Time, in milliseconds after its creation, for which the task is kept. Null means no limit."""
 
     poll_interval: int | UnsetType = UNSET
-    """Suggested pause between two `tasks/get`, in milliseconds."""
+    """Suggested time between two `tasks/get` requests, in milliseconds."""
 
     status_message: str | UnsetType = UNSET
-    """What the status means here, for people to read."""
+    """Explanation of the status, for people to read."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
 
 class TextContent(Constants, frozen=True, kw_only=True):
-    """A block of text in a message or tool result.
+    """A content block with text.
 
     Spec: 2025-11-25, server/tools#text-content
     """
@@ -2409,14 +2436,14 @@ class TextContent(Constants, frozen=True, kw_only=True):
     text: str
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class TextResourceContents(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The content of a resource that is text.
+    """Content of a text resource.
 
     Spec: 2025-11-25, server/resources#text-content
     """
@@ -2424,17 +2451,17 @@ class TextResourceContents(Struct, frozen=True, kw_only=True, rename="camel"):
     text: str
 
     uri: str
-    """The resource, or the part of it, that the text belongs to."""
+    """URI of the resource, or of the part of it, to which the text belongs."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class TitledMultiSelectEnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A choice of several options with labels, in an elicitation form.
+    """A multiple-choice field of an elicitation form, with labels.
 
     Spec: 2025-11-25, client/elicitation#requested-schema
     """
@@ -2445,46 +2472,46 @@ class TitledMultiSelectEnumSchema(Constants, frozen=True, kw_only=True, rename="
     """The options."""
 
     default: list[str] | UnsetType = UNSET
-    """The values chosen before the user answers."""
+    """Options that are selected at first."""
 
     description: str | UnsetType = UNSET
     """Help text for the user."""
 
     max_items: int | UnsetType = UNSET
-    """Most options that may be chosen."""
+    """Maximum number of options that the user may select."""
 
     min_items: int | UnsetType = UNSET
-    """Fewest options that may be chosen."""
+    """Minimum number of options that the user must select."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class TitledMultiSelectEnumSchemaItems(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The options of a multiple choice.
+    """Options of a multiple-choice field with labels.
 
     Spec: 2025-11-25, client/elicitation#requested-schema
     """
 
     any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
-    """One entry for each option."""
+    """The options, one entry each."""
 
 
 class TitledMultiSelectEnumSchemaItemsAnyOfItem(Struct, frozen=True, kw_only=True, gc=False):
-    """One option of a multiple choice.
+    """One option of a multiple-choice field.
 
     Spec: 2025-11-25, client/elicitation#requested-schema
     """
 
     const_: str = field(name="const")
-    """The value that is returned."""
+    """Value to submit if the user selects this option."""
 
     title: str
-    """The label that the user sees."""
+    """Label of the option."""
 
 
 class TitledSingleSelectEnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A choice of one option with labels, in an elicitation form.
+    """A single-choice field of an elicitation form, with labels.
 
     Spec: 2025-11-25, client/elicitation#requested-schema
     """
@@ -2492,63 +2519,65 @@ class TitledSingleSelectEnumSchema(Constants, frozen=True, kw_only=True, rename=
     type: Literal["string"] = const("string")
 
     one_of: list[TitledSingleSelectEnumSchemaOneOfItem]
-    """One entry for each option."""
+    """The options, one entry each."""
 
     default: str | UnsetType = UNSET
-    """The value chosen before the user answers."""
+    """Option that is selected at first."""
 
     description: str | UnsetType = UNSET
     """Help text for the user."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class TitledSingleSelectEnumSchemaOneOfItem(Struct, frozen=True, kw_only=True, gc=False):
-    """One option of a single choice.
+    """One option of a single-choice field.
 
     Spec: 2025-11-25, client/elicitation#requested-schema
     """
 
     const_: str = field(name="const")
-    """The value that is returned."""
+    """Value to submit if the user selects this option."""
 
     title: str
-    """The label that the user sees."""
+    """Label of the option."""
 
 
 class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
-    """A function that a server offers for a model to call.
+    """A function that a server offers. A model can call it.
 
     Spec: 2025-11-25, server/tools#tool
     """
 
     input_schema: Annotated[dict[str, object], ToolInputSchema]
-    """JSON Schema of the arguments; its root describes an object."""
+    """JSON Schema of the arguments. Its root has the type `object`."""
 
     name: str
-    """Identifier, unique on the server."""
+    """Name for use by programs, unique on the server."""
 
     annotations: ToolAnnotations | UnsetType = UNSET
-    """Hints on what the tool does to the world; not to be trusted blindly."""
+    """Hints about the behaviour of the tool. Do not rely on them if the server is untrusted."""
 
     description: str | UnsetType = UNSET
-    """What the tool does, told to the model."""
+    """Description of the tool, for the model."""
 
     execution: ToolExecution | UnsetType = UNSET
     """Whether the tool can run as a task."""
 
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
 
     output_schema: Annotated[dict[str, object], ToolOutputSchema] | UnsetType = UNSET
-    """JSON Schema of `structuredContent`; its root describes an object. Absent: nothing is promised."""
+    """JSON Schema of `structuredContent`. Its root has the type `object`. If absent, the structure of
+    `structuredContent` is not declared.
+    """
 
     title: str | UnsetType = UNSET
-    """Name to show to people. Next in line are `annotations.title` and `name`."""
+    """Display name. If absent, user interfaces show `annotations.title`, or else `name`."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.output_schema is not UNSET:
@@ -2561,49 +2590,56 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
 
 
 class ToolAnnotations(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Hints on how a tool behaves. From a server that is not trusted they prove nothing.
+    """Hints about the behaviour of a tool. Do not rely on them if the server is untrusted.
 
     Spec: 2025-11-25, server/tools#tool
     """
 
     destructive_hint: bool | UnsetType = UNSET
-    """False: it only adds. Counts only for a tool that is not read-only; absent means true."""
+    """False if the tool only adds to its environment. Relevant only if `readOnlyHint` is false. Absent means true."""
 
     idempotent_hint: bool | UnsetType = UNSET
-    """True: a second equal call changes nothing more. Counts only for a tool that is not read-only; absent means false."""
+    """True if a second, identical call changes nothing more. Relevant only if `readOnlyHint` is false. Absent means
+    false.
+    """
 
     open_world_hint: bool | UnsetType = UNSET
-    """True: it reaches things outside a fixed domain, such as the web. Absent means true."""
+    """True if the tool can reach external systems, such as the web. Absent means true."""
 
     read_only_hint: bool | UnsetType = UNSET
-    """True: it changes nothing. Absent means false."""
+    """True if the tool changes nothing. Absent means false."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people."""
+    """Display name."""
 
 
 class ToolChoice(Struct, frozen=True, kw_only=True, gc=False):
-    """Whether a model may use tools while it samples.
+    """Whether the model may, must or must not call tools during sampling.
 
     Spec: 2025-11-25, client/sampling#tool-choice-modes
     """
 
     mode: Literal["auto", "none", "required"] | UnsetType = UNSET
-    """`auto`: the model decides; `required`: at least one; `none`: no tools. Absent means `auto`."""
+    """`auto`: the model decides. `required`: the model must call a tool. `none`: the model must not call a tool. Absent
+    means `auto`.
+    """
 
 
 class ToolExecution(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """How a tool can be run.
+    """How a tool can run.
 
     Spec: 2025-11-25, basic/utilities/tasks#tool-level-negotiation
     """
 
     task_support: Literal["forbidden", "optional", "required"] | UnsetType = UNSET
-    """Whether a call may, must or must not carry a `task`. Absent means `forbidden`."""
+    """Whether `tools/call` may (`optional`), must (`required`) or must not (`forbidden`) carry `task`. Absent means
+    `forbidden`.
+    """
 
 
 class ToolInputSchema(Constants, Open, frozen=True, kw_only=True):
-    """JSON Schema of a tool's arguments, which always form an object. Keywords beyond the known ones are kept.
+    """JSON Schema of the arguments of a tool. Its root has the type `object`. It may contain any other JSON Schema
+    keywords.
 
     Spec: 2025-11-25, server/tools#tool
     """
@@ -2611,17 +2647,17 @@ class ToolInputSchema(Constants, Open, frozen=True, kw_only=True):
     type: Literal["object"] = const("object")
 
     schema: str | UnsetType = field(name="$schema", default=UNSET)
-    """URI of the JSON Schema dialect. Absent means 2020-12."""
+    """URI of the JSON Schema dialect. Absent means JSON Schema 2020-12."""
 
     properties: dict[str, dict[str, object]] | UnsetType = UNSET
     """Schemas of the arguments, by name."""
 
     required: list[str] | UnsetType = UNSET
-    """Names of the arguments that must be given."""
+    """Names of the required arguments."""
 
 
 class ToolListChangedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/tools/list_changed`: a cached tool list is out of date.
+    """Notification `notifications/tools/list_changed`: the list of tools of the server has changed.
 
     Spec: 2025-11-25, server/tools#list-changed-notification
     """
@@ -2634,7 +2670,8 @@ class ToolListChangedNotification(Constants, frozen=True, kw_only=True):
 
 
 class ToolOutputSchema(Constants, Open, frozen=True, kw_only=True):
-    """JSON Schema of a tool's structured result, which is an object. Keywords beyond the known ones are kept.
+    """JSON Schema of the `structuredContent` of a tool. Its root has the type `object`. It may contain any other JSON
+    Schema keywords.
 
     Spec: 2025-11-25, server/tools#output-schema
     """
@@ -2642,17 +2679,17 @@ class ToolOutputSchema(Constants, Open, frozen=True, kw_only=True):
     type: Literal["object"] = const("object")
 
     schema: str | UnsetType = field(name="$schema", default=UNSET)
-    """URI of the JSON Schema dialect. Absent means 2020-12."""
+    """URI of the JSON Schema dialect. Absent means JSON Schema 2020-12."""
 
     properties: dict[str, dict[str, object]] | UnsetType = UNSET
-    """Schemas of the result's fields, by name."""
+    """Schemas of the fields of `structuredContent`, by name."""
 
     required: list[str] | UnsetType = UNSET
-    """Names of the fields that are always there."""
+    """Names of the fields that are always present."""
 
 
 class ToolResultContent(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A block that tells the model what a tool returned, in a sampling message of the user.
+    """A content block with the result of a tool call, in a sampling message of the user.
 
     Spec: 2025-11-25, client/sampling#tool-result-messages
     """
@@ -2660,23 +2697,23 @@ class ToolResultContent(Constants, frozen=True, kw_only=True, rename="camel"):
     type: Literal["tool_result"] = const("tool_result")
 
     content: list[ContentBlock]
-    """Blocks for the model to read, in order."""
+    """Output of the tool for the model, as content blocks in order."""
 
     tool_use_id: str
-    """The `id` of the ToolUseContent that is answered."""
+    """The `id` of the `ToolUseContent` that this block answers."""
 
     is_error: bool | UnsetType = UNSET
-    """True: the tool failed, and content says why. Absent means false."""
+    """True if the tool failed. `content` then describes the failure. Absent means false."""
 
     structured_content: dict[str, object] | UnsetType = UNSET
-    """The result as a JSON object that satisfies the tool's outputSchema, if it has one."""
+    """Output of the tool as a JSON object. It should match the `outputSchema` of the tool, if there is one."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data on the result. Pass it on in later requests, since caches may depend on it."""
+    """Metadata of the tool result. Keep it in later sampling requests, because caches may depend on it."""
 
 
 class ToolUseContent(Constants, frozen=True, kw_only=True):
-    """A block in which the model asks for a tool to be run.
+    """A content block with which the model calls a tool.
 
     Spec: 2025-11-25, client/sampling#sampling-with-tools
     """
@@ -2684,20 +2721,20 @@ class ToolUseContent(Constants, frozen=True, kw_only=True):
     type: Literal["tool_use"] = const("tool_use")
 
     id: str
-    """Identifier of the call; the matching ToolResultContent repeats it."""
+    """ID of the tool call. The `toolUseId` of its `ToolResultContent` repeats it."""
 
     input: dict[str, object]
-    """The arguments, by name; they should satisfy the tool's inputSchema."""
+    """Arguments of the tool call, by name. They should match the `inputSchema` of the tool."""
 
     name: str
-    """Name of a tool from the request's `tools`."""
+    """Name of the tool, from the `tools` of the sampling request."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data on the call. Pass it on in later requests, since caches may depend on it."""
+    """Metadata of the tool call. Keep it in later sampling requests, because caches may depend on it."""
 
 
 class URLElicitationRequiredError(Constants, frozen=True, kw_only=True):
-    """The server's refusal of a request until the user has visited some web pages; after that the client may retry.
+    """Error response: the user must open some web pages first. After that, the client may retry the request.
 
     Spec: 2025-11-25, client/elicitation#url-elicitation-required-error
     """
@@ -2707,11 +2744,11 @@ class URLElicitationRequiredError(Constants, frozen=True, kw_only=True):
     error: URLElicitationRequiredErrorError
 
     id: RequestId | UnsetType = UNSET
-    """The id of the failed request. Absent when it could not be read."""
+    """ID of the failed request. Absent if the receiver could not read the ID."""
 
 
 class URLElicitationRequiredErrorError(Constants, Checked, frozen=True, kw_only=True):
-    """The error object of a required elicitation: code -32042.
+    """Error object of `URLElicitationRequiredError`, with code -32042.
 
     Spec: 2025-11-25, client/elicitation#url-elicitation-required-error
     """
@@ -2719,10 +2756,10 @@ class URLElicitationRequiredErrorError(Constants, Checked, frozen=True, kw_only=
     code: Literal[-32042] = const(-32042)
 
     data: Annotated[dict[str, object], URLElicitationRequiredErrorErrorData]
-    """Lists the pages to visit."""
+    """The web pages that the user must open."""
 
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
 
     def __post_init__(self) -> None:
         try:
@@ -2732,17 +2769,17 @@ class URLElicitationRequiredErrorError(Constants, Checked, frozen=True, kw_only=
 
 
 class URLElicitationRequiredErrorErrorData(Open, frozen=True, kw_only=True):
-    """The pages that the user has to visit.
+    """Data of `URLElicitationRequiredError`.
 
     Spec: 2025-11-25, client/elicitation#url-elicitation-required-error
     """
 
     elicitations: list[ElicitRequestURLParams]
-    """One entry for each page; all in URL mode."""
+    """URL mode elicitations, one for each web page."""
 
 
 class UnsubscribeRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/unsubscribe`: stop the notifications about one resource.
+    """Request `resources/unsubscribe`: the client ends its subscription to a resource.
 
     Spec: 2025-11-25, server/resources#subscriptions
     """
@@ -2752,22 +2789,22 @@ class UnsubscribeRequest(Constants, frozen=True, kw_only=True):
     method: Literal["resources/unsubscribe"] = const("resources/unsubscribe")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: UnsubscribeRequestParams
 
 
 class UnsubscribeRequestParams(Checked, frozen=True, kw_only=True):
-    """Which resource a client no longer watches.
+    """Parameters of `resources/unsubscribe`: the resource to unsubscribe from.
 
     Spec: 2025-11-25, server/resources#subscriptions
     """
 
     uri: str
-    """The address given when subscribing."""
+    """The `uri` of the earlier `resources/subscribe` request."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -2775,7 +2812,7 @@ class UnsubscribeRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class UntitledMultiSelectEnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A choice of several options in an elicitation form; the values serve as labels.
+    """A multiple-choice field of an elicitation form. The values are also the labels.
 
     Spec: 2025-11-25, client/elicitation#requested-schema
     """
@@ -2786,23 +2823,23 @@ class UntitledMultiSelectEnumSchema(Constants, frozen=True, kw_only=True, rename
     """The options."""
 
     default: list[str] | UnsetType = UNSET
-    """The values chosen before the user answers."""
+    """Options that are selected at first."""
 
     description: str | UnsetType = UNSET
     """Help text for the user."""
 
     max_items: int | UnsetType = UNSET
-    """Most options that may be chosen."""
+    """Maximum number of options that the user may select."""
 
     min_items: int | UnsetType = UNSET
-    """Fewest options that may be chosen."""
+    """Minimum number of options that the user must select."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class UntitledMultiSelectEnumSchemaItems(Constants, frozen=True, kw_only=True):
-    """The options of a multiple choice without labels.
+    """Options of a multiple-choice field without labels.
 
     Spec: 2025-11-25, client/elicitation#requested-schema
     """
@@ -2810,11 +2847,11 @@ class UntitledMultiSelectEnumSchemaItems(Constants, frozen=True, kw_only=True):
     type: Literal["string"] = const("string")
 
     enum: list[str]
-    """The values to choose from."""
+    """Values of the options."""
 
 
 class UntitledSingleSelectEnumSchema(Constants, frozen=True, kw_only=True):
-    """A choice of one option in an elicitation form; the values serve as labels.
+    """A single-choice field of an elicitation form. The values are also the labels.
 
     Spec: 2025-11-25, client/elicitation#requested-schema
     """
@@ -2822,16 +2859,16 @@ class UntitledSingleSelectEnumSchema(Constants, frozen=True, kw_only=True):
     type: Literal["string"] = const("string")
 
     enum: list[str]
-    """The values to choose from."""
+    """Values of the options."""
 
     default: str | UnsetType = UNSET
-    """The value chosen before the user answers."""
+    """Option that is selected at first."""
 
     description: str | UnsetType = UNSET
     """Help text for the user."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 if TYPE_CHECKING:
@@ -2929,7 +2966,7 @@ else:
             )
         ),
     ]
-"""Any result that a client may send in answer to a server's request.
+"""Any result with which a client may answer a request of a server.
 
 Spec: 2025-11-25, basic/index#responses
 """
@@ -2938,7 +2975,7 @@ if TYPE_CHECKING:
     CompleteRequestParamsRef: TypeAlias = PromptReference | ResourceTemplateReference
 else:
     CompleteRequestParamsRef = tagged("type", PromptReference, ResourceTemplateReference)
-"""What owns the argument to complete: a prompt or a resource template.
+"""Reference to the prompt or resource template to which the argument belongs.
 
 Spec: 2025-11-25, server/utilities/completion#reference-types
 """
@@ -2947,7 +2984,7 @@ if TYPE_CHECKING:
     ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
 else:
     ContentBlock = tagged("type", TextContent, ImageContent, AudioContent, ResourceLink, EmbeddedResource)
-"""One block of a prompt message or tool result, told apart by `type`.
+"""A content block of a prompt message or a tool result. The `type` field gives its kind.
 
 Spec: 2025-11-25, server/tools#tool-result
 """
@@ -2960,7 +2997,7 @@ else:
     SamplingMessageContentBlock = tagged(
         "type", TextContent, ImageContent, AudioContent, ToolUseContent, ToolResultContent
     )
-"""One block of a sampling message, told apart by `type`.
+"""A content block of a sampling message. The `type` field gives its kind.
 
 Spec: 2025-11-25, client/sampling#messages
 """
@@ -2979,13 +3016,13 @@ else:
         tagged("type", TextContent, ImageContent, AudioContent, ToolUseContent, ToolResultContent)
         | list[SamplingMessageContentBlock]
     )
-"""What the model wrote: one block, or an array of blocks.
+"""Output of the language model: one content block, or a list of them.
 
 Spec: 2025-11-25, client/sampling#messages
 """
 
 Cursor: TypeAlias = str
-"""A position in a paged list. Opaque: only the server that made it can read it.
+"""Position in a list that is sent in pages. It is opaque: only the server that created it can interpret it.
 
 Spec: 2025-11-25, server/utilities/pagination#pagination-model
 """
@@ -2994,7 +3031,7 @@ if TYPE_CHECKING:
     ElicitRequestParams: TypeAlias = ElicitRequestURLParams | ElicitRequestFormParams
 else:
     ElicitRequestParams = Annotated[Any, AnyOf(lambda: (ElicitRequestURLParams, ElicitRequestFormParams))]
-"""What to ask the user, either in a form or on a web page.
+"""Parameters of `elicitation/create`: a form, or a web page to open.
 
 Spec: 2025-11-25, client/elicitation#elicitation-requests
 """
@@ -3003,13 +3040,13 @@ if TYPE_CHECKING:
     EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
 else:
     EmbeddedResourceResource = Annotated[Any, AnyOf(lambda: (TextResourceContents, BlobResourceContents))]
-"""The content of an embedded resource: text, or bytes in base64.
+"""Content of an embedded resource: text, or bytes in base64.
 
 Spec: 2025-11-25, server/tools#embedded-resources
 """
 
 EmptyResult: TypeAlias = Annotated[dict[str, object], Result]
-"""A result without data of its own: it only says that the request succeeded.
+"""A result without data of its own. It confirms that the request succeeded.
 
 Spec: 2025-11-25, basic/index#responses
 """
@@ -3035,7 +3072,7 @@ else:
             )
         ),
     ]
-"""A choice in an elicitation form: one or several options, with or without labels.
+"""A choice field of an elicitation form: one or several options, with or without labels.
 
 Spec: 2025-11-25, client/elicitation#requested-schema
 """
@@ -3046,7 +3083,7 @@ else:
     JSONRPCMessage = Annotated[
         Any, AnyOf(lambda: (JSONRPCRequest, JSONRPCNotification, JSONRPCResultResponse, JSONRPCErrorResponse))
     ]
-"""Any message on the wire.
+"""Any message: a request, a notification or a response.
 
 Spec: 2025-11-25, basic/index#messages
 """
@@ -3055,13 +3092,13 @@ if TYPE_CHECKING:
     JSONRPCResponse: TypeAlias = JSONRPCResultResponse | JSONRPCErrorResponse
 else:
     JSONRPCResponse = Annotated[Any, AnyOf(lambda: (JSONRPCResultResponse, JSONRPCErrorResponse))]
-"""Any answer to a request: success or failure.
+"""Any response: success or error.
 
 Spec: 2025-11-25, basic/index#responses
 """
 
 LoggingLevel: TypeAlias = Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
-"""Severity of a log message, in syslog's terms: `debug` is the lowest, `emergency` the highest.
+"""Severity of a log message, with the levels of syslog: `debug` is the lowest, `emergency` the highest.
 
 Spec: 2025-11-25, server/utilities/logging#log-levels
 """
@@ -3070,7 +3107,7 @@ if TYPE_CHECKING:
     MultiSelectEnumSchema: TypeAlias = UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
 else:
     MultiSelectEnumSchema = Annotated[Any, AnyOf(lambda: (UntitledMultiSelectEnumSchema, TitledMultiSelectEnumSchema))]
-"""A choice of several options in an elicitation form, with or without labels.
+"""A multiple-choice field of an elicitation form, with or without labels.
 
 Spec: 2025-11-25, client/elicitation#requested-schema
 """
@@ -3102,13 +3139,14 @@ else:
             )
         ),
     ]
-"""One field of an elicitation form: text, number, yes or no, or a choice.
+"""Schema of one field of an elicitation form: text, number, yes or no, or a choice.
 
 Spec: 2025-11-25, client/elicitation#requested-schema
 """
 
 ProgressToken: TypeAlias = str | int
-"""Chosen by a requester to recognise progress notifications; unique among its open requests.
+"""Token that links progress notifications to a request. The sender of the request chooses it. It is unique among the
+pending requests of the sender.
 
 Spec: 2025-11-25, basic/utilities/progress#progress-flow
 """
@@ -3117,19 +3155,19 @@ if TYPE_CHECKING:
     ReadResourceResultContentsItem: TypeAlias = TextResourceContents | BlobResourceContents
 else:
     ReadResourceResultContentsItem = Annotated[Any, AnyOf(lambda: (TextResourceContents, BlobResourceContents))]
-"""One piece of a resource's content: text, or bytes in base64.
+"""One item of the content of a resource: text, or bytes in base64.
 
 Spec: 2025-11-25, server/resources#resource-contents
 """
 
 RequestId: TypeAlias = str | int
-"""Chosen by the sender of a request; the answer repeats it.
+"""ID of a request. The sender chooses it, and the response repeats it.
 
 Spec: 2025-11-25, basic/index#requests
 """
 
 Role: TypeAlias = Literal["assistant", "user"]
-"""Who speaks in a conversation, or who a piece of content is for: the user or the model (`assistant`).
+"""Author or intended reader of a message: `user`, or `assistant` for the model.
 
 Spec: 2025-11-25, server/prompts#promptmessage
 """
@@ -3148,7 +3186,7 @@ else:
         tagged("type", TextContent, ImageContent, AudioContent, ToolUseContent, ToolResultContent)
         | list[SamplingMessageContentBlock]
     )
-"""What one message says: one block, or an array of blocks.
+"""Content of one message: one content block, or a list of them.
 
 Spec: 2025-11-25, client/sampling#messages
 """
@@ -3250,7 +3288,7 @@ else:
             )
         ),
     ]
-"""Any result that a server may send.
+"""Any result with which a server may answer a request of a client.
 
 Spec: 2025-11-25, basic/index#responses
 """
@@ -3261,14 +3299,14 @@ else:
     SingleSelectEnumSchema = Annotated[
         Any, AnyOf(lambda: (UntitledSingleSelectEnumSchema, TitledSingleSelectEnumSchema))
     ]
-"""A choice of one option in an elicitation form, with or without labels.
+"""A single-choice field of an elicitation form, with or without labels.
 
 Spec: 2025-11-25, client/elicitation#requested-schema
 """
 
 TaskStatus: TypeAlias = Literal["cancelled", "completed", "failed", "input_required", "working"]
-"""How a task is doing. `completed`, `failed` and `cancelled` are final; at `input_required`, call `tasks/result` to be
-asked.
+"""Status of a task. `completed`, `failed` and `cancelled` are final. At `input_required`, the requestor calls
+`tasks/result` to receive the requests that it must answer.
 
 Spec: 2025-11-25, basic/utilities/tasks#task-status
 """

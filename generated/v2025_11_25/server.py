@@ -36,105 +36,113 @@ class ServerHandlers(Generic[C]):
     async def call_tool(
         self, params: models.CallToolRequestParams, context: C, /
     ) -> models.CallToolResult | models.CreateTaskResult:
-        """The client's request `tools/call`: run one tool."""
+        """Request `tools/call`: the client asks the server to run a tool."""
         raise Unhandled("tools/call")
 
     async def cancel_task(
         self, params: models.CancelTaskRequestParams, context: C, /
     ) -> models.CancelTaskResult | dict[str, object]:
-        """The request `tasks/cancel`: stop a task. Either side may send it to the side that runs the task."""
+        """Request `tasks/cancel`: the side that requested a task asks the other side to stop it."""
         raise Unhandled("tasks/cancel")
 
     async def complete(self, params: models.CompleteRequestParams, context: C, /) -> models.CompleteResult:
-        """The client's request `completion/complete`: suggest values for an argument that the user is typing."""
+        """Request `completion/complete`: the client asks for suggested values of an argument that the user is typing."""
         raise Unhandled("completion/complete")
 
     async def get_prompt(self, params: models.GetPromptRequestParams, context: C, /) -> models.GetPromptResult:
-        """The client's request `prompts/get`: fill in a prompt and return its messages."""
+        """Request `prompts/get`: the client asks for the messages of a prompt, with arguments filled in."""
         raise Unhandled("prompts/get")
 
     async def get_task(
         self, params: models.GetTaskRequestParams, context: C, /
     ) -> models.GetTaskResult | dict[str, object]:
-        """The request `tasks/get`: ask how a task is doing. Either side may send it to the side that runs the task."""
+        """Request `tasks/get`: the side that requested a task asks for the current state of the task."""
         raise Unhandled("tasks/get")
 
     async def get_task_payload(
         self, params: models.GetTaskPayloadRequestParams, context: C, /
     ) -> models.GetTaskPayloadResult | dict[str, object]:
-        """The request `tasks/result`: fetch what the task's original request would have returned. The answer waits
-        until the task ends.
+        """Request `tasks/result`: the side that requested a task asks for the result of the original request. The
+        response comes when the task ends.
         """
         raise Unhandled("tasks/result")
 
     async def initialize(self, params: models.InitializeRequestParams, context: C, /) -> models.InitializeResult:
-        """The client's first request, `initialize`: propose a revision and state capabilities."""
+        """Request `initialize`: the client proposes a revision and declares its capabilities. It is the first request
+        of a session.
+        """
         raise Unhandled("initialize")
 
     async def list_prompts(self, params: models.PaginatedRequestParams, context: C, /) -> models.ListPromptsResult:
-        """The client's request `prompts/list`: which prompts are there?"""
+        """Request `prompts/list`: the client asks for the prompts that the server offers."""
         raise Unhandled("prompts/list")
 
     async def list_resource_templates(
         self, params: models.PaginatedRequestParams, context: C, /
     ) -> models.ListResourceTemplatesResult:
-        """The client's request `resources/templates/list`: which families of resources are there?"""
+        """Request `resources/templates/list`: the client asks for the resource templates that the server offers."""
         raise Unhandled("resources/templates/list")
 
     async def list_resources(self, params: models.PaginatedRequestParams, context: C, /) -> models.ListResourcesResult:
-        """The client's request `resources/list`: which resources are there?"""
+        """Request `resources/list`: the client asks for the resources that the server offers."""
         raise Unhandled("resources/list")
 
     async def list_tasks(self, params: models.PaginatedRequestParams, context: C, /) -> models.ListTasksResult:
-        """The request `tasks/list`: which tasks does the other side run for the requester?"""
+        """Request `tasks/list`: one side asks for a list of the tasks that the other side runs for it."""
         raise Unhandled("tasks/list")
 
     async def list_tools(self, params: models.PaginatedRequestParams, context: C, /) -> models.ListToolsResult:
-        """The client's request `tools/list`: which tools are there?"""
+        """Request `tools/list`: the client asks for the tools that the server offers."""
         raise Unhandled("tools/list")
 
     async def ping(self, params: models.RequestParams, context: C, /) -> models.Result | dict[str, object]:
-        """The request `ping`: is the other side still there? Either side may send it; the answer is an EmptyResult."""
+        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        `EmptyResult`.
+        """
         raise Unhandled("ping")
 
     async def read_resource(self, params: models.ReadResourceRequestParams, context: C, /) -> models.ReadResourceResult:
-        """The client's request `resources/read`: fetch the content behind a URI."""
+        """Request `resources/read`: the client asks for the content of a resource."""
         raise Unhandled("resources/read")
 
     async def set_level(self, params: models.SetLevelRequestParams, context: C, /) -> models.Result | dict[str, object]:
-        """The client's request `logging/setLevel`: how much should the server log from now on?"""
+        """Request `logging/setLevel`: the client sets the lowest severity of the log messages that the server sends."""
         raise Unhandled("logging/setLevel")
 
     async def subscribe(
         self, params: models.SubscribeRequestParams, context: C, /
     ) -> models.Result | dict[str, object]:
-        """The client's request `resources/subscribe`: send a notification whenever one resource changes."""
+        """Request `resources/subscribe`: the client asks for a notification whenever a resource changes."""
         raise Unhandled("resources/subscribe")
 
     async def unsubscribe(
         self, params: models.UnsubscribeRequestParams, context: C, /
     ) -> models.Result | dict[str, object]:
-        """The client's request `resources/unsubscribe`: stop the notifications about one resource."""
+        """Request `resources/unsubscribe`: the client ends its subscription to a resource."""
         raise Unhandled("resources/unsubscribe")
 
     async def cancelled(self, params: models.CancelledNotificationParams, context: C, /) -> None:
-        """The notification `notifications/cancelled`: the sender no longer wants an answer to its own request."""
+        """Notification `notifications/cancelled`: the sender cancels one of its own requests."""
 
     async def initialized(self, params: models.NotificationParams, context: C, /) -> None:
-        """The client's notification `notifications/initialized`: the handshake is done and normal work may start."""
+        """Notification `notifications/initialized`: the client has finished the handshake. From now on, both sides may
+        send other messages.
+        """
 
     async def progress(self, params: models.ProgressNotificationParams, context: C, /) -> None:
-        """The notification `notifications/progress`: how far a running request has come. Its requester asked for it
-        with a token.
+        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
+        asked for it with a progress token.
         """
 
     async def roots_list_changed(self, params: models.NotificationParams, context: C, /) -> None:
-        """The client's notification `notifications/roots/list_changed`: the roots have changed and should be listed
-        again.
+        """Notification `notifications/roots/list_changed`: the roots of the client have changed. The server should
+        request `roots/list` again.
         """
 
     async def task_status(self, params: models.TaskStatusNotificationParams, context: C, /) -> None:
-        """The notification `notifications/tasks/status`: a task has changed. Optional, so polling stays necessary."""
+        """Notification `notifications/tasks/status`: the status of a task has changed. It is optional, so the requestor
+        must still poll with `tasks/get`.
+        """
 
 
 _CAPABILITIES: dict[str, tuple[tuple[str, ...], object]] = {
@@ -162,90 +170,96 @@ class ServerMethods:
         self._sender = sender
 
     async def cancel_task(self, params: models.CancelTaskRequestParams, /) -> dict[str, object]:
-        """The request `tasks/cancel`: stop a task. Either side may send it to the side that runs the task."""
+        """Request `tasks/cancel`: the side that requested a task asks the other side to stop it."""
         return await self._sender.request(methods.CANCEL_TASK, params)
 
     async def create_message(self, params: models.CreateMessageRequestParams, /) -> models.CreateMessageResult:
-        """The server's request `sampling/createMessage`: let the client's model continue a conversation. The user may
-        refuse.
+        """Request `sampling/createMessage`: the server asks the client to continue a conversation with a language
+        model. The user may refuse.
         """
         return await self._sender.request(methods.CREATE_MESSAGE, params)
 
     async def create_message_as_task(self, params: models.CreateMessageRequestParams, /) -> models.CreateTaskResult:
-        """The server's request `sampling/createMessage`: let the client's model continue a conversation. The user may
-        refuse.
+        """Request `sampling/createMessage`: the server asks the client to continue a conversation with a language
+        model. The user may refuse.
 
         Asks for a task: CreateTaskResult comes at once, the result later.
         """
         return await self._sender.request(methods.CREATE_MESSAGE_AS_TASK, params)
 
     async def elicit(self, params: models.ElicitRequestParams, /) -> models.ElicitResult:
-        """The server's request `elicitation/create`: get input from the user."""
+        """Request `elicitation/create`: the server asks the client to get input from the user."""
         return await self._sender.request(methods.ELICIT, params)
 
     async def elicit_as_task(self, params: models.ElicitRequestParams, /) -> models.CreateTaskResult:
-        """The server's request `elicitation/create`: get input from the user.
+        """Request `elicitation/create`: the server asks the client to get input from the user.
 
         Asks for a task: CreateTaskResult comes at once, the result later.
         """
         return await self._sender.request(methods.ELICIT_AS_TASK, params)
 
     async def get_task(self, params: models.GetTaskRequestParams, /) -> dict[str, object]:
-        """The request `tasks/get`: ask how a task is doing. Either side may send it to the side that runs the task."""
+        """Request `tasks/get`: the side that requested a task asks for the current state of the task."""
         return await self._sender.request(methods.GET_TASK, params)
 
     async def get_task_payload(self, params: models.GetTaskPayloadRequestParams, /) -> dict[str, object]:
-        """The request `tasks/result`: fetch what the task's original request would have returned. The answer waits
-        until the task ends.
+        """Request `tasks/result`: the side that requested a task asks for the result of the original request. The
+        response comes when the task ends.
         """
         return await self._sender.request(methods.GET_TASK_PAYLOAD, params)
 
     async def list_roots(self, params: models.RequestParams | UnsetType = UNSET, /) -> models.ListRootsResult:
-        """The server's request `roots/list`: which directories or files may it work on?"""
+        """Request `roots/list`: the server asks for the directories and files that it may use."""
         return await self._sender.request(methods.LIST_ROOTS, params)
 
     async def list_tasks(self, params: models.PaginatedRequestParams | UnsetType = UNSET, /) -> models.ListTasksResult:
-        """The request `tasks/list`: which tasks does the other side run for the requester?"""
+        """Request `tasks/list`: one side asks for a list of the tasks that the other side runs for it."""
         return await self._sender.request(methods.LIST_TASKS, params)
 
     async def ping(self, params: models.RequestParams | UnsetType = UNSET, /) -> models.EmptyResult:
-        """The request `ping`: is the other side still there? Either side may send it; the answer is an EmptyResult."""
+        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        `EmptyResult`.
+        """
         return await self._sender.request(methods.PING, params)
 
     async def cancelled(self, params: models.CancelledNotificationParams, /) -> None:
-        """The notification `notifications/cancelled`: the sender no longer wants an answer to its own request."""
+        """Notification `notifications/cancelled`: the sender cancels one of its own requests."""
         await self._sender.notify(methods.CANCELLED, params)
 
     async def elicitation_complete(self, params: models.ElicitationCompleteNotificationParams, /) -> None:
-        """The server's notification `notifications/elicitation/complete`: the user has finished on the web page."""
+        """Notification `notifications/elicitation/complete`: the user has finished a URL mode elicitation on its web
+        page.
+        """
         await self._sender.notify(methods.ELICITATION_COMPLETE, params)
 
     async def logging_message(self, params: models.LoggingMessageNotificationParams, /) -> None:
-        """The server's notification `notifications/message`: one log entry."""
+        """Notification `notifications/message`: the server sends a log message."""
         await self._sender.notify(methods.LOGGING_MESSAGE, params)
 
     async def progress(self, params: models.ProgressNotificationParams, /) -> None:
-        """The notification `notifications/progress`: how far a running request has come. Its requester asked for it
-        with a token.
+        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
+        asked for it with a progress token.
         """
         await self._sender.notify(methods.PROGRESS, params)
 
     async def prompt_list_changed(self, params: models.NotificationParams | UnsetType = UNSET, /) -> None:
-        """The server's notification `notifications/prompts/list_changed`: a cached prompt list is out of date."""
+        """Notification `notifications/prompts/list_changed`: the list of prompts of the server has changed."""
         await self._sender.notify(methods.PROMPT_LIST_CHANGED, params)
 
     async def resource_list_changed(self, params: models.NotificationParams | UnsetType = UNSET, /) -> None:
-        """The server's notification `notifications/resources/list_changed`: a cached resource list is out of date."""
+        """Notification `notifications/resources/list_changed`: the list of resources of the server has changed."""
         await self._sender.notify(methods.RESOURCE_LIST_CHANGED, params)
 
     async def resource_updated(self, params: models.ResourceUpdatedNotificationParams, /) -> None:
-        """The server's notification `notifications/resources/updated`: a resource that the client watches has changed."""
+        """Notification `notifications/resources/updated`: a resource to which the client has subscribed has changed."""
         await self._sender.notify(methods.RESOURCE_UPDATED, params)
 
     async def task_status(self, params: models.TaskStatusNotificationParams, /) -> None:
-        """The notification `notifications/tasks/status`: a task has changed. Optional, so polling stays necessary."""
+        """Notification `notifications/tasks/status`: the status of a task has changed. It is optional, so the requestor
+        must still poll with `tasks/get`.
+        """
         await self._sender.notify(methods.TASK_STATUS, params)
 
     async def tool_list_changed(self, params: models.NotificationParams | UnsetType = UNSET, /) -> None:
-        """The server's notification `notifications/tools/list_changed`: a cached tool list is out of date."""
+        """Notification `notifications/tools/list_changed`: the list of tools of the server has changed."""
         await self._sender.notify(methods.TOOL_LIST_CHANGED, params)

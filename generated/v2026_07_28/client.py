@@ -36,58 +36,62 @@ class ClientHandlers(Generic[C]):
     async def create_message(
         self, params: models.CreateMessageRequestParams, context: C, /
     ) -> models.CreateMessageResult:
-        """A wish for model output, `sampling/createMessage`, that a server puts in `inputRequests`. The user may
-        refuse.
+        """Request `sampling/createMessage`, which a server sends inside `inputRequests`: the client continues a
+        conversation with a language model. The user may refuse.
 
-        Deprecated: Roots, sampling and logging are deprecated in this revision.
+        Deprecated: 2026-07-28 deprecates roots, sampling and logging.
         """
         raise Unhandled("sampling/createMessage")
 
     async def elicit(self, params: models.ElicitRequestParams, context: C, /) -> models.ElicitResult:
-        """A wish for user input, `elicitation/create`, that a server puts in `inputRequests`."""
+        """Request `elicitation/create`, which a server sends inside `inputRequests`: the client gets input from the
+        user.
+        """
         raise Unhandled("elicitation/create")
 
     async def list_roots(self, params: models.ListRootsRequestParams, context: C, /) -> models.ListRootsResult:
-        """A wish for the client's roots, `roots/list`, that a server puts in `inputRequests`.
+        """Request `roots/list`, which a server sends inside `inputRequests`: the client gives the directories and files
+        that the server may use.
 
-        Deprecated: Roots, sampling and logging are deprecated in this revision.
+        Deprecated: 2026-07-28 deprecates roots, sampling and logging.
         """
         raise Unhandled("roots/list")
 
     async def cancelled(self, params: models.CancelledNotificationParams, context: C, /) -> None:
-        """The notification `notifications/cancelled`: a client drops its request, or a server on stdio ends a
-        subscription.
+        """Notification `notifications/cancelled`: the client cancels one of its requests, or the server ends a
+        subscription on stdio.
         """
 
     async def logging_message(self, params: models.LoggingMessageNotificationParams, context: C, /) -> None:
-        """The server's notification `notifications/message`: one log entry, tied to the request that asked for logs.
+        """Notification `notifications/message`: the server sends a log message for a request whose `_meta` sets a log
+        level.
 
-        Deprecated: Roots, sampling and logging are deprecated in this revision.
+        Deprecated: 2026-07-28 deprecates roots, sampling and logging.
         """
 
     async def progress(self, params: models.ProgressNotificationParams, context: C, /) -> None:
-        """The notification `notifications/progress`: how far a running request has come. Its requester asked for it
-        with a token.
+        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
+        asked for it with a progress token.
         """
 
     async def prompt_list_changed(self, params: models.NotificationParams, context: C, /) -> None:
-        """The server's notification `notifications/prompts/list_changed`: a cached prompt list is out of date."""
+        """Notification `notifications/prompts/list_changed`: the list of prompts of the server has changed."""
 
     async def resource_list_changed(self, params: models.NotificationParams, context: C, /) -> None:
-        """The server's notification `notifications/resources/list_changed`: a cached resource list is out of date."""
+        """Notification `notifications/resources/list_changed`: the list of resources of the server has changed."""
 
     async def resource_updated(self, params: models.ResourceUpdatedNotificationParams, context: C, /) -> None:
-        """The server's notification `notifications/resources/updated`: a resource that the client watches has changed."""
+        """Notification `notifications/resources/updated`: a resource to which the client has subscribed has changed."""
 
     async def subscriptions_acknowledged(
         self, params: models.SubscriptionsAcknowledgedNotificationParams, context: C, /
     ) -> None:
-        """The server's notification `notifications/subscriptions/acknowledged`: a stream is open. It precedes all
-        others of its stream.
+        """Notification `notifications/subscriptions/acknowledged`: the server confirms that a subscription stream is
+        open. It precedes all other notifications of the stream.
         """
 
     async def tool_list_changed(self, params: models.NotificationParams, context: C, /) -> None:
-        """The server's notification `notifications/tools/list_changed`: a cached tool list is out of date."""
+        """Notification `notifications/tools/list_changed`: the list of tools of the server has changed."""
 
 
 _CAPABILITIES: dict[str, tuple[tuple[str, ...], object]] = {
@@ -104,57 +108,57 @@ class ClientMethods:
         self._sender = sender
 
     async def call_tool(self, params: models.CallToolRequestParams, /) -> models.CallToolResultResponseResult:
-        """The client's request `tools/call`: run one tool."""
+        """Request `tools/call`: the client asks the server to run a tool."""
         return await self._sender.request(methods.CALL_TOOL, params)
 
     async def complete(self, params: models.CompleteRequestParams, /) -> models.CompleteResult:
-        """The client's request `completion/complete`: suggest values for an argument that the user is typing."""
+        """Request `completion/complete`: the client asks for suggested values of an argument that the user is typing."""
         return await self._sender.request(methods.COMPLETE, params)
 
     async def discover(self, params: models.RequestParams, /) -> models.DiscoverResult:
-        """The client's request `server/discover`: which revisions and capabilities does the server have? It needs no
-        earlier message.
+        """Request `server/discover`: the client asks for the revisions and capabilities of the server. It may be the
+        first message to a server.
         """
         return await self._sender.request(methods.DISCOVER, params)
 
     async def get_prompt(self, params: models.GetPromptRequestParams, /) -> models.GetPromptResultResponseResult:
-        """The client's request `prompts/get`: fill in a prompt and return its messages."""
+        """Request `prompts/get`: the client asks for the messages of a prompt, with arguments filled in."""
         return await self._sender.request(methods.GET_PROMPT, params)
 
     async def list_prompts(self, params: models.PaginatedRequestParams, /) -> models.ListPromptsResult:
-        """The client's request `prompts/list`: which prompts are there?"""
+        """Request `prompts/list`: the client asks for the prompts that the server offers."""
         return await self._sender.request(methods.LIST_PROMPTS, params)
 
     async def list_resource_templates(
         self, params: models.PaginatedRequestParams, /
     ) -> models.ListResourceTemplatesResult:
-        """The client's request `resources/templates/list`: which families of resources are there?"""
+        """Request `resources/templates/list`: the client asks for the resource templates that the server offers."""
         return await self._sender.request(methods.LIST_RESOURCE_TEMPLATES, params)
 
     async def list_resources(self, params: models.PaginatedRequestParams, /) -> models.ListResourcesResult:
-        """The client's request `resources/list`: which resources are there?"""
+        """Request `resources/list`: the client asks for the resources that the server offers."""
         return await self._sender.request(methods.LIST_RESOURCES, params)
 
     async def list_tools(self, params: models.PaginatedRequestParams, /) -> models.ListToolsResult:
-        """The client's request `tools/list`: which tools are there?"""
+        """Request `tools/list`: the client asks for the tools that the server offers."""
         return await self._sender.request(methods.LIST_TOOLS, params)
 
     async def read_resource(
         self, params: models.ReadResourceRequestParams, /
     ) -> models.ReadResourceResultResponseResult:
-        """The client's request `resources/read`: fetch the content behind a URI."""
+        """Request `resources/read`: the client asks for the content of a resource."""
         return await self._sender.request(methods.READ_RESOURCE, params)
 
     async def subscriptions_listen(
         self, params: models.SubscriptionsListenRequestParams, /
     ) -> models.SubscriptionsListenResult:
-        """The client's request `subscriptions/listen`: open a stream of notifications. It stays unanswered until the
-        stream ends.
+        """Request `subscriptions/listen`: the client opens a stream of notifications. The server responds only when it
+        ends the stream.
         """
         return await self._sender.request(methods.SUBSCRIPTIONS_LISTEN, params)
 
     async def cancelled(self, params: models.CancelledNotificationParams, /) -> None:
-        """The notification `notifications/cancelled`: a client drops its request, or a server on stdio ends a
-        subscription.
+        """Notification `notifications/cancelled`: the client cancels one of its requests, or the server ends a
+        subscription on stdio.
         """
         await self._sender.notify(methods.CANCELLED, params)

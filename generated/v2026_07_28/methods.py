@@ -130,28 +130,28 @@ class ErrorCode(IntEnum):
     """The error codes of this revision."""
 
     PARSE_ERROR = -32700
-    """The message is not JSON."""
+    """The message is not valid JSON."""
 
     INTERNAL_ERROR = -32603
-    """The receiver failed."""
+    """The receiver failed while it handled the request."""
 
     INVALID_PARAMS = -32602
-    """The parameters are not what the method takes."""
+    """The parameters are invalid."""
 
     METHOD_NOT_FOUND = -32601
-    """Nobody here answers requests of that method."""
+    """The receiver does not support the method."""
 
     INVALID_REQUEST = -32600
-    """The message is not a request that can be served."""
+    """The message is JSON, but not a valid request."""
 
     UNSUPPORTED_PROTOCOL_VERSION = -32022
-    """The server does not serve the revision that the request names."""
+    """The request names an unsupported revision."""
 
     MISSING_REQUIRED_CLIENT_CAPABILITY = -32021
-    """The request needs a capability that the client did not declare with it."""
+    """The request needs a capability that the client has not declared."""
 
     HEADER_MISMATCH = -32020
-    """A header of the HTTP request is missing or does not match the body."""
+    """A header of the HTTP request is missing, is malformed or differs from the body."""
 
 
 CALL_TOOL: RequestMethod[models.CallToolRequestParams, models.CallToolResultResponseResult] = RequestMethod(

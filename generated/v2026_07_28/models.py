@@ -211,23 +211,23 @@ if not TYPE_CHECKING:
 
 
 class Annotations(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Hints from a server on whom a piece of content is for and how much it matters. A client may ignore them.
+    """Hints from a server about the audience and the importance of some content. A client may ignore them.
 
     Spec: 2026-07-28, server/resources#annotations
     """
 
     audience: list[Role] | UnsetType = UNSET
-    """Who should see it: the user, the model (`assistant`) or both. Absent: no preference."""
+    """Intended readers: `user`, `assistant` (the model) or both. If absent, there is no preference."""
 
     last_modified: str | UnsetType = UNSET
-    """ISO 8601 time of the last change."""
+    """Time of the last change, in ISO 8601 format."""
 
     priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight from 0 (may be left out) to 1 (needed)."""
+    """Importance, from 0 (optional) to 1 (required)."""
 
 
 class AudioContent(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A block of sound in a message or tool result.
+    """A content block with audio.
 
     Spec: 2026-07-28, server/tools#audio-content
     """
@@ -235,52 +235,52 @@ class AudioContent(Constants, frozen=True, kw_only=True, rename="camel"):
     type: Literal["audio"] = const("audio")
 
     data: str
-    """The audio bytes in base64."""
+    """The audio bytes, in base64."""
 
     mime_type: str
-    """Media type of the data."""
+    """MIME type of `data`."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class BaseMetadata(Struct, frozen=True, kw_only=True, gc=False):
-    """Fields shared by everything that has a name for programs and another one for people.
+    """Base of definitions that have a name for programs and a display name.
 
     Spec: 2026-07-28, server/tools#tool
     """
 
     name: str
-    """Identifier for programs; also shown to people when there is no title."""
+    """Name for use by programs. User interfaces show it if `title` is absent."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people."""
+    """Display name."""
 
 
 class BlobResourceContents(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The content of a binary resource.
+    """Content of a binary resource.
 
     Spec: 2026-07-28, server/resources#binary-content
     """
 
     blob: str
-    """The bytes in base64."""
+    """The bytes of the resource, in base64."""
 
     uri: str
-    """The resource, or the part of it, that the bytes belong to."""
+    """URI of the resource, or of the part of it, to which the bytes belong."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
 
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class BooleanSchema(Constants, frozen=True, kw_only=True, gc=False):
-    """A yes-or-no field in an elicitation form.
+    """A yes-or-no field of an elicitation form.
 
     Spec: 2026-07-28, client/elicitation#requested-schema
     """
@@ -288,34 +288,36 @@ class BooleanSchema(Constants, frozen=True, kw_only=True, gc=False):
     type: Literal["boolean"] = const("boolean")
 
     default: bool | UnsetType = UNSET
-    """What the form shows before the user answers."""
+    """Initial value of the form field."""
 
     description: str | UnsetType = UNSET
     """Help text for the user."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class CacheableResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
-    """Base of results that a client may keep and reuse for a while.
+    """Base of results that a client may cache.
 
     Spec: 2026-07-28, server/utilities/caching#cacheable-model
     """
 
     cache_scope: Literal["private", "public"] = preset("private")
-    """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
+    """`public`: a cache may share the result among users. `private`: a cache may reuse it only for requests with the
+    same authorization.
+    """
 
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
 
     ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
-    """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
-    allowed.
+    """Time, in milliseconds after receipt, for which the client may reuse the result. 0 means that the result is stale
+    immediately. Negative values are not allowed.
     """
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -323,7 +325,7 @@ class CacheableResult(Constants, Checked, frozen=True, kw_only=True, rename="cam
 
 
 class CallToolRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `tools/call`: run one tool.
+    """Request `tools/call`: the client asks the server to run a tool.
 
     Spec: 2026-07-28, server/tools#calling-tools
     """
@@ -333,31 +335,31 @@ class CallToolRequest(Constants, frozen=True, kw_only=True):
     method: Literal["tools/call"] = const("tools/call")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: CallToolRequestParams
 
 
 class CallToolRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """Which tool a client wants to run, and with what arguments.
+    """Parameters of `tools/call`: the tool to run and its arguments.
 
     Spec: 2026-07-28, server/tools#calling-tools
     """
 
     name: str
-    """Name of the tool, as `tools/list` gave it."""
+    """Name of the tool, from `tools/list`."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] = field(name="_meta")
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     arguments: dict[str, object] | UnsetType = UNSET
-    """Values for the tool, by name; they must satisfy its inputSchema."""
+    """Arguments of the tool, by name. They must match the `inputSchema` of the tool."""
 
     input_responses: InputResponses | UnsetType = UNSET
-    """On a retry: the answers to the server's inputRequests."""
+    """On a retry: the answers of the client to `inputRequests`, under the same keys."""
 
     request_state: str | UnsetType = UNSET
-    """On a retry: the server's requestState, unchanged. Absent if it sent none."""
+    """On a retry: the `requestState` that the server sent, unchanged. Absent if the server sent none."""
 
     def __post_init__(self) -> None:
         if self.input_responses is not UNSET:
@@ -370,25 +372,28 @@ class CallToolRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
 
 
 class CallToolResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
-    """What a tool returned. Failures inside the tool are reported here too, so that the model can react to them.
+    """Result of `tools/call`. A tool reports its own failures here, with `isError`, so that the model can react to
+    them.
 
     Spec: 2026-07-28, server/tools#tool-result
     """
 
     content: list[ContentBlock]
-    """Blocks for the model to read, in order."""
+    """Output of the tool for the model, as content blocks in order."""
 
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
 
     is_error: bool | UnsetType = UNSET
-    """True: the tool failed, and content says why. Absent means false."""
+    """True if the tool failed. `content` then describes the failure. Absent means false."""
 
     structured_content: object | UnsetType = UNSET
-    """The result as any JSON value, null included; it satisfies the tool's outputSchema, if it has one."""
+    """Output of the tool as any JSON value, including null. It must match the `outputSchema` of the tool, if there is
+    one.
+    """
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -396,7 +401,7 @@ class CallToolResult(Constants, Checked, frozen=True, kw_only=True, rename="came
 
 
 class CallToolResultResponse(Constants, Checked, frozen=True, kw_only=True):
-    """The server's successful answer to `tools/call`: a final result, or a demand for more input.
+    """Success response to `tools/call`. Its result is final, or asks for more input.
 
     Spec: 2026-07-28, server/tools#calling-tools
     """
@@ -404,14 +409,15 @@ class CallToolResultResponse(Constants, Checked, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
 
     result: CallToolResultResponseResult
-    """InputRequiredResult when `resultType` is `input_required`, otherwise CallToolResult."""
+    """`InputRequiredResult` if `resultType` is `input_required`, otherwise `CallToolResult`."""
 
 
 class CancelledNotification(Constants, frozen=True, kw_only=True):
-    """The notification `notifications/cancelled`: a client drops its request, or a server on stdio ends a subscription.
+    """Notification `notifications/cancelled`: the client cancels one of its requests, or the server ends a subscription
+    on stdio.
 
     Spec: 2026-07-28, basic/patterns/cancellation#cancellation-flow
     """
@@ -424,19 +430,21 @@ class CancelledNotification(Constants, frozen=True, kw_only=True):
 
 
 class CancelledNotificationParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """Which open request is dropped, and why.
+    """Parameters of `notifications/cancelled`: the request to cancel, and the reason.
 
     Spec: 2026-07-28, basic/patterns/cancellation#cancellation-flow
     """
 
     request_id: RequestId
-    """The client's request to drop; from a server, the `subscriptions/listen` request whose stream ends."""
+    """ID of the cancelled request. A client cancels its own requests. A server cancels only the `subscriptions/listen`
+    request whose stream it ends.
+    """
 
     reason: str | UnsetType = UNSET
-    """Explanation for logs or for the user."""
+    """Reason for the cancellation, for logs or for the user."""
 
     meta: Annotated[dict[str, object], NotificationMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -444,61 +452,63 @@ class CancelledNotificationParams(Checked, frozen=True, kw_only=True, rename="ca
 
 
 class ClientCapabilities(Struct, frozen=True, kw_only=True):
-    """What a client can do for a server, stated anew in the `_meta` of every request.
+    """Optional features that a client supports. The client declares them in the `_meta` of every request. A server uses
+    only declared features.
 
-    Spec: 2026-07-28, basic/index#meta
+    Spec: 2026-07-28, basic/index#_meta
     """
 
     elicitation: ClientCapabilitiesElicitation | UnsetType = UNSET
-    """Present: the client can ask its user for input."""
+    """If present, the client can ask the user for input."""
 
     experimental: dict[str, JSONObject] | UnsetType = UNSET
-    """Settings of capabilities outside the specification, by name."""
+    """Capabilities that the specification does not define. The key is the name. The value holds the settings."""
 
     extensions: dict[str, JSONObject] | UnsetType = UNSET
-    """Settings of supported extensions, by prefixed identifier; an empty object enables one without settings."""
-
-    roots: dict[str, object] | UnsetType = UNSET
-    """Present: the client answers `roots/list`. Deprecated: Roots, sampling and logging are deprecated in this
-    revision.
+    """Supported extensions. The key is the identifier, which has a prefix. The value holds the settings, or is an empty
+    object.
     """
 
+    roots: dict[str, object] | UnsetType = UNSET
+    """If present, the client answers `roots/list`. Deprecated: 2026-07-28 deprecates roots, sampling and logging."""
+
     sampling: ClientCapabilitiesSampling | UnsetType = UNSET
-    """Present: the client can run a language model on request. Deprecated: Roots, sampling and logging are deprecated
-    in this revision.
+    """If present, the client answers `sampling/createMessage`. Deprecated: 2026-07-28 deprecates roots, sampling and
+    logging.
     """
 
 
 class ClientCapabilitiesElicitation(Struct, frozen=True, kw_only=True):
-    """How a client can ask its user for input. An empty object means form mode alone.
+    """Elicitation modes that a client supports. An empty object means form mode only.
 
     Spec: 2026-07-28, client/elicitation#capabilities
     """
 
     form: JSONObject | UnsetType = UNSET
-    """Present: the client can show a form."""
+    """If present, the client can show a form to the user."""
 
     url: JSONObject | UnsetType = UNSET
-    """Present: the client can send its user to a web page."""
+    """If present, the client can ask the user to open a web page."""
 
 
 class ClientCapabilitiesSampling(Struct, frozen=True, kw_only=True):
-    """What a client supports when it runs a language model for a server.
+    """Sampling features that a client supports.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: 2026-07-28, client/sampling#capabilities
     """
 
     context: JSONObject | UnsetType = UNSET
-    """Present: `includeContext` values other than `none` are understood."""
+    """If present, the client supports all values of `includeContext`. Otherwise it supports only `none`."""
 
     tools: JSONObject | UnsetType = UNSET
-    """Present: sampling requests may carry `tools` and `toolChoice`."""
+    """If present, sampling requests may carry `tools` and `toolChoice`."""
 
 
 class ClientNotification(Constants, frozen=True, kw_only=True):
-    """The one notification that a client may send: it cancels an open request, which only stdio needs.
+    """The only notification that a client may send. It cancels a request on stdio. Over HTTP, the client closes the
+    response stream instead.
 
     Spec: 2026-07-28, basic/index#notifications
     """
@@ -511,7 +521,7 @@ class ClientNotification(Constants, frozen=True, kw_only=True):
 
 
 class CompleteRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `completion/complete`: suggest values for an argument that the user is typing.
+    """Request `completion/complete`: the client asks for suggested values of an argument that the user is typing.
 
     Spec: 2026-07-28, server/utilities/completion#requesting-completions
     """
@@ -521,28 +531,29 @@ class CompleteRequest(Constants, frozen=True, kw_only=True):
     method: Literal["completion/complete"] = const("completion/complete")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: CompleteRequestParams
 
 
 class CompleteRequestParams(Checked, frozen=True, kw_only=True):
-    """The argument to complete and the prompt or resource template that it belongs to.
+    """Parameters of `completion/complete`: the argument to complete, and the prompt or resource template to which it
+    belongs.
 
     Spec: 2026-07-28, server/utilities/completion#requesting-completions
     """
 
     argument: CompleteRequestParamsArgument
-    """The argument being typed."""
+    """The argument that the user is typing."""
 
     ref: CompleteRequestParamsRef
-    """The prompt or resource template that declares the argument."""
+    """The prompt or resource template to which the argument belongs."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] = field(name="_meta")
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     context: CompleteRequestParamsContext | UnsetType = UNSET
-    """Arguments that are already settled."""
+    """Values of other arguments that are already known."""
 
     def __post_init__(self) -> None:
         try:
@@ -558,24 +569,24 @@ class CompleteRequestParamsArgument(Struct, frozen=True, kw_only=True, gc=False)
     """
 
     name: str
-    """Name of the prompt argument or of the URI template variable."""
+    """Name of the prompt argument or of the variable in the URI template."""
 
     value: str
-    """What has been typed so far."""
+    """Text that the user has typed so far."""
 
 
 class CompleteRequestParamsContext(Struct, frozen=True, kw_only=True):
-    """What is already known while another argument is completed.
+    """Values of other arguments that are already known.
 
     Spec: 2026-07-28, server/utilities/completion#completerequest
     """
 
     arguments: dict[str, str] | UnsetType = UNSET
-    """Values chosen so far, keyed by argument or variable name."""
+    """Values of the other arguments or variables, by name."""
 
 
 class CompleteResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
-    """The server's suggestions for an argument.
+    """Result of `completion/complete`: suggested values for the argument.
 
     Spec: 2026-07-28, server/utilities/completion#completion-results
     """
@@ -583,10 +594,10 @@ class CompleteResult(Constants, Checked, frozen=True, kw_only=True, rename="came
     completion: CompleteResultCompletion
 
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -594,7 +605,7 @@ class CompleteResult(Constants, Checked, frozen=True, kw_only=True, rename="came
 
 
 class CompleteResultCompletion(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The suggestions, best match first.
+    """Suggested values for an argument, with the best match first.
 
     Spec: 2026-07-28, server/utilities/completion#completeresult
     """
@@ -603,14 +614,14 @@ class CompleteResultCompletion(Struct, frozen=True, kw_only=True, rename="camel"
     """Suggested values, at most 100."""
 
     has_more: bool | UnsetType = UNSET
-    """True: more matches exist than are listed. Absent: unknown."""
+    """True if there are more matches than `values` contains. If absent, this is unknown."""
 
     total: int | UnsetType = UNSET
-    """Number of matches in all, which may exceed those listed. Absent: unknown."""
+    """Number of all matches, which may be more than `values` contains. If absent, the number is unknown."""
 
 
 class CompleteResultResponse(Constants, frozen=True, kw_only=True):
-    """The server's successful answer to `completion/complete`.
+    """Success response to `completion/complete`.
 
     Spec: 2026-07-28, server/utilities/completion#completion-results
     """
@@ -618,15 +629,16 @@ class CompleteResultResponse(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
 
     result: CompleteResult
 
 
 class CreateMessageRequest(Constants, frozen=True, kw_only=True):
-    """A wish for model output, `sampling/createMessage`, that a server puts in `inputRequests`. The user may refuse.
+    """Request `sampling/createMessage`, which a server sends inside `inputRequests`: the client continues a
+    conversation with a language model. The user may refuse.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: 2026-07-28, client/sampling#creating-messages
     """
@@ -637,73 +649,76 @@ class CreateMessageRequest(Constants, frozen=True, kw_only=True):
 
 
 class CreateMessageRequestParams(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The conversation to continue and the server's wishes about model, length and tools.
+    """Parameters of `sampling/createMessage`: the conversation, and the preferences of the server for the model and its
+    output.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: 2026-07-28, client/sampling#creating-messages
     """
 
     max_tokens: int
-    """Upper limit of tokens to generate. The client may stop earlier."""
+    """Maximum number of tokens to generate. The client may generate fewer."""
 
     messages: list[SamplingMessage]
-    """The conversation so far, oldest first."""
+    """The conversation so far, with the oldest message first."""
 
     include_context: Literal["allServers", "none", "thisServer"] | UnsetType = UNSET
-    """Context that the client should add. Absent means `none`. Deprecated: The values `thisServer` and `allServers` may
-    be removed; leave the key out, or say `none`.
+    """Context from servers that the client should add to the prompt. Absent means `none`. Deprecated: A later revision
+    may remove the values `thisServer` and `allServers`. Omit the key, or use `none`.
     """
 
     metadata: JSONObject | UnsetType = UNSET
-    """Settings for the model provider, in the provider's own format."""
+    """Settings for the model provider. The provider defines their format."""
 
     model_preferences: ModelPreferences | UnsetType = UNSET
-    """The server's wishes about the model; the client decides."""
+    """Preferences of the server for the choice of the model. The client decides."""
 
     stop_sequences: list[str] | UnsetType = UNSET
-    """Strings that end generation when the model produces one."""
+    """Generation ends when the model produces one of these strings."""
 
     system_prompt: str | UnsetType = UNSET
-    """System prompt that the server would like; the client may change or drop it."""
+    """System prompt that the server suggests. The client may change or omit it."""
 
     temperature: int | float | UnsetType = UNSET
-    """Randomness of the output; higher is more random. The range depends on the provider."""
+    """Randomness of the output: higher values give more random output. The range depends on the model provider."""
 
     tool_choice: ToolChoice | UnsetType = UNSET
-    """Whether the model may or must use the tools. Absent means `auto`. Needs the client's `sampling.tools`."""
+    """Whether the model may, must or must not call tools. Absent means mode `auto`. Requires the client capability
+    `sampling.tools`.
+    """
 
     tools: list[Tool] | UnsetType = UNSET
-    """Tools for this conversation alone; the server runs them. Needs the client's `sampling.tools`."""
+    """Tools for this conversation only. The server runs them. Requires the client capability `sampling.tools`."""
 
 
 class CreateMessageResult(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the client's model wrote, in answer to `sampling/createMessage`.
+    """Result of `sampling/createMessage`: the output of the language model.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: 2026-07-28, client/sampling#creating-messages
     """
 
     content: CreateMessageResultContent
-    """One block, or an array of blocks, such as several tool calls."""
+    """One content block, or a list of them, such as several tool calls."""
 
     model: str
-    """The model that was used, as its provider names it."""
+    """Name of the model that the client used."""
 
     role: Role
-    """Whose turn it is; `assistant` for model output."""
+    """Author of the message: `assistant` for model output."""
 
     stop_reason: str | UnsetType = UNSET
-    """Why generation ended: `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or a provider's own word."""
+    """Reason why generation ended: `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or a value of the model provider."""
 
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class DiscoverRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `server/discover`: which revisions and capabilities does the server have? It needs no
-    earlier message.
+    """Request `server/discover`: the client asks for the revisions and capabilities of the server. It may be the first
+    message to a server.
 
     Spec: 2026-07-28, server/discover#request
     """
@@ -713,39 +728,41 @@ class DiscoverRequest(Constants, frozen=True, kw_only=True):
     method: Literal["server/discover"] = const("server/discover")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: RequestParams
 
 
 class DiscoverResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
-    """What a server says about itself: revisions, capabilities and advice for the model.
+    """Result of `server/discover`: the revisions and capabilities of the server, and advice for the model.
 
     Spec: 2026-07-28, server/discover#discoverresult
     """
 
     cache_scope: Literal["private", "public"] = preset("private")
-    """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
+    """`public`: a cache may share the result among users. `private`: a cache may reuse it only for requests with the
+    same authorization.
+    """
 
     capabilities: ServerCapabilities
-    """The features that the server offers."""
+    """Optional features that the server supports."""
 
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
 
     supported_versions: list[str]
-    """The revisions that the server speaks. The client picks one for each request."""
+    """Revisions that the server supports. The client chooses one for each request."""
 
     ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
-    """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
-    allowed.
+    """Time, in milliseconds after receipt, for which the client may reuse the result. 0 means that the result is stale
+    immediately. Negative values are not allowed.
     """
 
     instructions: str | UnsetType = UNSET
-    """Advice on using the server, meant for the model's system prompt."""
+    """Advice on how to use the server. The client may add it to the system prompt of the model."""
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -753,7 +770,7 @@ class DiscoverResult(Constants, Checked, frozen=True, kw_only=True, rename="came
 
 
 class DiscoverResultResponse(Constants, frozen=True, kw_only=True):
-    """The server's successful answer to `server/discover`.
+    """Success response to `server/discover`.
 
     Spec: 2026-07-28, server/discover#response
     """
@@ -761,13 +778,13 @@ class DiscoverResultResponse(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
 
     result: DiscoverResult
 
 
 class ElicitRequest(Constants, Checked, frozen=True, kw_only=True):
-    """A wish for user input, `elicitation/create`, that a server puts in `inputRequests`.
+    """Request `elicitation/create`, which a server sends inside `inputRequests`: the client gets input from the user.
 
     Spec: 2026-07-28, client/elicitation#elicitation-requests
     """
@@ -778,19 +795,19 @@ class ElicitRequest(Constants, Checked, frozen=True, kw_only=True):
 
 
 class ElicitRequestFormParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """What to ask the user in a form. Secrets must not be asked for in this way.
+    """Parameters of `elicitation/create`: a form for the user. A server must not ask for secrets in a form.
 
     Spec: 2026-07-28, client/elicitation#form-mode-elicitation-requests
     """
 
     message: str
-    """What the user is told about the input that is wanted."""
+    """Text for the user that explains which input the server needs."""
 
     requested_schema: Annotated[dict[str, object], ElicitRequestFormParamsRequestedSchema]
-    """The fields of the form."""
+    """JSON Schema of the form."""
 
     mode: Literal["form"] | UnsetType = UNSET
-    """`form`; absent means the same."""
+    """Always `form`. Absent means the same."""
 
     def __post_init__(self) -> None:
         try:
@@ -800,7 +817,7 @@ class ElicitRequestFormParams(Checked, frozen=True, kw_only=True, rename="camel"
 
 
 class ElicitRequestFormParamsRequestedSchema(Constants, Open, Checked, frozen=True, kw_only=True):
-    """The form as a flat JSON Schema object whose properties are primitive.
+    """JSON Schema of a form: a flat object. Each property is one form field.
 
     Spec: 2026-07-28, client/elicitation#requested-schema
     """
@@ -808,17 +825,18 @@ class ElicitRequestFormParamsRequestedSchema(Constants, Open, Checked, frozen=Tr
     type: Literal["object"] = const("object")
 
     properties: dict[str, PrimitiveSchemaDefinition]
-    """The form's fields, by name."""
+    """Schemas of the form fields, by name."""
 
     schema: str | UnsetType = field(name="$schema", default=UNSET)
-    """URI of the JSON Schema dialect. Absent means 2020-12."""
+    """URI of the JSON Schema dialect. Absent means JSON Schema 2020-12."""
 
     required: list[str] | UnsetType = UNSET
-    """Names of the fields that the user has to fill in."""
+    """Names of the fields that the user must fill in."""
 
 
 class ElicitRequestURLParams(Constants, frozen=True, kw_only=True, gc=False):
-    """A web page where the user gives input that the client must not see, such as a credential or a payment.
+    """Parameters of `elicitation/create`: a web page where the user enters data that the client must not see, such as a
+    password.
 
     Spec: 2026-07-28, client/elicitation#url-mode-elicitation-requests
     """
@@ -826,27 +844,29 @@ class ElicitRequestURLParams(Constants, frozen=True, kw_only=True, gc=False):
     mode: Literal["url"] = const("url")
 
     message: str
-    """Why the user should visit the page."""
+    """Text for the user that explains why to open the page."""
 
     url: str
-    """The page. The client shows it in full and opens it only if the user agrees."""
+    """URL of the page. The client shows the full URL to the user and opens it only if the user agrees."""
 
 
 class ElicitResult(Struct, frozen=True, kw_only=True):
-    """The user's reaction to an elicitation, sent by the client.
+    """Result of `elicitation/create`: the decision of the user, and the submitted values.
 
     Spec: 2026-07-28, client/elicitation#response-actions
     """
 
     action: Literal["accept", "cancel", "decline"]
-    """`accept`, `decline` (the user said no) or `cancel` (the user closed it without choosing)."""
+    """`accept` (the user agreed), `decline` (the user refused) or `cancel` (the user closed the dialog without a
+    decision).
+    """
 
     content: dict[str, list[str] | str | int | float | bool] | UnsetType = UNSET
-    """The submitted values by field name; present only for an accepted form."""
+    """Submitted values, by field name. Present only if the user accepted a form."""
 
 
 class EmbeddedResource(Constants, Checked, frozen=True, kw_only=True):
-    """A block that carries the content of a resource, so that it need not be read separately.
+    """A content block with the content of a resource. The receiver does not have to read the resource separately.
 
     Spec: 2026-07-28, server/tools#embedded-resources
     """
@@ -854,33 +874,33 @@ class EmbeddedResource(Constants, Checked, frozen=True, kw_only=True):
     type: Literal["resource"] = const("resource")
 
     resource: EmbeddedResourceResource
-    """The content, as text or as base64."""
+    """Content of the resource: text, or bytes in base64."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class Error(Struct, frozen=True, kw_only=True):
-    """Why a request failed, in JSON-RPC's form.
+    """Error object of a JSON-RPC response: why the request failed.
 
     Spec: 2026-07-28, basic/index#error-codes
     """
 
     code: int
-    """Kind of error: a JSON-RPC code, one of MCP's own, or one of the application's."""
+    """Error code, defined by JSON-RPC, by MCP or by the application."""
 
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
 
     data: object | UnsetType = UNSET
-    """Any JSON value that helps the receiver; the sender defines it."""
+    """Additional information about the error: any JSON value that the sender chooses."""
 
 
 class GetPromptRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `prompts/get`: fill in a prompt and return its messages.
+    """Request `prompts/get`: the client asks for the messages of a prompt, with arguments filled in.
 
     Spec: 2026-07-28, server/prompts#getting-a-prompt
     """
@@ -890,31 +910,31 @@ class GetPromptRequest(Constants, frozen=True, kw_only=True):
     method: Literal["prompts/get"] = const("prompts/get")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: GetPromptRequestParams
 
 
 class GetPromptRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """Which prompt a client wants, and with what arguments.
+    """Parameters of `prompts/get`: the prompt and its arguments.
 
     Spec: 2026-07-28, server/prompts#getting-a-prompt
     """
 
     name: str
-    """Name of the prompt, as `prompts/list` gave it."""
+    """Name of the prompt, from `prompts/list`."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] = field(name="_meta")
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     arguments: dict[str, str] | UnsetType = UNSET
-    """Values for the prompt's arguments, by name; all are strings."""
+    """Values of the prompt arguments, by name. All values are strings."""
 
     input_responses: InputResponses | UnsetType = UNSET
-    """On a retry: the answers to the server's inputRequests."""
+    """On a retry: the answers of the client to `inputRequests`, under the same keys."""
 
     request_state: str | UnsetType = UNSET
-    """On a retry: the server's requestState, unchanged. Absent if it sent none."""
+    """On a retry: the `requestState` that the server sent, unchanged. Absent if the server sent none."""
 
     def __post_init__(self) -> None:
         if self.input_responses is not UNSET:
@@ -927,22 +947,22 @@ class GetPromptRequestParams(Checked, frozen=True, kw_only=True, rename="camel")
 
 
 class GetPromptResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
-    """A prompt with its arguments filled in, ready for a model.
+    """Result of `prompts/get`: the messages of the prompt, with its arguments filled in.
 
     Spec: 2026-07-28, server/prompts#getting-a-prompt
     """
 
     messages: list[PromptMessage]
-    """The conversation to start with, in order."""
+    """Messages with which the conversation starts, in order."""
 
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
 
     description: str | UnsetType = UNSET
-    """What the prompt is for."""
+    """Purpose of the prompt."""
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -950,7 +970,7 @@ class GetPromptResult(Constants, Checked, frozen=True, kw_only=True, rename="cam
 
 
 class GetPromptResultResponse(Constants, Checked, frozen=True, kw_only=True):
-    """The server's successful answer to `prompts/get`: a final result, or a demand for more input.
+    """Success response to `prompts/get`. Its result is final, or asks for more input.
 
     Spec: 2026-07-28, server/prompts#getting-a-prompt
     """
@@ -958,14 +978,14 @@ class GetPromptResultResponse(Constants, Checked, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
 
     result: GetPromptResultResponseResult
-    """InputRequiredResult when `resultType` is `input_required`, otherwise GetPromptResult."""
+    """`InputRequiredResult` if `resultType` is `input_required`, otherwise `GetPromptResult`."""
 
 
 class HeaderMismatchError(Constants, frozen=True, kw_only=True):
-    """The server's refusal over HTTP, with status 400, when headers are missing, malformed or contradict the body.
+    """Error response over HTTP, with status 400: a header is missing, is malformed or differs from the body.
 
     Spec: 2026-07-28, basic/transports/streamable-http#server-validation
     """
@@ -975,11 +995,11 @@ class HeaderMismatchError(Constants, frozen=True, kw_only=True):
     error: HeaderMismatchErrorError
 
     id: RequestId | UnsetType = UNSET
-    """The id of the failed request. Absent when it could not be read."""
+    """ID of the failed request. Absent if the receiver could not read the ID."""
 
 
 class HeaderMismatchErrorError(Constants, frozen=True, kw_only=True):
-    """The error object of a header mismatch: code -32020.
+    """Error object of `HeaderMismatchError`, with code -32020.
 
     Spec: 2026-07-28, basic/transports/streamable-http#server-validation
     """
@@ -987,43 +1007,44 @@ class HeaderMismatchErrorError(Constants, frozen=True, kw_only=True):
     code: Literal[-32020] = const(-32020)
 
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
 
     data: object | UnsetType = UNSET
-    """Any JSON value that helps the receiver; the sender defines it."""
+    """Additional information about the error: any JSON value that the sender chooses."""
 
 
 class Icon(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One image that stands for a server, client, tool, prompt or resource. Untrusted: fetch it without credentials.
+    """An image that represents a server, client, tool, prompt or resource. It is untrusted: fetch it without
+    credentials.
 
     Spec: 2026-07-28, basic/index#icons
     """
 
     src: str
-    """An http, https or data URI of the image; clients refuse other schemes."""
+    """URI of the image, with the scheme `http`, `https` or `data`. Clients reject other schemes."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, for when the source gives none or a vague one."""
+    """MIME type of the image, for use if the image source gives none or only a generic one."""
 
     sizes: list[str] | UnsetType = UNSET
-    """Sizes it is meant for, as `48x48` or `any`. Absent: any size."""
+    """Sizes for which the icon is suitable: width and height, such as `48x48`, or `any`. Absent means any size."""
 
     theme: Literal["dark", "light"] | UnsetType = UNSET
-    """The background it is drawn for. Absent: either."""
+    """Background for which the icon is designed: `light` or `dark`. Absent means any background."""
 
 
 class Icons(Struct, frozen=True, kw_only=True):
-    """Base of everything that can carry icons.
+    """Base of definitions that can have icons.
 
     Spec: 2026-07-28, basic/index#icons
     """
 
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
 
 
 class ImageContent(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A picture in a message or tool result.
+    """A content block with an image.
 
     Spec: 2026-07-28, server/tools#image-content
     """
@@ -1031,46 +1052,46 @@ class ImageContent(Constants, frozen=True, kw_only=True, rename="camel"):
     type: Literal["image"] = const("image")
 
     data: str
-    """The image bytes in base64."""
+    """The image bytes, in base64."""
 
     mime_type: str
-    """Media type of the data."""
+    """MIME type of `data`."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class Implementation(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Name and version of the software at one end. The other end has not verified it.
+    """Name and version of the software of a client or server. The peer cannot verify them.
 
-    Spec: 2026-07-28, basic/index#meta
+    Spec: 2026-07-28, basic/index#_meta
     """
 
     name: str
-    """Identifier of the software."""
+    """Name of the software, for use by programs."""
 
     version: str
     """Version of the software, not of the protocol."""
 
     description: str | UnsetType = UNSET
-    """What the software does."""
+    """Purpose of the software."""
 
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
 
     website_url: str | UnsetType = UNSET
-    """Home page of the software."""
+    """URL of the website of the software."""
 
 
 class InputRequiredResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
-    """The server's interim answer: the client gathers the inputs and sends the request again under a new id. Never
-    cached.
+    """Result that asks for more input. The client answers `inputRequests` and sends the original request again, with a
+    new ID. Such a result must not be cached.
 
     Spec: 2026-07-28, basic/patterns/mrtr#inputrequiredresult
     """
@@ -1079,13 +1100,15 @@ class InputRequiredResult(Constants, Checked, frozen=True, kw_only=True, rename=
     """Always `input_required` in this result."""
 
     input_requests: InputRequests | UnsetType = UNSET
-    """What to gather. Absent: simply retry. This or requestState is always present."""
+    """Requests that the client must answer. If absent, the client may retry immediately. A result without
+    `inputRequests` has a `requestState`.
+    """
 
     request_state: str | UnsetType = UNSET
-    """Opaque state of the server, to be returned unchanged on the retry."""
+    """Opaque state of the server. The client returns it unchanged on the retry."""
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1093,19 +1116,19 @@ class InputRequiredResult(Constants, Checked, frozen=True, kw_only=True, rename=
 
 
 class InputResponseRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """Base of the params of requests that a server may answer with InputRequiredResult.
+    """Base of the parameters of requests that a server may answer with `InputRequiredResult`.
 
     Spec: 2026-07-28, basic/patterns/mrtr#basic-workflow
     """
 
     meta: Annotated[dict[str, object], RequestMetaObject] = field(name="_meta")
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     input_responses: InputResponses | UnsetType = UNSET
-    """On a retry: the answers to the server's inputRequests."""
+    """On a retry: the answers of the client to `inputRequests`, under the same keys."""
 
     request_state: str | UnsetType = UNSET
-    """On a retry: the server's requestState, unchanged. Absent if it sent none."""
+    """On a retry: the `requestState` that the server sent, unchanged. Absent if the server sent none."""
 
     def __post_init__(self) -> None:
         if self.input_responses is not UNSET:
@@ -1118,7 +1141,7 @@ class InputResponseRequestParams(Checked, frozen=True, kw_only=True, rename="cam
 
 
 class InternalError(Constants, frozen=True, kw_only=True):
-    """Error -32603: the receiver failed for a reason of its own.
+    """Error -32603: the receiver failed while it handled the request.
 
     Spec: 2026-07-28, basic/index#error-codes
     """
@@ -1126,14 +1149,14 @@ class InternalError(Constants, frozen=True, kw_only=True):
     code: Literal[-32603] = const(-32603)
 
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
 
     data: object | UnsetType = UNSET
-    """Any JSON value that helps the receiver; the sender defines it."""
+    """Additional information about the error: any JSON value that the sender chooses."""
 
 
 class InvalidParamsError(Constants, frozen=True, kw_only=True):
-    """Error -32602: the method exists, but its params are wrong, such as an unknown tool, prompt, resource or cursor.
+    """Error -32602: the parameters are invalid. They may name an unknown tool, prompt, resource or cursor.
 
     Spec: 2026-07-28, basic/index#error-codes
     """
@@ -1141,14 +1164,14 @@ class InvalidParamsError(Constants, frozen=True, kw_only=True):
     code: Literal[-32602] = const(-32602)
 
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
 
     data: object | UnsetType = UNSET
-    """Any JSON value that helps the receiver; the sender defines it."""
+    """Additional information about the error: any JSON value that the sender chooses."""
 
 
 class InvalidRequestError(Constants, frozen=True, kw_only=True):
-    """Error -32600: the JSON is readable but is no proper request.
+    """Error -32600: the message is JSON, but not a valid request.
 
     Spec: 2026-07-28, basic/index#error-codes
     """
@@ -1156,14 +1179,14 @@ class InvalidRequestError(Constants, frozen=True, kw_only=True):
     code: Literal[-32600] = const(-32600)
 
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
 
     data: object | UnsetType = UNSET
-    """Any JSON value that helps the receiver; the sender defines it."""
+    """Additional information about the error: any JSON value that the sender chooses."""
 
 
 class JSONRPCErrorResponse(Constants, frozen=True, kw_only=True):
-    """The failure answer to a request.
+    """Error response to a request.
 
     Spec: 2026-07-28, basic/index#error-responses
     """
@@ -1173,11 +1196,11 @@ class JSONRPCErrorResponse(Constants, frozen=True, kw_only=True):
     error: Error
 
     id: RequestId | UnsetType = UNSET
-    """The id of the failed request. Absent when it could not be read."""
+    """ID of the failed request. Absent if the receiver could not read the ID."""
 
 
 class JSONRPCNotification(Constants, frozen=True, kw_only=True):
-    """The envelope of a notification: a message that gets no answer.
+    """Envelope of a notification. A notification gets no response.
 
     Spec: 2026-07-28, basic/index#notifications
     """
@@ -1190,7 +1213,7 @@ class JSONRPCNotification(Constants, frozen=True, kw_only=True):
 
 
 class JSONRPCRequest(Constants, frozen=True, kw_only=True):
-    """The envelope of a request: a message that wants one answer.
+    """Envelope of a request. A request gets one response.
 
     Spec: 2026-07-28, basic/index#requests
     """
@@ -1198,7 +1221,7 @@ class JSONRPCRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     method: str
 
@@ -1206,7 +1229,7 @@ class JSONRPCRequest(Constants, frozen=True, kw_only=True):
 
 
 class JSONRPCResultResponse(Constants, Checked, frozen=True, kw_only=True):
-    """The success answer to a request.
+    """Success response to a request.
 
     Spec: 2026-07-28, basic/index#result-responses
     """
@@ -1214,10 +1237,10 @@ class JSONRPCResultResponse(Constants, Checked, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
 
     result: Annotated[dict[str, object], Result]
-    """The result that belongs to the request's method."""
+    """Result of the request. Its type depends on the method."""
 
     def __post_init__(self) -> None:
         try:
@@ -1227,9 +1250,9 @@ class JSONRPCResultResponse(Constants, Checked, frozen=True, kw_only=True):
 
 
 class LegacyTitledEnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A choice of one option with labels, in the form that 2025-06-18 used. Prefer TitledSingleSelectEnumSchema.
+    """A single-choice field with labels, in the format of 2025-06-18. Prefer `TitledSingleSelectEnumSchema`.
 
-    Deprecated: Titled enum schemas replace it.
+    Deprecated: `TitledSingleSelectEnumSchema` replaces it.
 
     Spec: 2026-07-28, client/elicitation#requested-schema
     """
@@ -1237,23 +1260,23 @@ class LegacyTitledEnumSchema(Constants, frozen=True, kw_only=True, rename="camel
     type: Literal["string"] = const("string")
 
     enum: list[str]
-    """The values to choose from."""
+    """Values of the options."""
 
     default: str | UnsetType = UNSET
-    """The value chosen before the user answers."""
+    """Option that is selected at first."""
 
     description: str | UnsetType = UNSET
     """Help text for the user."""
 
     enum_names: list[str] | UnsetType = UNSET
-    """Labels for the values, in the same order. Not a JSON Schema keyword."""
+    """Labels of the options, in the order of `enum`. This is not a JSON Schema keyword."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class ListPromptsRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `prompts/list`: which prompts are there?
+    """Request `prompts/list`: the client asks for the prompts that the server offers.
 
     Spec: 2026-07-28, server/prompts#listing-prompts
     """
@@ -1263,35 +1286,37 @@ class ListPromptsRequest(Constants, frozen=True, kw_only=True):
     method: Literal["prompts/list"] = const("prompts/list")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: PaginatedRequestParams
 
 
 class ListPromptsResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
-    """One page of the prompts that a server offers.
+    """Result of `prompts/list`: one page of the prompts that the server offers.
 
     Spec: 2026-07-28, server/prompts#listing-prompts
     """
 
     cache_scope: Literal["private", "public"] = preset("private")
-    """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
+    """`public`: a cache may share the result among users. `private`: a cache may reuse it only for requests with the
+    same authorization.
+    """
 
     prompts: list[Prompt]
 
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
 
     ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
-    """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
-    allowed.
+    """Time, in milliseconds after receipt, for which the client may reuse the result. 0 means that the result is stale
+    immediately. Negative values are not allowed.
     """
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page; may be an empty string. Absent: this is the last one."""
+    """Cursor of the next page. It may be an empty string. Absent on the last page."""
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1299,7 +1324,7 @@ class ListPromptsResult(Constants, Checked, frozen=True, kw_only=True, rename="c
 
 
 class ListPromptsResultResponse(Constants, frozen=True, kw_only=True):
-    """The server's successful answer to `prompts/list`.
+    """Success response to `prompts/list`.
 
     Spec: 2026-07-28, server/prompts#listing-prompts
     """
@@ -1307,13 +1332,13 @@ class ListPromptsResultResponse(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
 
     result: ListPromptsResult
 
 
 class ListResourceTemplatesRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/templates/list`: which families of resources are there?
+    """Request `resources/templates/list`: the client asks for the resource templates that the server offers.
 
     Spec: 2026-07-28, server/resources#resource-templates
     """
@@ -1323,35 +1348,37 @@ class ListResourceTemplatesRequest(Constants, frozen=True, kw_only=True):
     method: Literal["resources/templates/list"] = const("resources/templates/list")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: PaginatedRequestParams
 
 
 class ListResourceTemplatesResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
-    """One page of the resource templates that a server offers.
+    """Result of `resources/templates/list`: one page of the resource templates that the server offers.
 
     Spec: 2026-07-28, server/resources#resource-templates
     """
 
     cache_scope: Literal["private", "public"] = preset("private")
-    """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
+    """`public`: a cache may share the result among users. `private`: a cache may reuse it only for requests with the
+    same authorization.
+    """
 
     resource_templates: list[ResourceTemplate]
 
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
 
     ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
-    """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
-    allowed.
+    """Time, in milliseconds after receipt, for which the client may reuse the result. 0 means that the result is stale
+    immediately. Negative values are not allowed.
     """
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page; may be an empty string. Absent: this is the last one."""
+    """Cursor of the next page. It may be an empty string. Absent on the last page."""
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1359,7 +1386,7 @@ class ListResourceTemplatesResult(Constants, Checked, frozen=True, kw_only=True,
 
 
 class ListResourceTemplatesResultResponse(Constants, frozen=True, kw_only=True):
-    """The server's successful answer to `resources/templates/list`.
+    """Success response to `resources/templates/list`.
 
     Spec: 2026-07-28, server/resources#resource-templates
     """
@@ -1367,13 +1394,13 @@ class ListResourceTemplatesResultResponse(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
 
     result: ListResourceTemplatesResult
 
 
 class ListResourcesRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/list`: which resources are there?
+    """Request `resources/list`: the client asks for the resources that the server offers.
 
     Spec: 2026-07-28, server/resources#listing-resources
     """
@@ -1383,35 +1410,37 @@ class ListResourcesRequest(Constants, frozen=True, kw_only=True):
     method: Literal["resources/list"] = const("resources/list")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: PaginatedRequestParams
 
 
 class ListResourcesResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
-    """One page of the resources that a server offers.
+    """Result of `resources/list`: one page of the resources that the server offers.
 
     Spec: 2026-07-28, server/resources#listing-resources
     """
 
     cache_scope: Literal["private", "public"] = preset("private")
-    """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
+    """`public`: a cache may share the result among users. `private`: a cache may reuse it only for requests with the
+    same authorization.
+    """
 
     resources: list[Resource]
 
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
 
     ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
-    """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
-    allowed.
+    """Time, in milliseconds after receipt, for which the client may reuse the result. 0 means that the result is stale
+    immediately. Negative values are not allowed.
     """
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page; may be an empty string. Absent: this is the last one."""
+    """Cursor of the next page. It may be an empty string. Absent on the last page."""
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1419,7 +1448,7 @@ class ListResourcesResult(Constants, Checked, frozen=True, kw_only=True, rename=
 
 
 class ListResourcesResultResponse(Constants, frozen=True, kw_only=True):
-    """The server's successful answer to `resources/list`.
+    """Success response to `resources/list`.
 
     Spec: 2026-07-28, server/resources#listing-resources
     """
@@ -1427,15 +1456,16 @@ class ListResourcesResultResponse(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
 
     result: ListResourcesResult
 
 
 class ListRootsRequest(Constants, frozen=True, kw_only=True):
-    """A wish for the client's roots, `roots/list`, that a server puts in `inputRequests`.
+    """Request `roots/list`, which a server sends inside `inputRequests`: the client gives the directories and files
+    that the server may use.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: 2026-07-28, client/roots#listing-roots
     """
@@ -1446,21 +1476,21 @@ class ListRootsRequest(Constants, frozen=True, kw_only=True):
 
 
 class ListRootsRequestParams(Struct, frozen=True, kw_only=True):
-    """The fields of a `roots/list` request: metadata only.
+    """Parameters of `roots/list`: metadata only.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: 2026-07-28, client/roots#listing-roots
     """
 
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
 
 class ListRootsResult(Struct, frozen=True, kw_only=True):
-    """The directories and files that the client opens to the server.
+    """Result of `roots/list`: the directories and files that the server may use.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: 2026-07-28, client/roots#listing-roots
     """
@@ -1469,7 +1499,7 @@ class ListRootsResult(Struct, frozen=True, kw_only=True):
 
 
 class ListToolsRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `tools/list`: which tools are there?
+    """Request `tools/list`: the client asks for the tools that the server offers.
 
     Spec: 2026-07-28, server/tools#listing-tools
     """
@@ -1479,35 +1509,37 @@ class ListToolsRequest(Constants, frozen=True, kw_only=True):
     method: Literal["tools/list"] = const("tools/list")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: PaginatedRequestParams
 
 
 class ListToolsResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
-    """One page of the tools that a server offers.
+    """Result of `tools/list`: one page of the tools that the server offers.
 
     Spec: 2026-07-28, server/tools#listing-tools
     """
 
     cache_scope: Literal["private", "public"] = preset("private")
-    """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
+    """`public`: a cache may share the result among users. `private`: a cache may reuse it only for requests with the
+    same authorization.
+    """
 
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
 
     tools: list[Tool]
 
     ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
-    """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
-    allowed.
+    """Time, in milliseconds after receipt, for which the client may reuse the result. 0 means that the result is stale
+    immediately. Negative values are not allowed.
     """
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page; may be an empty string. Absent: this is the last one."""
+    """Cursor of the next page. It may be an empty string. Absent on the last page."""
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1515,7 +1547,7 @@ class ListToolsResult(Constants, Checked, frozen=True, kw_only=True, rename="cam
 
 
 class ListToolsResultResponse(Constants, frozen=True, kw_only=True):
-    """The server's successful answer to `tools/list`.
+    """Success response to `tools/list`.
 
     Spec: 2026-07-28, server/tools#listing-tools
     """
@@ -1523,15 +1555,16 @@ class ListToolsResultResponse(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
 
     result: ListToolsResult
 
 
 class LoggingMessageNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/message`: one log entry, tied to the request that asked for logs.
+    """Notification `notifications/message`: the server sends a log message for a request whose `_meta` sets a log
+    level.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: 2026-07-28, server/utilities/logging#log-message-notifications
     """
@@ -1544,24 +1577,24 @@ class LoggingMessageNotification(Constants, frozen=True, kw_only=True):
 
 
 class LoggingMessageNotificationParams(Checked, frozen=True, kw_only=True):
-    """One log entry.
+    """Parameters of `notifications/message`: a log message.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: 2026-07-28, server/utilities/logging#log-message-notifications
     """
 
     data: object
-    """The entry itself: any JSON value, without secrets."""
+    """Content of the log message: any JSON value. It must not contain secrets."""
 
     level: LoggingLevel
-    """Severity of the entry."""
+    """Severity of the log message."""
 
     logger: str | UnsetType = UNSET
-    """The part of the server that wrote it."""
+    """Name of the logger that wrote the message."""
 
     meta: Annotated[dict[str, object], NotificationMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1569,7 +1602,7 @@ class LoggingMessageNotificationParams(Checked, frozen=True, kw_only=True):
 
 
 class MethodNotFoundError(Constants, frozen=True, kw_only=True):
-    """Error -32601: the method is unknown, or needs a capability that the receiver has not announced.
+    """Error -32601: the method is unknown, or needs a capability that the receiver has not declared.
 
     Spec: 2026-07-28, basic/index#error-codes
     """
@@ -1577,17 +1610,16 @@ class MethodNotFoundError(Constants, frozen=True, kw_only=True):
     code: Literal[-32601] = const(-32601)
 
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
 
     data: object | UnsetType = UNSET
-    """Any JSON value that helps the receiver; the sender defines it."""
+    """Additional information about the error: any JSON value that the sender chooses."""
 
 
 class MissingRequiredClientCapabilityError(Constants, frozen=True, kw_only=True):
-    """The server's refusal of a request that needs a capability which the client has not declared. Over HTTP the status
-    is 400.
+    """Error response: the request needs a capability that the client has not declared. Over HTTP, the status is 400.
 
-    Spec: 2026-07-28, basic/index#meta
+    Spec: 2026-07-28, basic/index#_meta
     """
 
     jsonrpc: Literal["2.0"] = const("2.0")
@@ -1595,22 +1627,22 @@ class MissingRequiredClientCapabilityError(Constants, frozen=True, kw_only=True)
     error: MissingRequiredClientCapabilityErrorError
 
     id: RequestId | UnsetType = UNSET
-    """The id of the failed request. Absent when it could not be read."""
+    """ID of the failed request. Absent if the receiver could not read the ID."""
 
 
 class MissingRequiredClientCapabilityErrorError(Constants, Checked, frozen=True, kw_only=True):
-    """The error object of a missing client capability: code -32021.
+    """Error object of `MissingRequiredClientCapabilityError`, with code -32021.
 
-    Spec: 2026-07-28, basic/index#meta
+    Spec: 2026-07-28, basic/index#_meta
     """
 
     code: Literal[-32021] = const(-32021)
 
     data: Annotated[dict[str, object], MissingRequiredClientCapabilityErrorErrorData]
-    """Names what is missing."""
+    """The missing capabilities."""
 
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
 
     def __post_init__(self) -> None:
         try:
@@ -1620,50 +1652,50 @@ class MissingRequiredClientCapabilityErrorError(Constants, Checked, frozen=True,
 
 
 class MissingRequiredClientCapabilityErrorErrorData(Open, frozen=True, kw_only=True, rename="camel"):
-    """The capabilities that a client would have to declare.
+    """Data of `MissingRequiredClientCapabilityError`.
 
-    Spec: 2026-07-28, basic/index#meta
+    Spec: 2026-07-28, basic/index#_meta
     """
 
     required_capabilities: ClientCapabilities
-    """The missing capabilities alone, in the form in which the client declares them."""
+    """The missing capabilities, in the format in which a client declares capabilities."""
 
 
 class ModelHint(Struct, frozen=True, kw_only=True, gc=False):
-    """One wish for a model in a sampling request.
+    """One preferred model in a sampling request.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: 2026-07-28, client/sampling#model-hints
     """
 
     name: str | UnsetType = UNSET
-    """Part of a model's name. The client may substitute an equivalent model."""
+    """Part of a model name. The client may use an equivalent model instead."""
 
 
 class ModelPreferences(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a server values in a model. Advice only: the client chooses.
+    """Preferences of a server for the choice of a model. The client may ignore them.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: 2026-07-28, client/sampling#model-preferences
     """
 
     cost_priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight of a low price, 0 to 1."""
+    """Importance of low cost, from 0 to 1."""
 
     hints: list[ModelHint] | UnsetType = UNSET
-    """Wished-for models, the most wanted first; they count more than the weights."""
+    """Preferred models, the best first. Hints take precedence over the three priorities."""
 
     intelligence_priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight of ability, 0 to 1."""
+    """Importance of the abilities of the model, from 0 to 1."""
 
     speed_priority: Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
-    """Weight of low latency, 0 to 1."""
+    """Importance of low latency, from 0 to 1."""
 
 
 class Notification(Struct, frozen=True, kw_only=True):
-    """Base of all notifications: a method and perhaps params.
+    """Base of all notifications: a method, and optional parameters.
 
     Spec: 2026-07-28, basic/index#notifications
     """
@@ -1680,17 +1712,19 @@ class NotificationMetaObject(Open, frozen=True, kw_only=True):
     """
 
     subscription_id: RequestId | UnsetType = field(name="io.modelcontextprotocol/subscriptionId", default=UNSET)
-    """Id of the `subscriptions/listen` call whose stream carries it. Absent outside such streams."""
+    """ID of the subscription that the notification belongs to. It equals the ID of the request `subscriptions/listen`.
+    Absent on other notifications.
+    """
 
 
 class NotificationParams(Checked, frozen=True, kw_only=True):
-    """Fields that any notification may carry.
+    """Parameters that any notification may have.
 
     Spec: 2026-07-28, basic/index#notifications
     """
 
     meta: Annotated[dict[str, object], NotificationMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1698,32 +1732,32 @@ class NotificationParams(Checked, frozen=True, kw_only=True):
 
 
 class NumberSchema(Struct, frozen=True, kw_only=True, gc=False):
-    """A number field in an elicitation form.
+    """A number field of an elicitation form.
 
     Spec: 2026-07-28, client/elicitation#requested-schema
     """
 
     type: Literal["integer", "number"]
-    """`integer` for whole numbers, `number` for any."""
+    """`integer` allows only whole numbers. `number` allows any number."""
 
     default: int | float | UnsetType = UNSET
-    """What the form shows before the user answers."""
+    """Initial value of the form field."""
 
     description: str | UnsetType = UNSET
     """Help text for the user."""
 
     maximum: int | float | UnsetType = UNSET
-    """Largest value allowed, inclusive."""
+    """Largest allowed value, inclusive."""
 
     minimum: int | float | UnsetType = UNSET
-    """Smallest value allowed, inclusive."""
+    """Smallest allowed value, inclusive."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class PaginatedRequest(Constants, frozen=True, kw_only=True):
-    """Base of requests for a list that comes in pages.
+    """Base of requests for one page of a list.
 
     Spec: 2026-07-28, server/utilities/pagination#request-format
     """
@@ -1731,7 +1765,7 @@ class PaginatedRequest(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     method: str
 
@@ -1739,16 +1773,16 @@ class PaginatedRequest(Constants, frozen=True, kw_only=True):
 
 
 class PaginatedRequestParams(Checked, frozen=True, kw_only=True):
-    """Which page of a list is wanted.
+    """Parameters of a request for one page of a list.
 
     Spec: 2026-07-28, server/utilities/pagination#request-format
     """
 
     meta: Annotated[dict[str, object], RequestMetaObject] = field(name="_meta")
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     cursor: str | UnsetType = UNSET
-    """The nextCursor of the page before. Absent: the first page."""
+    """The `nextCursor` of the previous page. Absent for the first page."""
 
     def __post_init__(self) -> None:
         try:
@@ -1758,19 +1792,19 @@ class PaginatedRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class PaginatedResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
-    """Base of results that hold one page of a list.
+    """Base of results with one page of a list.
 
     Spec: 2026-07-28, server/utilities/pagination#response-format
     """
 
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
 
     next_cursor: str | UnsetType = UNSET
-    """Opaque key to the next page; may be an empty string. Absent: this is the last one."""
+    """Cursor of the next page. It may be an empty string. Absent on the last page."""
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1778,7 +1812,7 @@ class PaginatedResult(Constants, Checked, frozen=True, kw_only=True, rename="cam
 
 
 class ParseError(Constants, frozen=True, kw_only=True):
-    """Error -32700: the message is not JSON.
+    """Error -32700: the message is not valid JSON.
 
     Spec: 2026-07-28, basic/index#error-codes
     """
@@ -1786,15 +1820,15 @@ class ParseError(Constants, frozen=True, kw_only=True):
     code: Literal[-32700] = const(-32700)
 
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
 
     data: object | UnsetType = UNSET
-    """Any JSON value that helps the receiver; the sender defines it."""
+    """Additional information about the error: any JSON value that the sender chooses."""
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True):
-    """The notification `notifications/progress`: how far a running request has come. Its requester asked for it with a
-    token.
+    """Notification `notifications/progress`: the progress of a running request. The sender of that request has asked
+    for it with a progress token.
 
     Spec: 2026-07-28, basic/patterns/progress#progress-flow
     """
@@ -1807,25 +1841,25 @@ class ProgressNotification(Constants, frozen=True, kw_only=True):
 
 
 class ProgressNotificationParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """How far a running request has come.
+    """Parameters of `notifications/progress`: the progress of a running request.
 
     Spec: 2026-07-28, basic/patterns/progress#progress-flow
     """
 
     progress: int | float
-    """Amount done, in units that the sender picks. It grows with every notification and may be fractional."""
+    """Amount of work done, in units that the sender chooses. It increases with each notification and may be fractional."""
 
     progress_token: ProgressToken
-    """The token from the request's `_meta`."""
+    """The `progressToken` in the `_meta` of the request."""
 
     message: str | UnsetType = UNSET
-    """What is happening, for people to read."""
+    """Description of the current step, for people to read."""
 
     total: int | float | UnsetType = UNSET
-    """Amount at which the work is done, in the same units. Absent: unknown."""
+    """Total amount of work, in the units of `progress`. If absent, the total is unknown."""
 
     meta: Annotated[dict[str, object], NotificationMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -1833,51 +1867,51 @@ class ProgressNotificationParams(Checked, frozen=True, kw_only=True, rename="cam
 
 
 class Prompt(Struct, frozen=True, kw_only=True):
-    """A message template that a server offers for a user to pick.
+    """A message template that a server offers. A user selects it.
 
     Spec: 2026-07-28, server/prompts#prompt
     """
 
     name: str
-    """Identifier, unique on the server."""
+    """Name for use by programs, unique on the server."""
 
     arguments: list[PromptArgument] | UnsetType = UNSET
-    """What the template can be filled with. Absent: nothing."""
+    """Arguments of the prompt. If absent, the prompt takes none."""
 
     description: str | UnsetType = UNSET
-    """What the prompt is for."""
+    """Purpose of the prompt."""
 
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
 
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class PromptArgument(Struct, frozen=True, kw_only=True, gc=False):
-    """One blank in a prompt.
+    """An argument of a prompt.
 
     Spec: 2026-07-28, server/prompts#prompt
     """
 
     name: str
-    """The key in the `arguments` of `prompts/get`."""
+    """Name of the argument: its key in the `arguments` of `prompts/get`."""
 
     description: str | UnsetType = UNSET
-    """What to put in."""
+    """Explanation of the argument, for people to read."""
 
     required: bool | UnsetType = UNSET
-    """True: the prompt cannot be had without it. Absent means false."""
+    """True if `prompts/get` requires this argument. Absent means false."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
 
 
 class PromptListChangedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/prompts/list_changed`: a cached prompt list is out of date.
+    """Notification `notifications/prompts/list_changed`: the list of prompts of the server has changed.
 
     Spec: 2026-07-28, server/prompts#list-changed-notification
     """
@@ -1890,7 +1924,7 @@ class PromptListChangedNotification(Constants, frozen=True, kw_only=True):
 
 
 class PromptMessage(Struct, frozen=True, kw_only=True):
-    """One message of a prompt: who speaks, and one block of content.
+    """One message of a prompt: its author and one content block.
 
     Spec: 2026-07-28, server/prompts#promptmessage
     """
@@ -1898,10 +1932,11 @@ class PromptMessage(Struct, frozen=True, kw_only=True):
     content: ContentBlock
 
     role: Role
+    """Author of the message."""
 
 
 class PromptReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Names the prompt whose argument is to be completed.
+    """Reference to the prompt whose argument is to be completed.
 
     Spec: 2026-07-28, server/utilities/completion#reference-types
     """
@@ -1912,11 +1947,11 @@ class PromptReference(Constants, frozen=True, kw_only=True, gc=False):
     """Name of the prompt."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; not used to find the prompt."""
+    """Display name. It does not identify the prompt."""
 
 
 class ReadResourceRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `resources/read`: fetch the content behind a URI.
+    """Request `resources/read`: the client asks for the content of a resource.
 
     Spec: 2026-07-28, server/resources#reading-resources
     """
@@ -1926,28 +1961,30 @@ class ReadResourceRequest(Constants, frozen=True, kw_only=True):
     method: Literal["resources/read"] = const("resources/read")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: ReadResourceRequestParams
 
 
 class ReadResourceRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
-    """Which resource a client wants to read.
+    """Parameters of `resources/read`: the resource to read.
 
     Spec: 2026-07-28, server/resources#reading-resources
     """
 
     uri: str
-    """URI from a list, from a link or built from a template. Any scheme; the server interprets it."""
+    """URI of the resource, from a list or a link, or built from a URI template. It may have any scheme. The server
+    interprets it.
+    """
 
     meta: Annotated[dict[str, object], RequestMetaObject] = field(name="_meta")
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     input_responses: InputResponses | UnsetType = UNSET
-    """On a retry: the answers to the server's inputRequests."""
+    """On a retry: the answers of the client to `inputRequests`, under the same keys."""
 
     request_state: str | UnsetType = UNSET
-    """On a retry: the server's requestState, unchanged. Absent if it sent none."""
+    """On a retry: the `requestState` that the server sent, unchanged. Absent if the server sent none."""
 
     def __post_init__(self) -> None:
         if self.input_responses is not UNSET:
@@ -1960,33 +1997,35 @@ class ReadResourceRequestParams(Checked, frozen=True, kw_only=True, rename="came
 
 
 class ReadResourceResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
-    """The content of a resource.
+    """Result of `resources/read`: the content of the resource.
 
     Spec: 2026-07-28, server/resources#reading-resources
     """
 
     cache_scope: Literal["private", "public"] = preset("private")
-    """`public`: a cache may share it among users; `private`: it stays within one authorization context."""
+    """`public`: a cache may share the result among users. `private`: a cache may reuse it only for requests with the
+    same authorization.
+    """
 
     contents: list[ReadResourceResultContentsItem]
-    """One entry, or several, such as the files of a directory. A resource that does not exist is an error, not an empty
-    list.
+    """Content of the resource. It may have several items, such as the files of a directory. A missing resource is an
+    error, not an empty list.
     """
 
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
 
     ttl_ms: Annotated[int, Meta(ge=0)] = preset(0)
-    """Milliseconds, counted from receipt, for which the result is fresh; 0 means stale at once, negative is not
-    allowed.
+    """Time, in milliseconds after receipt, for which the client may reuse the result. 0 means that the result is stale
+    immediately. Negative values are not allowed.
     """
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ReadResourceResultResponse(Constants, Checked, frozen=True, kw_only=True):
-    """The server's successful answer to `resources/read`: a final result, or a demand for more input.
+    """Success response to `resources/read`. Its result is final, or asks for more input.
 
     Spec: 2026-07-28, server/resources#reading-resources
     """
@@ -1994,14 +2033,14 @@ class ReadResourceResultResponse(Constants, Checked, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
 
     result: ReadResourceResultResponseResult
-    """InputRequiredResult when `resultType` is `input_required`, otherwise ReadResourceResult."""
+    """`InputRequiredResult` if `resultType` is `input_required`, otherwise `ReadResourceResult`."""
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """Base of all requests: a method and perhaps params.
+    """Base of all requests: a method, and optional parameters.
 
     Spec: 2026-07-28, basic/index#requests
     """
@@ -2012,38 +2051,38 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 class RequestMetaObject(Open, frozen=True, kw_only=True, rename="camel"):
-    """The `_meta` of a request. It replaces the handshake: each request names its revision and the client's
-    capabilities.
+    """The `_meta` of a request. This revision has no handshake, so each request states its revision and the
+    capabilities of the client here.
 
-    Spec: 2026-07-28, basic/index#meta
+    Spec: 2026-07-28, basic/index#_meta
     """
 
     client_capabilities: ClientCapabilities = field(name="io.modelcontextprotocol/clientCapabilities")
-    """What the client can do for this request; the server must not remember it for others."""
+    """Optional features that the client supports for this request. The server must not assume them for other requests."""
 
     protocol_version: str = field(name="io.modelcontextprotocol/protocolVersion")
-    """The revision of this request. Over HTTP the MCP-Protocol-Version header has to say the same."""
+    """Revision of this request. Over HTTP, the header `MCP-Protocol-Version` must have the same value."""
 
     client_info: Implementation | UnsetType = field(name="io.modelcontextprotocol/clientInfo", default=UNSET)
-    """The client's name and version. Unverified, so for display and logs only."""
+    """Name and version of the client. They are unverified: use them for display and logs only."""
 
     log_level: LoggingLevel | UnsetType = field(name="io.modelcontextprotocol/logLevel", default=UNSET)
-    """Lowest severity of log messages wanted during this request. Absent: the server sends none. Deprecated: Roots,
-    sampling and logging are deprecated in this revision.
+    """Lowest severity of the log messages that the server sends for this request. If absent, it sends none. Deprecated:
+    2026-07-28 deprecates roots, sampling and logging.
     """
 
     progress_token: ProgressToken | UnsetType = UNSET
-    """Present: the sender would like progress notifications, marked with this token."""
+    """If present, the sender asks for progress notifications. Each of them carries this token."""
 
 
 class RequestParams(Checked, frozen=True, kw_only=True):
-    """Fields that every request of a client carries.
+    """Parameters that every request of a client has.
 
     Spec: 2026-07-28, basic/index#requests
     """
 
     meta: Annotated[dict[str, object], RequestMetaObject] = field(name="_meta")
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         try:
@@ -2053,57 +2092,57 @@ class RequestParams(Checked, frozen=True, kw_only=True):
 
 
 class Resource(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Something that a server lets a client read, known by its URI.
+    """A resource that a server offers. A client reads it by its URI.
 
     Spec: 2026-07-28, server/resources#resource
     """
 
     name: str
-    """Identifier for programs; also shown to people when there is no title."""
+    """Name for use by programs. User interfaces show it if `title` is absent."""
 
     uri: str
-    """Its address for `resources/read`."""
+    """URI of the resource, for `resources/read`."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     description: str | UnsetType = UNSET
-    """What it holds, told to the model."""
+    """Description of the resource, for the model."""
 
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
 
     size: int | UnsetType = UNSET
-    """Size of the raw content in bytes, before any base64."""
+    """Size of the content in bytes, before base64 encoding."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
 
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class ResourceContents(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What text and binary contents of a resource have in common.
+    """Base of `TextResourceContents` and `BlobResourceContents`.
 
     Spec: 2026-07-28, server/resources#resource-contents
     """
 
     uri: str
-    """The resource, or the part of it, that the content belongs to."""
+    """URI of the resource, or of the part of it, to which the content belongs."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
 
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class ResourceLink(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A block that points to a resource without carrying its content. The resource list need not mention it.
+    """A content block that refers to a resource without its content. `resources/list` may omit that resource.
 
     Spec: 2026-07-28, server/tools#resource-links
     """
@@ -2111,35 +2150,35 @@ class ResourceLink(Constants, frozen=True, kw_only=True, rename="camel"):
     type: Literal["resource_link"] = const("resource_link")
 
     name: str
-    """Identifier for programs; also shown to people when there is no title."""
+    """Name for use by programs. User interfaces show it if `title` is absent."""
 
     uri: str
-    """Its address for `resources/read`."""
+    """URI of the resource, for `resources/read`."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     description: str | UnsetType = UNSET
-    """What it holds, told to the model."""
+    """Description of the resource, for the model."""
 
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
 
     size: int | UnsetType = UNSET
-    """Size of the raw content in bytes, before any base64."""
+    """Size of the content in bytes, before base64 encoding."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
 
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class ResourceListChangedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/resources/list_changed`: a cached resource list is out of date.
+    """Notification `notifications/resources/list_changed`: the list of resources of the server has changed.
 
     Spec: 2026-07-28, server/resources#list-changed-notification
     """
@@ -2152,16 +2191,16 @@ class ResourceListChangedNotification(Constants, frozen=True, kw_only=True):
 
 
 class ResourceRequestParams(Checked, frozen=True, kw_only=True):
-    """Base of the params of requests about one resource.
+    """Base of the parameters of requests about one resource.
 
     Spec: 2026-07-28, server/resources#reading-resources
     """
 
     uri: str
-    """Address of the resource. Any scheme; the server interprets it."""
+    """URI of the resource. It may have any scheme. The server interprets it."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] = field(name="_meta")
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         try:
@@ -2171,38 +2210,38 @@ class ResourceRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class ResourceTemplate(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A family of resources whose URIs follow a pattern.
+    """A template for the URIs of resources that a server offers.
 
     Spec: 2026-07-28, server/resources#resource-templates
     """
 
     name: str
-    """Identifier for programs; also shown to people when there is no title."""
+    """Name for use by programs. User interfaces show it if `title` is absent."""
 
     uri_template: str
-    """RFC 6570 template from which the client builds URIs."""
+    """RFC 6570 template from which the client builds the URI of a resource."""
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     description: str | UnsetType = UNSET
-    """What the family holds, told to the model."""
+    """Description of the resources, for the model."""
 
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type; given only if it is the same for the whole family."""
+    """MIME type of the resources. Present only if they all have the same type."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people; `name` serves when it is absent."""
+    """Display name. If absent, user interfaces show `name`."""
 
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class ResourceTemplateReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Names the resource template whose variable is to be completed.
+    """Reference to the resource template whose variable is to be completed.
 
     Spec: 2026-07-28, server/utilities/completion#reference-types
     """
@@ -2210,11 +2249,11 @@ class ResourceTemplateReference(Constants, frozen=True, kw_only=True, gc=False):
     type: Literal["ref/resource"] = const("ref/resource")
 
     uri: str
-    """The resource's URI, or the template that makes it."""
+    """URI of the resource, or its URI template."""
 
 
 class ResourceUpdatedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/resources/updated`: a resource that the client watches has changed.
+    """Notification `notifications/resources/updated`: a resource to which the client has subscribed has changed.
 
     Spec: 2026-07-28, server/resources#subscriptions
     """
@@ -2227,16 +2266,16 @@ class ResourceUpdatedNotification(Constants, frozen=True, kw_only=True):
 
 
 class ResourceUpdatedNotificationParams(Checked, frozen=True, kw_only=True):
-    """Which resource has changed.
+    """Parameters of `notifications/resources/updated`: the changed resource.
 
     Spec: 2026-07-28, server/resources#subscriptions
     """
 
     uri: str
-    """The changed resource; it may be a part of the one that is watched."""
+    """URI of the changed resource, which may be a part of the subscribed resource."""
 
     meta: Annotated[dict[str, object], NotificationMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -2250,10 +2289,12 @@ class Result(Constants, Open, Checked, frozen=True, kw_only=True, rename="camel"
     """
 
     result_type: str = preset("complete")
-    """`complete`, `input_required` or an extension's word. A client reads its absence, in older servers, as `complete`."""
+    """Kind of result: `complete`, `input_required` or a value that an extension defines. If the result of an older
+    server has none, the client assumes `complete`.
+    """
 
     meta: Annotated[dict[str, object], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -2263,111 +2304,114 @@ class Result(Constants, Open, Checked, frozen=True, kw_only=True, rename="camel"
 class ResultMetaObject(Open, frozen=True, kw_only=True):
     """The `_meta` of a result.
 
-    Spec: 2026-07-28, basic/index#meta
+    Spec: 2026-07-28, basic/index#_meta
     """
 
     server_info: Implementation | UnsetType = field(name="io.modelcontextprotocol/serverInfo", default=UNSET)
-    """The server's name and version. Unverified, so for display and logs only."""
+    """Name and version of the server. They are unverified: use them for display and logs only."""
 
 
 class Root(Struct, frozen=True, kw_only=True):
-    """A directory or file that a client opens to servers.
+    """A directory or file that a client exposes to servers.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: 2026-07-28, client/roots#root
     """
 
     uri: str
-    """Its address, always a file URI."""
+    """URI of the directory or file. It starts with `file://`."""
 
     name: str | UnsetType = UNSET
-    """Name to show to people."""
+    """Display name."""
 
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class SamplingMessage(Struct, frozen=True, kw_only=True):
-    """One message of a conversation with a model: who speaks, and what.
+    """One message of a conversation with a language model: its author and its content.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: 2026-07-28, client/sampling#messages
     """
 
     content: SamplingMessageContent
-    """One block, or an array of them. Tool results may not be mixed with other kinds."""
+    """One content block, or a list of them. A message with tool results must not contain blocks of other kinds."""
 
     role: Role
+    """Author of the message."""
 
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class ServerCapabilities(Struct, frozen=True, kw_only=True):
-    """What a server offers. A client must not use what is not listed.
+    """Optional features that a server supports. A client uses only declared features.
 
     Spec: 2026-07-28, server/discover#discoverresult
     """
 
     completions: JSONObject | UnsetType = UNSET
-    """Present: the server suggests values for arguments."""
+    """If present, the server answers `completion/complete`."""
 
     experimental: dict[str, JSONObject] | UnsetType = UNSET
-    """Settings of capabilities outside the specification, by name."""
+    """Capabilities that the specification does not define. The key is the name. The value holds the settings."""
 
     extensions: dict[str, JSONObject] | UnsetType = UNSET
-    """Settings of supported extensions, by prefixed identifier; an empty object enables one without settings."""
+    """Supported extensions. The key is the identifier, which has a prefix. The value holds the settings, or is an empty
+    object.
+    """
 
     logging: JSONObject | UnsetType = UNSET
-    """Present: the server sends log messages. Deprecated: Roots, sampling and logging are deprecated in this revision."""
+    """If present, the server can send log messages. Deprecated: 2026-07-28 deprecates roots, sampling and logging."""
 
     prompts: ServerCapabilitiesPrompts | UnsetType = UNSET
-    """Present: the server has prompts."""
+    """If present, the server offers prompts."""
 
     resources: ServerCapabilitiesResources | UnsetType = UNSET
-    """Present: the server has resources."""
+    """If present, the server offers resources."""
 
     tools: ServerCapabilitiesTools | UnsetType = UNSET
-    """Present: the server has tools."""
+    """If present, the server offers tools."""
 
 
 class ServerCapabilitiesPrompts(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a server supports around prompts.
+    """Prompt features that a server supports.
 
     Spec: 2026-07-28, server/prompts#capabilities
     """
 
     list_changed: bool | UnsetType = UNSET
-    """True: the server notifies clients when its list of prompts changes."""
+    """True if the server sends `notifications/prompts/list_changed`."""
 
 
 class ServerCapabilitiesResources(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a server supports around resources.
+    """Resource features that a server supports.
 
     Spec: 2026-07-28, server/resources#capabilities
     """
 
     list_changed: bool | UnsetType = UNSET
-    """True: the server notifies clients when its list of resources changes."""
+    """True if the server sends `notifications/resources/list_changed`."""
 
     subscribe: bool | UnsetType = UNSET
-    """True: a client can watch single resources, with `subscriptions/listen`."""
+    """True if a client can subscribe to single resources, with `subscriptions/listen`."""
 
 
 class ServerCapabilitiesTools(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a server supports around tools.
+    """Tool features that a server supports.
 
     Spec: 2026-07-28, server/tools#capabilities
     """
 
     list_changed: bool | UnsetType = UNSET
-    """True: the server notifies clients when its list of tools changes."""
+    """True if the server sends `notifications/tools/list_changed`."""
 
 
 class StringSchema(Constants, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A text field in an elicitation form.
+    """A text field of an elicitation form.
 
     Spec: 2026-07-28, client/elicitation#requested-schema
     """
@@ -2375,46 +2419,46 @@ class StringSchema(Constants, frozen=True, kw_only=True, rename="camel", gc=Fals
     type: Literal["string"] = const("string")
 
     default: str | UnsetType = UNSET
-    """What the form shows before the user answers."""
+    """Initial value of the form field."""
 
     description: str | UnsetType = UNSET
     """Help text for the user."""
 
     format: Literal["date", "date-time", "email", "uri"] | UnsetType = UNSET
-    """Kind of text to check for. Absent: any text."""
+    """Format that the text must have. If absent, any text is allowed."""
 
     max_length: int | UnsetType = UNSET
-    """Most characters allowed."""
+    """Maximum number of characters."""
 
     min_length: int | UnsetType = UNSET
-    """Fewest characters allowed."""
+    """Minimum number of characters."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class SubscriptionFilter(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The kinds of notification on a subscription stream. A kind that is absent is not sent.
+    """Kinds of notification that a subscription stream carries. The server does not send absent kinds.
 
     Spec: 2026-07-28, basic/patterns/subscriptions#notification-filter
     """
 
     prompts_list_changed: bool | UnsetType = UNSET
-    """True: tell when the list of prompts changes."""
+    """True to receive `notifications/prompts/list_changed`."""
 
     resource_subscriptions: list[str] | UnsetType = UNSET
-    """URIs of the resources to watch."""
+    """URIs of the resources for which to receive `notifications/resources/updated`."""
 
     resources_list_changed: bool | UnsetType = UNSET
-    """True: tell when the list of resources changes."""
+    """True to receive `notifications/resources/list_changed`."""
 
     tools_list_changed: bool | UnsetType = UNSET
-    """True: tell when the list of tools changes."""
+    """True to receive `notifications/tools/list_changed`."""
 
 
 class SubscriptionsAcknowledgedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/subscriptions/acknowledged`: a stream is open. It precedes all others of
-    its stream.
+    """Notification `notifications/subscriptions/acknowledged`: the server confirms that a subscription stream is open.
+    It precedes all other notifications of the stream.
 
     Spec: 2026-07-28, basic/patterns/subscriptions#acknowledgment
     """
@@ -2427,16 +2471,16 @@ class SubscriptionsAcknowledgedNotification(Constants, frozen=True, kw_only=True
 
 
 class SubscriptionsAcknowledgedNotificationParams(Checked, frozen=True, kw_only=True):
-    """What a server will send on a stream.
+    """Parameters of `notifications/subscriptions/acknowledged`: what the server will send on the stream.
 
     Spec: 2026-07-28, basic/patterns/subscriptions#acknowledgment
     """
 
     notifications: SubscriptionFilter
-    """The part of the client's wishes that the server grants."""
+    """The requested kinds of notification that the server will send."""
 
     meta: Annotated[dict[str, object], NotificationMetaObject] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the notification, for the protocol and for extensions."""
+    """Metadata of the notification. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:
@@ -2444,8 +2488,8 @@ class SubscriptionsAcknowledgedNotificationParams(Checked, frozen=True, kw_only=
 
 
 class SubscriptionsListenRequest(Constants, frozen=True, kw_only=True):
-    """The client's request `subscriptions/listen`: open a stream of notifications. It stays unanswered until the stream
-    ends.
+    """Request `subscriptions/listen`: the client opens a stream of notifications. The server responds only when it ends
+    the stream.
 
     Spec: 2026-07-28, basic/patterns/subscriptions#opening-a-stream
     """
@@ -2455,22 +2499,22 @@ class SubscriptionsListenRequest(Constants, frozen=True, kw_only=True):
     method: Literal["subscriptions/listen"] = const("subscriptions/listen")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: SubscriptionsListenRequestParams
 
 
 class SubscriptionsListenRequestParams(Checked, frozen=True, kw_only=True):
-    """What a client wants to hear about on a new stream.
+    """Parameters of `subscriptions/listen`: the notifications that the client wants.
 
     Spec: 2026-07-28, basic/patterns/subscriptions#opening-a-stream
     """
 
     notifications: SubscriptionFilter
-    """The wanted kinds; the server sends no others."""
+    """Kinds of notification that the client wants. The server sends no others."""
 
     meta: Annotated[dict[str, object], RequestMetaObject] = field(name="_meta")
-    """Data about the request, for the protocol and for extensions."""
+    """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         try:
@@ -2480,16 +2524,17 @@ class SubscriptionsListenRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class SubscriptionsListenResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
-    """The server's last word on a stream that it ends in good order. A broken connection sends none.
+    """Result of `subscriptions/listen`. The server sends it when it ends the stream. A broken connection ends the
+    stream without a result.
 
     Spec: 2026-07-28, basic/patterns/subscriptions#graceful-closure
     """
 
     result_type: str = preset("complete")
-    """`complete` in this result."""
+    """`complete`: the result is final."""
 
     meta: Annotated[dict[str, object], SubscriptionsListenResultMetaObject] = field(name="_meta")
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         try:
@@ -2499,20 +2544,20 @@ class SubscriptionsListenResult(Constants, Checked, frozen=True, kw_only=True, r
 
 
 class SubscriptionsListenResultMetaObject(Open, frozen=True, kw_only=True):
-    """The `_meta` of the result that ends a stream.
+    """The `_meta` of the result of `subscriptions/listen`.
 
     Spec: 2026-07-28, basic/patterns/subscriptions#graceful-closure
     """
 
     subscription_id: RequestId = field(name="io.modelcontextprotocol/subscriptionId")
-    """Id of the `subscriptions/listen` call that is answered, equal to the response's own."""
+    """ID of the subscription. It equals the ID of the request `subscriptions/listen` and of this response."""
 
     server_info: Implementation | UnsetType = field(name="io.modelcontextprotocol/serverInfo", default=UNSET)
-    """The server's name and version. Unverified, so for display and logs only."""
+    """Name and version of the server. They are unverified: use them for display and logs only."""
 
 
 class SubscriptionsListenResultResponse(Constants, frozen=True, kw_only=True):
-    """The server's successful answer to `subscriptions/listen`, sent when it ends the stream.
+    """Success response to `subscriptions/listen`. The server sends it when it ends the stream.
 
     Spec: 2026-07-28, basic/patterns/subscriptions#graceful-closure
     """
@@ -2520,13 +2565,13 @@ class SubscriptionsListenResultResponse(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
 
     id: RequestId
-    """The id of the request that is answered."""
+    """ID of the request that this response answers."""
 
     result: SubscriptionsListenResult
 
 
 class TextContent(Constants, frozen=True, kw_only=True):
-    """A block of text in a message or tool result.
+    """A content block with text.
 
     Spec: 2026-07-28, server/tools#text-content
     """
@@ -2536,14 +2581,14 @@ class TextContent(Constants, frozen=True, kw_only=True):
     text: str
 
     annotations: Annotations | UnsetType = UNSET
-    """Hints on audience, weight and age."""
+    """Hints for the client, such as the audience and the importance."""
 
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class TextResourceContents(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The content of a resource that is text.
+    """Content of a text resource.
 
     Spec: 2026-07-28, server/resources#text-content
     """
@@ -2551,17 +2596,17 @@ class TextResourceContents(Struct, frozen=True, kw_only=True, rename="camel"):
     text: str
 
     uri: str
-    """The resource, or the part of it, that the text belongs to."""
+    """URI of the resource, or of the part of it, to which the text belongs."""
 
     mime_type: str | UnsetType = UNSET
-    """Media type, if the server knows it."""
+    """MIME type of the content. Absent if the server does not know it."""
 
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
 
 class TitledMultiSelectEnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A choice of several options with labels, in an elicitation form.
+    """A multiple-choice field of an elicitation form, with labels.
 
     Spec: 2026-07-28, client/elicitation#requested-schema
     """
@@ -2572,46 +2617,46 @@ class TitledMultiSelectEnumSchema(Constants, frozen=True, kw_only=True, rename="
     """The options."""
 
     default: list[str] | UnsetType = UNSET
-    """The values chosen before the user answers."""
+    """Options that are selected at first."""
 
     description: str | UnsetType = UNSET
     """Help text for the user."""
 
     max_items: int | UnsetType = UNSET
-    """Most options that may be chosen."""
+    """Maximum number of options that the user may select."""
 
     min_items: int | UnsetType = UNSET
-    """Fewest options that may be chosen."""
+    """Minimum number of options that the user must select."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class TitledMultiSelectEnumSchemaItems(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The options of a multiple choice.
+    """Options of a multiple-choice field with labels.
 
     Spec: 2026-07-28, client/elicitation#requested-schema
     """
 
     any_of: list[TitledMultiSelectEnumSchemaItemsAnyOfItem]
-    """One entry for each option."""
+    """The options, one entry each."""
 
 
 class TitledMultiSelectEnumSchemaItemsAnyOfItem(Struct, frozen=True, kw_only=True, gc=False):
-    """One option of a multiple choice.
+    """One option of a multiple-choice field.
 
     Spec: 2026-07-28, client/elicitation#requested-schema
     """
 
     const_: str = field(name="const")
-    """The value that is returned."""
+    """Value to submit if the user selects this option."""
 
     title: str
-    """The label that the user sees."""
+    """Label of the option."""
 
 
 class TitledSingleSelectEnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A choice of one option with labels, in an elicitation form.
+    """A single-choice field of an elicitation form, with labels.
 
     Spec: 2026-07-28, client/elicitation#requested-schema
     """
@@ -2619,60 +2664,62 @@ class TitledSingleSelectEnumSchema(Constants, frozen=True, kw_only=True, rename=
     type: Literal["string"] = const("string")
 
     one_of: list[TitledSingleSelectEnumSchemaOneOfItem]
-    """One entry for each option."""
+    """The options, one entry each."""
 
     default: str | UnsetType = UNSET
-    """The value chosen before the user answers."""
+    """Option that is selected at first."""
 
     description: str | UnsetType = UNSET
     """Help text for the user."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class TitledSingleSelectEnumSchemaOneOfItem(Struct, frozen=True, kw_only=True, gc=False):
-    """One option of a single choice.
+    """One option of a single-choice field.
 
     Spec: 2026-07-28, client/elicitation#requested-schema
     """
 
     const_: str = field(name="const")
-    """The value that is returned."""
+    """Value to submit if the user selects this option."""
 
     title: str
-    """The label that the user sees."""
+    """Label of the option."""
 
 
 class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
-    """A function that a server offers for a model to call.
+    """A function that a server offers. A model can call it.
 
     Spec: 2026-07-28, server/tools#tool
     """
 
     input_schema: Annotated[dict[str, object], ToolInputSchema]
-    """JSON Schema of the arguments; its root describes an object."""
+    """JSON Schema of the arguments. Its root has the type `object`."""
 
     name: str
-    """Identifier, unique on the server."""
+    """Name for use by programs, unique on the server."""
 
     annotations: ToolAnnotations | UnsetType = UNSET
-    """Hints on what the tool does to the world; not to be trusted blindly."""
+    """Hints about the behaviour of the tool. Do not rely on them if the server is untrusted."""
 
     description: str | UnsetType = UNSET
-    """What the tool does, told to the model."""
+    """Description of the tool, for the model."""
 
     icons: list[Icon] | UnsetType = UNSET
-    """Pictures for a user interface to choose from."""
+    """Icons from which a user interface can choose."""
 
     output_schema: Annotated[dict[str, object], ToolOutputSchema] | UnsetType = UNSET
-    """JSON Schema of `structuredContent`, for any type of value. Absent: nothing is promised."""
+    """JSON Schema of `structuredContent`. Its root may have any type. If absent, the structure of `structuredContent`
+    is not declared.
+    """
 
     title: str | UnsetType = UNSET
-    """Name to show to people. Next in line are `annotations.title` and `name`."""
+    """Display name. If absent, user interfaces show `annotations.title`, or else `name`."""
 
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.output_schema is not UNSET:
@@ -2685,41 +2732,46 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
 
 
 class ToolAnnotations(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Hints on how a tool behaves. From a server that is not trusted they prove nothing.
+    """Hints about the behaviour of a tool. Do not rely on them if the server is untrusted.
 
     Spec: 2026-07-28, server/tools#tool
     """
 
     destructive_hint: bool | UnsetType = UNSET
-    """False: it only adds. Counts only for a tool that is not read-only; absent means true."""
+    """False if the tool only adds to its environment. Relevant only if `readOnlyHint` is false. Absent means true."""
 
     idempotent_hint: bool | UnsetType = UNSET
-    """True: a second equal call changes nothing more. Counts only for a tool that is not read-only; absent means false."""
+    """True if a second, identical call changes nothing more. Relevant only if `readOnlyHint` is false. Absent means
+    false.
+    """
 
     open_world_hint: bool | UnsetType = UNSET
-    """True: it reaches things outside a fixed domain, such as the web. Absent means true."""
+    """True if the tool can reach external systems, such as the web. Absent means true."""
 
     read_only_hint: bool | UnsetType = UNSET
-    """True: it changes nothing. Absent means false."""
+    """True if the tool changes nothing. Absent means false."""
 
     title: str | UnsetType = UNSET
-    """Name to show to people."""
+    """Display name."""
 
 
 class ToolChoice(Struct, frozen=True, kw_only=True, gc=False):
-    """Whether a model may use tools while it samples.
+    """Whether the model may, must or must not call tools during sampling.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: 2026-07-28, client/sampling#tool-choice-modes
     """
 
     mode: Literal["auto", "none", "required"] | UnsetType = UNSET
-    """`auto`: the model decides; `required`: at least one; `none`: no tools. Absent means `auto`."""
+    """`auto`: the model decides. `required`: the model must call a tool. `none`: the model must not call a tool. Absent
+    means `auto`.
+    """
 
 
 class ToolInputSchema(Constants, Open, frozen=True, kw_only=True):
-    """JSON Schema of a tool's arguments, which always form an object. Keywords beyond the known ones are kept.
+    """JSON Schema of the arguments of a tool. Its root has the type `object`. It may contain any other JSON Schema
+    keywords.
 
     Spec: 2026-07-28, server/tools#tool
     """
@@ -2727,11 +2779,11 @@ class ToolInputSchema(Constants, Open, frozen=True, kw_only=True):
     type: Literal["object"] = const("object")
 
     schema: str | UnsetType = field(name="$schema", default=UNSET)
-    """URI of the JSON Schema dialect. Absent means 2020-12."""
+    """URI of the JSON Schema dialect. Absent means JSON Schema 2020-12."""
 
 
 class ToolListChangedNotification(Constants, frozen=True, kw_only=True):
-    """The server's notification `notifications/tools/list_changed`: a cached tool list is out of date.
+    """Notification `notifications/tools/list_changed`: the list of tools of the server has changed.
 
     Spec: 2026-07-28, server/tools#list-changed-notification
     """
@@ -2744,19 +2796,20 @@ class ToolListChangedNotification(Constants, frozen=True, kw_only=True):
 
 
 class ToolOutputSchema(Open, frozen=True, kw_only=True):
-    """JSON Schema of a tool's structured result, which may be any JSON value. All keywords are kept.
+    """JSON Schema of the `structuredContent` of a tool. Its root may have any type. It may contain any JSON Schema
+    keywords.
 
     Spec: 2026-07-28, server/tools#output-schema
     """
 
     schema: str | UnsetType = field(name="$schema", default=UNSET)
-    """URI of the JSON Schema dialect. Absent means 2020-12."""
+    """URI of the JSON Schema dialect. Absent means JSON Schema 2020-12."""
 
 
 class ToolResultContent(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A block that tells the model what a tool returned, in a sampling message of the user.
+    """A content block with the result of a tool call, in a sampling message of the user.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: 2026-07-28, client/sampling#tool-result-messages
     """
@@ -2764,25 +2817,27 @@ class ToolResultContent(Constants, frozen=True, kw_only=True, rename="camel"):
     type: Literal["tool_result"] = const("tool_result")
 
     content: list[ContentBlock]
-    """Blocks for the model to read, in order."""
+    """Output of the tool for the model, as content blocks in order."""
 
     tool_use_id: str
-    """The `id` of the ToolUseContent that is answered."""
+    """The `id` of the `ToolUseContent` that this block answers."""
 
     is_error: bool | UnsetType = UNSET
-    """True: the tool failed, and content says why. Absent means false."""
+    """True if the tool failed. `content` then describes the failure. Absent means false."""
 
     structured_content: object | UnsetType = UNSET
-    """The result as any JSON value; it satisfies the tool's outputSchema, if it has one."""
+    """Output of the tool as any JSON value, including null. It should match the `outputSchema` of the tool, if there is
+    one.
+    """
 
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data on the result. Pass it on in later requests, since caches may depend on it."""
+    """Metadata of the tool result. Keep it in later sampling requests, because caches may depend on it."""
 
 
 class ToolUseContent(Constants, frozen=True, kw_only=True):
-    """A block in which the model asks for a tool to be run.
+    """A content block with which the model calls a tool.
 
-    Deprecated: Roots, sampling and logging are deprecated in this revision.
+    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
     Spec: 2026-07-28, client/sampling#sampling-with-tools
     """
@@ -2790,20 +2845,20 @@ class ToolUseContent(Constants, frozen=True, kw_only=True):
     type: Literal["tool_use"] = const("tool_use")
 
     id: str
-    """Identifier of the call; the matching ToolResultContent repeats it."""
+    """ID of the tool call. The `toolUseId` of its `ToolResultContent` repeats it."""
 
     input: dict[str, object]
-    """The arguments, by name; they should satisfy the tool's inputSchema."""
+    """Arguments of the tool call, by name. They should match the `inputSchema` of the tool."""
 
     name: str
-    """Name of a tool from the request's `tools`."""
+    """Name of the tool, from the `tools` of the sampling request."""
 
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data on the call. Pass it on in later requests, since caches may depend on it."""
+    """Metadata of the tool call. Keep it in later sampling requests, because caches may depend on it."""
 
 
 class UnsupportedProtocolVersionError(Constants, frozen=True, kw_only=True):
-    """The server's refusal of a revision that it does not speak. The client may retry with another. Over HTTP the
+    """Error response: the request names an unsupported revision. The client may retry with another one. Over HTTP, the
     status is 400.
 
     Spec: 2026-07-28, basic/versioning#protocol-version-negotiation
@@ -2814,11 +2869,11 @@ class UnsupportedProtocolVersionError(Constants, frozen=True, kw_only=True):
     error: UnsupportedProtocolVersionErrorError
 
     id: RequestId | UnsetType = UNSET
-    """The id of the failed request. Absent when it could not be read."""
+    """ID of the failed request. Absent if the receiver could not read the ID."""
 
 
 class UnsupportedProtocolVersionErrorError(Constants, Checked, frozen=True, kw_only=True):
-    """The error object of an unsupported revision: code -32022.
+    """Error object of `UnsupportedProtocolVersionError`, with code -32022.
 
     Spec: 2026-07-28, basic/versioning#protocol-version-negotiation
     """
@@ -2826,10 +2881,10 @@ class UnsupportedProtocolVersionErrorError(Constants, Checked, frozen=True, kw_o
     code: Literal[-32022] = const(-32022)
 
     data: Annotated[dict[str, object], UnsupportedProtocolVersionErrorErrorData]
-    """Names the revisions in question."""
+    """The requested revision and the supported ones."""
 
     message: str
-    """One short sentence for people."""
+    """One short sentence that describes the error, for people to read."""
 
     def __post_init__(self) -> None:
         try:
@@ -2839,20 +2894,20 @@ class UnsupportedProtocolVersionErrorError(Constants, Checked, frozen=True, kw_o
 
 
 class UnsupportedProtocolVersionErrorErrorData(Open, frozen=True, kw_only=True):
-    """The refused revision and the ones to choose from.
+    """Data of `UnsupportedProtocolVersionError`.
 
     Spec: 2026-07-28, basic/versioning#protocol-version-negotiation
     """
 
     requested: str
-    """The revision that the client asked for."""
+    """Revision that the client requested."""
 
     supported: list[str]
-    """The revisions that the server speaks."""
+    """Revisions that the server supports."""
 
 
 class UntitledMultiSelectEnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A choice of several options in an elicitation form; the values serve as labels.
+    """A multiple-choice field of an elicitation form. The values are also the labels.
 
     Spec: 2026-07-28, client/elicitation#requested-schema
     """
@@ -2863,23 +2918,23 @@ class UntitledMultiSelectEnumSchema(Constants, frozen=True, kw_only=True, rename
     """The options."""
 
     default: list[str] | UnsetType = UNSET
-    """The values chosen before the user answers."""
+    """Options that are selected at first."""
 
     description: str | UnsetType = UNSET
     """Help text for the user."""
 
     max_items: int | UnsetType = UNSET
-    """Most options that may be chosen."""
+    """Maximum number of options that the user may select."""
 
     min_items: int | UnsetType = UNSET
-    """Fewest options that may be chosen."""
+    """Minimum number of options that the user must select."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 class UntitledMultiSelectEnumSchemaItems(Constants, frozen=True, kw_only=True):
-    """The options of a multiple choice without labels.
+    """Options of a multiple-choice field without labels.
 
     Spec: 2026-07-28, client/elicitation#requested-schema
     """
@@ -2887,11 +2942,11 @@ class UntitledMultiSelectEnumSchemaItems(Constants, frozen=True, kw_only=True):
     type: Literal["string"] = const("string")
 
     enum: list[str]
-    """The values to choose from."""
+    """Values of the options."""
 
 
 class UntitledSingleSelectEnumSchema(Constants, frozen=True, kw_only=True):
-    """A choice of one option in an elicitation form; the values serve as labels.
+    """A single-choice field of an elicitation form. The values are also the labels.
 
     Spec: 2026-07-28, client/elicitation#requested-schema
     """
@@ -2899,23 +2954,23 @@ class UntitledSingleSelectEnumSchema(Constants, frozen=True, kw_only=True):
     type: Literal["string"] = const("string")
 
     enum: list[str]
-    """The values to choose from."""
+    """Values of the options."""
 
     default: str | UnsetType = UNSET
-    """The value chosen before the user answers."""
+    """Option that is selected at first."""
 
     description: str | UnsetType = UNSET
     """Help text for the user."""
 
     title: str | UnsetType = UNSET
-    """Label of the field."""
+    """Label of the form field."""
 
 
 if TYPE_CHECKING:
     CallToolResultResponseResult: TypeAlias = InputRequiredResult | CallToolResult
 else:
     CallToolResultResponseResult = Annotated[Any, AnyOf(lambda: (InputRequiredResult, CallToolResult))]
-"""The outcome of `tools/call`: final, or a demand for more input.
+"""Result in the response to `tools/call`. It is final, or asks for more input.
 
 Spec: 2026-07-28, server/tools#input-required-tool-results
 """
@@ -2953,7 +3008,7 @@ Spec: 2026-07-28, basic/index#requests
 """
 
 ClientResult: TypeAlias = Annotated[dict[str, object], Result]
-"""The bare shape of a result. Clients answer no requests in this revision, since servers send none.
+"""Base of results. Clients send no responses in this revision, because servers send no requests.
 
 Spec: 2026-07-28, basic/index#responses
 """
@@ -2962,7 +3017,7 @@ if TYPE_CHECKING:
     CompleteRequestParamsRef: TypeAlias = PromptReference | ResourceTemplateReference
 else:
     CompleteRequestParamsRef = tagged("type", PromptReference, ResourceTemplateReference)
-"""What owns the argument to complete: a prompt or a resource template.
+"""Reference to the prompt or resource template to which the argument belongs.
 
 Spec: 2026-07-28, server/utilities/completion#reference-types
 """
@@ -2971,7 +3026,7 @@ if TYPE_CHECKING:
     ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
 else:
     ContentBlock = tagged("type", TextContent, ImageContent, AudioContent, ResourceLink, EmbeddedResource)
-"""One block of a prompt message or tool result, told apart by `type`.
+"""A content block of a prompt message or a tool result. The `type` field gives its kind.
 
 Spec: 2026-07-28, server/tools#tool-result
 """
@@ -2984,9 +3039,9 @@ else:
     SamplingMessageContentBlock = tagged(
         "type", TextContent, ImageContent, AudioContent, ToolUseContent, ToolResultContent
     )
-"""One block of a sampling message, told apart by `type`.
+"""A content block of a sampling message. The `type` field gives its kind.
 
-Deprecated: Roots, sampling and logging are deprecated in this revision.
+Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
 Spec: 2026-07-28, client/sampling#messages
 """
@@ -3005,15 +3060,15 @@ else:
         tagged("type", TextContent, ImageContent, AudioContent, ToolUseContent, ToolResultContent)
         | list[SamplingMessageContentBlock]
     )
-"""What the model wrote: one block, or an array of blocks.
+"""Output of the language model: one content block, or a list of them.
 
-Deprecated: Roots, sampling and logging are deprecated in this revision.
+Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
 Spec: 2026-07-28, client/sampling#messages
 """
 
 Cursor: TypeAlias = str
-"""A position in a paged list. Opaque: only the server that made it can read it.
+"""Position in a list that is sent in pages. It is opaque: only the server that created it can interpret it.
 
 Spec: 2026-07-28, server/utilities/pagination#pagination-model
 """
@@ -3022,7 +3077,7 @@ if TYPE_CHECKING:
     ElicitRequestParams: TypeAlias = ElicitRequestFormParams | ElicitRequestURLParams
 else:
     ElicitRequestParams = Annotated[Any, AnyOf(lambda: (ElicitRequestFormParams, ElicitRequestURLParams))]
-"""What to ask the user, either in a form or on a web page.
+"""Parameters of `elicitation/create`: a form, or a web page to open.
 
 Spec: 2026-07-28, client/elicitation#elicitation-requests
 """
@@ -3031,13 +3086,13 @@ if TYPE_CHECKING:
     EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
 else:
     EmbeddedResourceResource = Annotated[Any, AnyOf(lambda: (TextResourceContents, BlobResourceContents))]
-"""The content of an embedded resource: text, or bytes in base64.
+"""Content of an embedded resource: text, or bytes in base64.
 
 Spec: 2026-07-28, server/tools#embedded-resources
 """
 
 EmptyResult: TypeAlias = Annotated[dict[str, object], Result]
-"""A result without data of its own: it only says that the request succeeded.
+"""A result without data of its own. It confirms that the request succeeded.
 
 Spec: 2026-07-28, basic/index#responses
 """
@@ -3063,7 +3118,7 @@ else:
             )
         ),
     ]
-"""A choice in an elicitation form: one or several options, with or without labels.
+"""A choice field of an elicitation form: one or several options, with or without labels.
 
 Spec: 2026-07-28, client/elicitation#requested-schema
 """
@@ -3072,7 +3127,7 @@ if TYPE_CHECKING:
     GetPromptResultResponseResult: TypeAlias = InputRequiredResult | GetPromptResult
 else:
     GetPromptResultResponseResult = Annotated[Any, AnyOf(lambda: (InputRequiredResult, GetPromptResult))]
-"""The outcome of `prompts/get`: final, or a demand for more input.
+"""Result in the response to `prompts/get`. It is final, or asks for more input.
 
 Spec: 2026-07-28, server/prompts#getting-a-prompt
 """
@@ -3081,13 +3136,13 @@ if TYPE_CHECKING:
     InputRequest: TypeAlias = CreateMessageRequest | ListRootsRequest | ElicitRequest
 else:
     InputRequest = tagged("method", CreateMessageRequest, ListRootsRequest, ElicitRequest)
-"""One thing that a server needs from a client before it can finish: user input, model output or the roots.
+"""One request inside `inputRequests`: for user input, for model output or for roots.
 
 Spec: 2026-07-28, basic/patterns/mrtr#inputrequests
 """
 
 InputRequests: TypeAlias = dict[str, InputRequest]
-"""What a server needs from a client, keyed by names that the server picks.
+"""Requests that a client must answer before it retries. The server chooses the keys.
 
 Spec: 2026-07-28, basic/patterns/mrtr#inputrequests
 """
@@ -3096,13 +3151,13 @@ if TYPE_CHECKING:
     InputResponse: TypeAlias = CreateMessageResult | ListRootsResult | ElicitResult
 else:
     InputResponse = Annotated[Any, AnyOf(lambda: (CreateMessageResult, ListRootsResult, ElicitResult))]
-"""A client's answer to one InputRequest: the result that the request inside it asks for.
+"""Answer of a client to one `InputRequest`: the result of that request.
 
 Spec: 2026-07-28, basic/patterns/mrtr#inputresponses
 """
 
 InputResponses: TypeAlias = dict[str, InputResponse]
-"""A client's answers, under the keys of the InputRequests that they belong to.
+"""Answers of a client, under the keys of `InputRequests`.
 
 Spec: 2026-07-28, basic/patterns/mrtr#inputresponses
 """
@@ -3120,7 +3175,7 @@ Spec: 2026-07-28, schema#jsonarray
 """
 
 JSONObject: TypeAlias = dict[str, JSONValue]
-"""An object of JSON values under any names.
+"""A JSON object with any keys and values.
 
 Spec: 2026-07-28, schema#jsonobject
 """
@@ -3131,7 +3186,7 @@ else:
     JSONRPCMessage = Annotated[
         Any, AnyOf(lambda: (JSONRPCRequest, JSONRPCNotification, JSONRPCResultResponse, JSONRPCErrorResponse))
     ]
-"""Any message on the wire.
+"""Any message: a request, a notification or a response.
 
 Spec: 2026-07-28, basic/index#messages
 """
@@ -3140,30 +3195,31 @@ if TYPE_CHECKING:
     JSONRPCResponse: TypeAlias = JSONRPCResultResponse | JSONRPCErrorResponse
 else:
     JSONRPCResponse = Annotated[Any, AnyOf(lambda: (JSONRPCResultResponse, JSONRPCErrorResponse))]
-"""Any answer to a request: success or failure.
+"""Any response: success or error.
 
 Spec: 2026-07-28, basic/index#responses
 """
 
 LoggingLevel: TypeAlias = Literal["alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"]
-"""Severity of a log message, in syslog's terms: `debug` is the lowest, `emergency` the highest.
+"""Severity of a log message, with the levels of syslog: `debug` is the lowest, `emergency` the highest.
 
-Deprecated: Roots, sampling and logging are deprecated in this revision.
+Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
 Spec: 2026-07-28, server/utilities/logging#log-levels
 """
 
 MetaObject: TypeAlias = dict[str, object]
-"""Data beside the payload, under `prefix/name` keys. MCP keeps prefixes such as `io.modelcontextprotocol/` for itself.
+"""Metadata of a message or an object. A key can have a prefix, such as `com.example/`. MCP reserves some prefixes, such
+as `io.modelcontextprotocol/`.
 
-Spec: 2026-07-28, basic/index#meta
+Spec: 2026-07-28, basic/index#_meta
 """
 
 if TYPE_CHECKING:
     MultiSelectEnumSchema: TypeAlias = UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
 else:
     MultiSelectEnumSchema = Annotated[Any, AnyOf(lambda: (UntitledMultiSelectEnumSchema, TitledMultiSelectEnumSchema))]
-"""A choice of several options in an elicitation form, with or without labels.
+"""A multiple-choice field of an elicitation form, with or without labels.
 
 Spec: 2026-07-28, client/elicitation#requested-schema
 """
@@ -3195,13 +3251,14 @@ else:
             )
         ),
     ]
-"""One field of an elicitation form: text, number, yes or no, or a choice.
+"""Schema of one field of an elicitation form: text, number, yes or no, or a choice.
 
 Spec: 2026-07-28, client/elicitation#requested-schema
 """
 
 ProgressToken: TypeAlias = str | int
-"""Chosen by a requester to recognise progress notifications; unique among its open requests.
+"""Token that links progress notifications to a request. The sender of the request chooses it. It is unique among the
+pending requests of the sender.
 
 Spec: 2026-07-28, basic/patterns/progress#progress-flow
 """
@@ -3210,7 +3267,7 @@ if TYPE_CHECKING:
     ReadResourceResultContentsItem: TypeAlias = TextResourceContents | BlobResourceContents
 else:
     ReadResourceResultContentsItem = Annotated[Any, AnyOf(lambda: (TextResourceContents, BlobResourceContents))]
-"""One piece of a resource's content: text, or bytes in base64.
+"""One item of the content of a resource: text, or bytes in base64.
 
 Spec: 2026-07-28, server/resources#resource-contents
 """
@@ -3219,26 +3276,26 @@ if TYPE_CHECKING:
     ReadResourceResultResponseResult: TypeAlias = InputRequiredResult | ReadResourceResult
 else:
     ReadResourceResultResponseResult = Annotated[Any, AnyOf(lambda: (InputRequiredResult, ReadResourceResult))]
-"""The outcome of `resources/read`: final, or a demand for more input.
+"""Result in the response to `resources/read`. It is final, or asks for more input.
 
 Spec: 2026-07-28, server/resources#reading-resources
 """
 
 RequestId: TypeAlias = str | int
-"""Chosen by the sender of a request; the answer repeats it.
+"""ID of a request. The sender chooses it, and the response repeats it.
 
 Spec: 2026-07-28, basic/index#requests
 """
 
 ResultType: TypeAlias = str
-"""Says which shape a result has: `complete` (final), `input_required` (the client is asked first) or an extension's
-own.
+"""Kind of result: `complete` (final), `input_required` (the client must first give more input) or a value that an
+extension defines.
 
 Spec: 2026-07-28, basic/index#resulttype
 """
 
 Role: TypeAlias = Literal["assistant", "user"]
-"""Who speaks in a conversation, or who a piece of content is for: the user or the model (`assistant`).
+"""Author or intended reader of a message: `user`, or `assistant` for the model.
 
 Spec: 2026-07-28, server/prompts#promptmessage
 """
@@ -3257,9 +3314,9 @@ else:
         tagged("type", TextContent, ImageContent, AudioContent, ToolUseContent, ToolResultContent)
         | list[SamplingMessageContentBlock]
     )
-"""What one message says: one block, or an array of blocks.
+"""Content of one message: one content block, or a list of them.
 
-Deprecated: Roots, sampling and logging are deprecated in this revision.
+Deprecated: 2026-07-28 deprecates roots, sampling and logging.
 
 Spec: 2026-07-28, client/sampling#messages
 """
@@ -3327,7 +3384,7 @@ else:
             )
         ),
     ]
-"""Any result that a server may send.
+"""Any result with which a server may answer a request of a client.
 
 Spec: 2026-07-28, basic/index#responses
 """
@@ -3338,7 +3395,7 @@ else:
     SingleSelectEnumSchema = Annotated[
         Any, AnyOf(lambda: (UntitledSingleSelectEnumSchema, TitledSingleSelectEnumSchema))
     ]
-"""A choice of one option in an elicitation form, with or without labels.
+"""A single-choice field of an elicitation form, with or without labels.
 
 Spec: 2026-07-28, client/elicitation#requested-schema
 """

@@ -36,60 +36,60 @@ class ServerHandlers(Generic[C]):
     async def call_tool(
         self, params: models.CallToolRequestParams, context: C, /
     ) -> models.CallToolResultResponseResult:
-        """The client's request `tools/call`: run one tool."""
+        """Request `tools/call`: the client asks the server to run a tool."""
         raise Unhandled("tools/call")
 
     async def complete(self, params: models.CompleteRequestParams, context: C, /) -> models.CompleteResult:
-        """The client's request `completion/complete`: suggest values for an argument that the user is typing."""
+        """Request `completion/complete`: the client asks for suggested values of an argument that the user is typing."""
         raise Unhandled("completion/complete")
 
     async def discover(self, params: models.RequestParams, context: C, /) -> models.DiscoverResult:
-        """The client's request `server/discover`: which revisions and capabilities does the server have? It needs no
-        earlier message.
+        """Request `server/discover`: the client asks for the revisions and capabilities of the server. It may be the
+        first message to a server.
         """
         raise Unhandled("server/discover")
 
     async def get_prompt(
         self, params: models.GetPromptRequestParams, context: C, /
     ) -> models.GetPromptResultResponseResult:
-        """The client's request `prompts/get`: fill in a prompt and return its messages."""
+        """Request `prompts/get`: the client asks for the messages of a prompt, with arguments filled in."""
         raise Unhandled("prompts/get")
 
     async def list_prompts(self, params: models.PaginatedRequestParams, context: C, /) -> models.ListPromptsResult:
-        """The client's request `prompts/list`: which prompts are there?"""
+        """Request `prompts/list`: the client asks for the prompts that the server offers."""
         raise Unhandled("prompts/list")
 
     async def list_resource_templates(
         self, params: models.PaginatedRequestParams, context: C, /
     ) -> models.ListResourceTemplatesResult:
-        """The client's request `resources/templates/list`: which families of resources are there?"""
+        """Request `resources/templates/list`: the client asks for the resource templates that the server offers."""
         raise Unhandled("resources/templates/list")
 
     async def list_resources(self, params: models.PaginatedRequestParams, context: C, /) -> models.ListResourcesResult:
-        """The client's request `resources/list`: which resources are there?"""
+        """Request `resources/list`: the client asks for the resources that the server offers."""
         raise Unhandled("resources/list")
 
     async def list_tools(self, params: models.PaginatedRequestParams, context: C, /) -> models.ListToolsResult:
-        """The client's request `tools/list`: which tools are there?"""
+        """Request `tools/list`: the client asks for the tools that the server offers."""
         raise Unhandled("tools/list")
 
     async def read_resource(
         self, params: models.ReadResourceRequestParams, context: C, /
     ) -> models.ReadResourceResultResponseResult:
-        """The client's request `resources/read`: fetch the content behind a URI."""
+        """Request `resources/read`: the client asks for the content of a resource."""
         raise Unhandled("resources/read")
 
     async def subscriptions_listen(
         self, params: models.SubscriptionsListenRequestParams, context: C, /
     ) -> models.SubscriptionsListenResult:
-        """The client's request `subscriptions/listen`: open a stream of notifications. It stays unanswered until the
-        stream ends.
+        """Request `subscriptions/listen`: the client opens a stream of notifications. The server responds only when it
+        ends the stream.
         """
         raise Unhandled("subscriptions/listen")
 
     async def cancelled(self, params: models.CancelledNotificationParams, context: C, /) -> None:
-        """The notification `notifications/cancelled`: a client drops its request, or a server on stdio ends a
-        subscription.
+        """Notification `notifications/cancelled`: the client cancels one of its requests, or the server ends a
+        subscription on stdio.
         """
 
 
@@ -112,42 +112,43 @@ class ServerMethods:
         self._sender = sender
 
     async def cancelled(self, params: models.CancelledNotificationParams, /) -> None:
-        """The notification `notifications/cancelled`: a client drops its request, or a server on stdio ends a
-        subscription.
+        """Notification `notifications/cancelled`: the client cancels one of its requests, or the server ends a
+        subscription on stdio.
         """
         await self._sender.notify(methods.CANCELLED, params)
 
     async def logging_message(self, params: models.LoggingMessageNotificationParams, /) -> None:
-        """The server's notification `notifications/message`: one log entry, tied to the request that asked for logs.
+        """Notification `notifications/message`: the server sends a log message for a request whose `_meta` sets a log
+        level.
 
-        Deprecated: Roots, sampling and logging are deprecated in this revision.
+        Deprecated: 2026-07-28 deprecates roots, sampling and logging.
         """
         await self._sender.notify(methods.LOGGING_MESSAGE, params)
 
     async def progress(self, params: models.ProgressNotificationParams, /) -> None:
-        """The notification `notifications/progress`: how far a running request has come. Its requester asked for it
-        with a token.
+        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
+        asked for it with a progress token.
         """
         await self._sender.notify(methods.PROGRESS, params)
 
     async def prompt_list_changed(self, params: models.NotificationParams | UnsetType = UNSET, /) -> None:
-        """The server's notification `notifications/prompts/list_changed`: a cached prompt list is out of date."""
+        """Notification `notifications/prompts/list_changed`: the list of prompts of the server has changed."""
         await self._sender.notify(methods.PROMPT_LIST_CHANGED, params)
 
     async def resource_list_changed(self, params: models.NotificationParams | UnsetType = UNSET, /) -> None:
-        """The server's notification `notifications/resources/list_changed`: a cached resource list is out of date."""
+        """Notification `notifications/resources/list_changed`: the list of resources of the server has changed."""
         await self._sender.notify(methods.RESOURCE_LIST_CHANGED, params)
 
     async def resource_updated(self, params: models.ResourceUpdatedNotificationParams, /) -> None:
-        """The server's notification `notifications/resources/updated`: a resource that the client watches has changed."""
+        """Notification `notifications/resources/updated`: a resource to which the client has subscribed has changed."""
         await self._sender.notify(methods.RESOURCE_UPDATED, params)
 
     async def subscriptions_acknowledged(self, params: models.SubscriptionsAcknowledgedNotificationParams, /) -> None:
-        """The server's notification `notifications/subscriptions/acknowledged`: a stream is open. It precedes all
-        others of its stream.
+        """Notification `notifications/subscriptions/acknowledged`: the server confirms that a subscription stream is
+        open. It precedes all other notifications of the stream.
         """
         await self._sender.notify(methods.SUBSCRIPTIONS_ACKNOWLEDGED, params)
 
     async def tool_list_changed(self, params: models.NotificationParams | UnsetType = UNSET, /) -> None:
-        """The server's notification `notifications/tools/list_changed`: a cached tool list is out of date."""
+        """Notification `notifications/tools/list_changed`: the list of tools of the server has changed."""
         await self._sender.notify(methods.TOOL_LIST_CHANGED, params)

@@ -69,18 +69,18 @@ class Titled(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Tool(Struct, frozen=True, kw_only=True):
-    """A function that a server offers for a model to call.
+    """A function that a server offers. A model can call it.
 
     Spec: all_of_merges, server/tools#tool
     """
 
     name: str
-    """Identifier, unique on the server."""
+    """Name for use by programs, unique on the server."""
 
     size: int
 
     title: str
-    """Name to show to people. Next in line are `annotations.title` and `name`."""
+    """Display name. If absent, user interfaces show `annotations.title`, or else `name`."""
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Extra data for the other side, under `prefix/name` keys."""
+    """Metadata of this object. The protocol, extensions and applications define its keys."""

@@ -45,7 +45,7 @@ class Ping(Constants, frozen=True, kw_only=True):
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """Base of all requests: a method and perhaps params.
+    """Base of all requests: a method, and optional parameters.
 
     Spec: all_of_narrows, basic/index#requests
     """

@@ -28,13 +28,13 @@ if not TYPE_CHECKING:
 
 
 class Tool(Struct, frozen=True, kw_only=True, gc=False):
-    """A function that a server offers for a model to call.
+    """A function that a server offers. A model can call it.
 
     Spec: descriptions, server/tools#tool
     """
 
     name: str
-    """Identifier, unique on the server."""
+    """Name for use by programs, unique on the server."""
 
     end: str | UnsetType = UNSET
     """Ends with a quote\""""

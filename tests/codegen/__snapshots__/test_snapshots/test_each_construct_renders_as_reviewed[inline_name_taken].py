@@ -28,7 +28,7 @@ if not TYPE_CHECKING:
 
 
 class Tool(Struct, frozen=True, kw_only=True, gc=False):
-    """A function that a server offers for a model to call.
+    """A function that a server offers. A model can call it.
 
     Spec: inline_name_taken, server/tools#tool
     """

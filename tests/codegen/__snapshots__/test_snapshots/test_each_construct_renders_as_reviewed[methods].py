@@ -52,7 +52,7 @@ if not TYPE_CHECKING:
 
 
 class CallToolRequest(Constants, frozen=True, kw_only=True, gc=False):
-    """The client's request `tools/call`: run one tool.
+    """Request `tools/call`: the client asks the server to run a tool.
 
     Spec: methods, server/tools#calling-tools
     """
@@ -62,23 +62,24 @@ class CallToolRequest(Constants, frozen=True, kw_only=True, gc=False):
     method: Literal["tools/call"] = const("tools/call")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: CallToolRequestParams
 
 
 class CallToolRequestParams(Struct, frozen=True, kw_only=True, gc=False):
-    """Which tool a client wants to run, and with what arguments.
+    """Parameters of `tools/call`: the tool to run and its arguments.
 
     Spec: methods, server/tools#calling-tools
     """
 
     name: str
-    """Name of the tool, as `tools/list` gave it."""
+    """Name of the tool, from `tools/list`."""
 
 
 class CallToolResult(Struct, frozen=True, kw_only=True, gc=False):
-    """What a tool returned. Failures inside the tool are reported here too, so that the model can react to them.
+    """Result of `tools/call`. A tool reports its own failures here, with `isError`, so that the model can react to
+    them.
 
     Spec: methods, server/tools#tool-result
     """
@@ -87,18 +88,19 @@ class CallToolResult(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ClientCapabilities(Struct, frozen=True, kw_only=True):
-    """What a client can do for a server, stated during initialization. A server must not use what is not listed.
+    """Optional features that a client supports. The client declares them during initialization. A server uses only
+    declared features.
 
-    Spec: methods, basic/index#meta
+    Spec: methods, basic/index#_meta
     """
 
     sampling: dict[str, object] | UnsetType = UNSET
-    """Present: the client can run a language model on request."""
+    """If present, the client answers `sampling/createMessage`."""
 
 
 class CreateMessageRequest(Constants, frozen=True, kw_only=True):
-    """The server's request `sampling/createMessage`: let the client's model continue a conversation. The user may
-    refuse.
+    """Request `sampling/createMessage`: the server asks the client to continue a conversation with a language model.
+    The user may refuse.
 
     Spec: methods, client/sampling#creating-messages
     """
@@ -108,13 +110,13 @@ class CreateMessageRequest(Constants, frozen=True, kw_only=True):
     method: Literal["sampling/createMessage"] = const("sampling/createMessage")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: dict[str, object]
 
 
 class CreateMessageResult(Struct, frozen=True, kw_only=True, gc=False):
-    """What the client's model wrote, in answer to `sampling/createMessage`.
+    """Result of `sampling/createMessage`: the output of the language model.
 
     Spec: methods, client/sampling#creating-messages
     """
@@ -123,7 +125,8 @@ class CreateMessageResult(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class InitializedNotification(Constants, frozen=True, kw_only=True, gc=False):
-    """The client's notification `notifications/initialized`: the handshake is done and normal work may start.
+    """Notification `notifications/initialized`: the client has finished the handshake. From now on, both sides may send
+    other messages.
 
     Spec: methods, basic/lifecycle#initialization
     """
@@ -134,7 +137,7 @@ class InitializedNotification(Constants, frozen=True, kw_only=True, gc=False):
 
 
 class ListToolsRequest(Constants, frozen=True, kw_only=True, gc=False):
-    """The client's request `tools/list`: which tools are there?
+    """Request `tools/list`: the client asks for the tools that the server offers.
 
     Spec: methods, server/tools#listing-tools
     """
@@ -144,7 +147,7 @@ class ListToolsRequest(Constants, frozen=True, kw_only=True, gc=False):
     method: Literal["tools/list"] = const("tools/list")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: ListToolsRequestParams | UnsetType = UNSET
 
@@ -156,7 +159,7 @@ class ListToolsRequestParams(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ListToolsResult(Struct, frozen=True, kw_only=True):
-    """One page of the tools that a server offers.
+    """Result of `tools/list`: one page of the tools that the server offers.
 
     Spec: methods, server/tools#listing-tools
     """
@@ -165,7 +168,8 @@ class ListToolsResult(Struct, frozen=True, kw_only=True):
 
 
 class PingRequest(Constants, frozen=True, kw_only=True, gc=False):
-    """The request `ping`: is the other side still there? Either side may send it; the answer is an EmptyResult.
+    """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+    `EmptyResult`.
 
     Spec: methods, basic/utilities/ping#message-format
     """
@@ -175,12 +179,12 @@ class PingRequest(Constants, frozen=True, kw_only=True, gc=False):
     method: Literal["ping"] = const("ping")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True, gc=False):
-    """The notification `notifications/progress`: how far a running request has come. Its requester asked for it with a
-    token.
+    """Notification `notifications/progress`: the progress of a running request. The sender of that request has asked
+    for it with a progress token.
 
     Spec: methods, basic/patterns/progress#progress-flow
     """
@@ -193,13 +197,13 @@ class ProgressNotification(Constants, frozen=True, kw_only=True, gc=False):
 
 
 class ProgressNotificationParams(Struct, frozen=True, kw_only=True, gc=False):
-    """How far a running request has come.
+    """Parameters of `notifications/progress`: the progress of a running request.
 
     Spec: methods, basic/patterns/progress#progress-flow
     """
 
     progress: int | float
-    """Amount done, in units that the sender picks. It grows with every notification and may be fractional."""
+    """Amount of work done, in units that the sender chooses. It increases with each notification and may be fractional."""
 
 
 class Result(Open, frozen=True, kw_only=True):
@@ -209,44 +213,44 @@ class Result(Open, frozen=True, kw_only=True):
     """
 
     meta: dict[str, object] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
 
 class ServerCapabilities(Struct, frozen=True, kw_only=True, gc=False):
-    """What a server offers. A client must not use what is not listed.
+    """Optional features that a server supports. A client uses only declared features.
 
     Spec: methods, server/discover#discoverresult
     """
 
     resources: ServerCapabilitiesResources | UnsetType = UNSET
-    """Present: the server has resources."""
+    """If present, the server offers resources."""
 
     tools: ServerCapabilitiesTools | UnsetType = UNSET
-    """Present: the server has tools."""
+    """If present, the server offers tools."""
 
 
 class ServerCapabilitiesResources(Struct, frozen=True, kw_only=True, gc=False):
-    """What a server supports around resources.
+    """Resource features that a server supports.
 
     Spec: methods, server/resources#capabilities
     """
 
     subscribe: bool | UnsetType = UNSET
-    """True: a client can watch single resources, with `resources/subscribe`."""
+    """True if a client can subscribe to single resources, with `resources/subscribe`."""
 
 
 class ServerCapabilitiesTools(Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What a server supports around tools.
+    """Tool features that a server supports.
 
     Spec: methods, server/tools#capabilities
     """
 
     list_changed: bool | UnsetType = UNSET
-    """True: the server notifies clients when its list of tools changes."""
+    """True if the server sends `notifications/tools/list_changed`."""
 
 
 class SubscribeRequest(Constants, frozen=True, kw_only=True, gc=False):
-    """The client's request `resources/subscribe`: send a notification whenever one resource changes.
+    """Request `resources/subscribe`: the client asks for a notification whenever a resource changes.
 
     Spec: methods, server/resources#subscriptions
     """
@@ -256,19 +260,19 @@ class SubscribeRequest(Constants, frozen=True, kw_only=True, gc=False):
     method: Literal["resources/subscribe"] = const("resources/subscribe")
 
     id: RequestId
-    """Chosen by the sender, never null; a new one for each request."""
+    """ID of the request. The sender chooses a new ID for each request. It is never null."""
 
     params: SubscribeRequestParams
 
 
 class SubscribeRequestParams(Struct, frozen=True, kw_only=True, gc=False):
-    """Which resource a client wants to watch.
+    """Parameters of `resources/subscribe`: the resource to subscribe to.
 
     Spec: methods, server/resources#subscriptions
     """
 
     uri: str
-    """Address of the resource. Any scheme; the server interprets it."""
+    """URI of the resource. It may have any scheme. The server interprets it."""
 
 
 if TYPE_CHECKING:
@@ -290,13 +294,13 @@ Spec: methods, basic/index#requests
 """
 
 EmptyResult: TypeAlias = Annotated[dict[str, object], Result]
-"""A result without data of its own: it only says that the request succeeded.
+"""A result without data of its own. It confirms that the request succeeded.
 
 Spec: methods, basic/index#responses
 """
 
 RequestId: TypeAlias = str | int
-"""Chosen by the sender of a request; the answer repeats it.
+"""ID of a request. The sender chooses it, and the response repeats it.
 
 Spec: methods, basic/index#requests
 """
@@ -435,19 +439,19 @@ class ErrorCode(IntEnum):
     """The error codes of this revision."""
 
     PARSE_ERROR = -32700
-    """The message is not JSON."""
+    """The message is not valid JSON."""
 
     INTERNAL_ERROR = -32603
-    """The receiver failed."""
+    """The receiver failed while it handled the request."""
 
     INVALID_PARAMS = -32602
-    """The parameters are not what the method takes."""
+    """The parameters are invalid."""
 
     METHOD_NOT_FOUND = -32601
-    """Nobody here answers requests of that method."""
+    """The receiver does not support the method."""
 
     INVALID_REQUEST = -32600
-    """The message is not a request that can be served."""
+    """The message is JSON, but not a valid request."""
 
 
 CALL_TOOL: RequestMethod[models.CallToolRequestParams, models.CallToolResult] = RequestMethod(
@@ -546,29 +550,33 @@ class ServerHandlers(Generic[C]):
         return convert(declared(self, ServerHandlers, _CAPABILITIES), models.ServerCapabilities)
 
     async def call_tool(self, params: models.CallToolRequestParams, context: C, /) -> models.CallToolResult:
-        """The client's request `tools/call`: run one tool."""
+        """Request `tools/call`: the client asks the server to run a tool."""
         raise Unhandled("tools/call")
 
     async def list_tools(self, params: models.ListToolsRequestParams, context: C, /) -> models.ListToolsResult:
-        """The client's request `tools/list`: which tools are there?"""
+        """Request `tools/list`: the client asks for the tools that the server offers."""
         raise Unhandled("tools/list")
 
     async def ping(self, params: dict[str, object], context: C, /) -> models.Result | dict[str, object]:
-        """The request `ping`: is the other side still there? Either side may send it; the answer is an EmptyResult."""
+        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        `EmptyResult`.
+        """
         raise Unhandled("ping")
 
     async def subscribe(
         self, params: models.SubscribeRequestParams, context: C, /
     ) -> models.Result | dict[str, object]:
-        """The client's request `resources/subscribe`: send a notification whenever one resource changes."""
+        """Request `resources/subscribe`: the client asks for a notification whenever a resource changes."""
         raise Unhandled("resources/subscribe")
 
     async def initialized(self, params: dict[str, object], context: C, /) -> None:
-        """The client's notification `notifications/initialized`: the handshake is done and normal work may start."""
+        """Notification `notifications/initialized`: the client has finished the handshake. From now on, both sides may
+        send other messages.
+        """
 
     async def progress(self, params: models.ProgressNotificationParams, context: C, /) -> None:
-        """The notification `notifications/progress`: how far a running request has come. Its requester asked for it
-        with a token.
+        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
+        asked for it with a progress token.
         """
 
 
@@ -586,18 +594,20 @@ class ServerMethods:
         self._sender = sender
 
     async def create_message(self, params: dict[str, object], /) -> models.CreateMessageResult:
-        """The server's request `sampling/createMessage`: let the client's model continue a conversation. The user may
-        refuse.
+        """Request `sampling/createMessage`: the server asks the client to continue a conversation with a language
+        model. The user may refuse.
         """
         return await self._sender.request(methods.CREATE_MESSAGE, params)
 
     async def ping(self, params: dict[str, object] | UnsetType = UNSET, /) -> models.EmptyResult:
-        """The request `ping`: is the other side still there? Either side may send it; the answer is an EmptyResult."""
+        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        `EmptyResult`.
+        """
         return await self._sender.request(methods.PING, params)
 
     async def progress(self, params: models.ProgressNotificationParams, /) -> None:
-        """The notification `notifications/progress`: how far a running request has come. Its requester asked for it
-        with a token.
+        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
+        asked for it with a progress token.
         """
         await self._sender.notify(methods.PROGRESS, params)
 
@@ -638,18 +648,20 @@ class ClientHandlers(Generic[C]):
         return convert(declared(self, ClientHandlers, _CAPABILITIES), models.ClientCapabilities)
 
     async def create_message(self, params: dict[str, object], context: C, /) -> models.CreateMessageResult:
-        """The server's request `sampling/createMessage`: let the client's model continue a conversation. The user may
-        refuse.
+        """Request `sampling/createMessage`: the server asks the client to continue a conversation with a language
+        model. The user may refuse.
         """
         raise Unhandled("sampling/createMessage")
 
     async def ping(self, params: dict[str, object], context: C, /) -> models.Result | dict[str, object]:
-        """The request `ping`: is the other side still there? Either side may send it; the answer is an EmptyResult."""
+        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        `EmptyResult`.
+        """
         raise Unhandled("ping")
 
     async def progress(self, params: models.ProgressNotificationParams, context: C, /) -> None:
-        """The notification `notifications/progress`: how far a running request has come. Its requester asked for it
-        with a token.
+        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
+        asked for it with a progress token.
         """
 
 
@@ -665,27 +677,31 @@ class ClientMethods:
         self._sender = sender
 
     async def call_tool(self, params: models.CallToolRequestParams, /) -> models.CallToolResult:
-        """The client's request `tools/call`: run one tool."""
+        """Request `tools/call`: the client asks the server to run a tool."""
         return await self._sender.request(methods.CALL_TOOL, params)
 
     async def list_tools(self, params: models.ListToolsRequestParams | UnsetType = UNSET, /) -> models.ListToolsResult:
-        """The client's request `tools/list`: which tools are there?"""
+        """Request `tools/list`: the client asks for the tools that the server offers."""
         return await self._sender.request(methods.LIST_TOOLS, params)
 
     async def ping(self, params: dict[str, object] | UnsetType = UNSET, /) -> models.EmptyResult:
-        """The request `ping`: is the other side still there? Either side may send it; the answer is an EmptyResult."""
+        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        `EmptyResult`.
+        """
         return await self._sender.request(methods.PING, params)
 
     async def subscribe(self, params: models.SubscribeRequestParams, /) -> models.EmptyResult:
-        """The client's request `resources/subscribe`: send a notification whenever one resource changes."""
+        """Request `resources/subscribe`: the client asks for a notification whenever a resource changes."""
         return await self._sender.request(methods.SUBSCRIBE, params)
 
     async def initialized(self, params: dict[str, object] | UnsetType = UNSET, /) -> None:
-        """The client's notification `notifications/initialized`: the handshake is done and normal work may start."""
+        """Notification `notifications/initialized`: the client has finished the handshake. From now on, both sides may
+        send other messages.
+        """
         await self._sender.notify(methods.INITIALIZED, params)
 
     async def progress(self, params: models.ProgressNotificationParams, /) -> None:
-        """The notification `notifications/progress`: how far a running request has come. Its requester asked for it
-        with a token.
+        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
+        asked for it with a progress token.
         """
         await self._sender.notify(methods.PROGRESS, params)

@@ -69,7 +69,7 @@ EchoResult: TypeAlias = Literal["a", "b"]
 """EchoResult of MCP methods_with_inline_types."""
 
 RequestId: TypeAlias = int
-"""Chosen by the sender of a request; the answer repeats it.
+"""ID of a request. The sender chooses it, and the response repeats it.
 
 Spec: methods_with_inline_types, basic/index#requests
 """
@@ -191,19 +191,19 @@ class ErrorCode(IntEnum):
     """The error codes of this revision."""
 
     PARSE_ERROR = -32700
-    """The message is not JSON."""
+    """The message is not valid JSON."""
 
     INTERNAL_ERROR = -32603
-    """The receiver failed."""
+    """The receiver failed while it handled the request."""
 
     INVALID_PARAMS = -32602
-    """The parameters are not what the method takes."""
+    """The parameters are invalid."""
 
     METHOD_NOT_FOUND = -32601
-    """Nobody here answers requests of that method."""
+    """The receiver does not support the method."""
 
     INVALID_REQUEST = -32600
-    """The message is not a request that can be served."""
+    """The message is JSON, but not a valid request."""
 
 
 ECHO: RequestMethod[Annotated[str, Meta(min_length=1)], models.EchoResult] = RequestMethod(

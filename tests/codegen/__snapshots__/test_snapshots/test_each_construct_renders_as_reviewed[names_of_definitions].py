@@ -70,7 +70,7 @@ if not TYPE_CHECKING:
 
 
 class Annotated(_Constants, _Checked, frozen=True, kw_only=True):
-    """Base of everything that can carry `annotations`: content blocks, resources and templates.
+    """Base of definitions that can have `annotations`: content blocks, resources and resource templates.
 
     Spec: names_of_definitions, server/resources#resource
     """

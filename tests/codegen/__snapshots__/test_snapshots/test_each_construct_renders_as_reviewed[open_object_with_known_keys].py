@@ -60,7 +60,7 @@ class Result(Open, Checked, frozen=True, kw_only=True):
     count: int | UnsetType = UNSET
 
     meta: Annotated[dict[str, object], ResultMeta] | UnsetType = field(name="_meta", default=UNSET)
-    """Data about the result, for the protocol and for extensions."""
+    """Metadata of the result. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
         if self.meta is not UNSET:

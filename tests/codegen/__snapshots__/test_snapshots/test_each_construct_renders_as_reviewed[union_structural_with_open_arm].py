@@ -31,7 +31,7 @@ if not TYPE_CHECKING:
 
 
 class Error(Struct, frozen=True, kw_only=True, gc=False):
-    """Why a request failed, in JSON-RPC's form.
+    """Error object of a JSON-RPC response: why the request failed.
 
     Spec: union_structural_with_open_arm, basic/index#error-codes
     """
