@@ -3,10 +3,11 @@
 A client of a handshake gets each request at once, and answers it by its id. A stateless client gets no requests: they
 are collected into an ``InputRequiredResult`` (`mcpgen.runtime.server.input_required`), and it answers in its retry.
 
-A new request of this kind needs four edits: its capability in ``schema/overlay.toml`` (for the generated handlers) and
-in `mcpgen.runtime.protocol.capabilities` (what a client must declare), a method of
-`mcpgen.runtime.server.context.Context`, and an option of ``connect`` in
-`mcpgen.runtime.client.handler_functions`. ``Context.request`` and handlers of a class need only the first two.
+A new request of this kind needs four edits: the capability that the generated handlers declare (``schema/overlay.toml``),
+the capability that a client must have declared (`mcpgen.runtime.protocol.capabilities.CLIENT_CAPABILITIES`), a method of
+`mcpgen.runtime.server.context.Context`, and an option of ``connect``
+(`mcpgen.runtime.client.handler_functions.HandlerFunctions`). Without the last two it works through ``ServerMethods`` and
+``ClientHandlers``.
 
 Spec:
     2024-11-05 to 2025-11-25, client/roots, client/sampling, client/elicitation; 2026-07-28, basic/patterns/mrtr.
