@@ -3,11 +3,14 @@
 A client of a handshake gets each request at once, and answers it by its id. A stateless client gets no requests: they
 are collected into an ``InputRequiredResult`` (`mcpgen.runtime.server.input_required`), and it answers in its retry.
 
-A new request of this kind needs four edits: the capability that the generated handlers declare (``schema/overlay.toml``),
-the capability that a client must have declared (`mcpgen.runtime.protocol.capabilities.CLIENT_CAPABILITIES`), a method of
-`mcpgen.runtime.server.context.Context`, and an option of ``connect``
-(`mcpgen.runtime.client.handler_functions.HandlerFunctions`). Without the last two it works through ``ServerMethods`` and
-``ClientHandlers``.
+A new request of this kind needs four edits:
+
+1. ``[capabilities.client]`` in ``schema/overlay.toml``: what the generated handlers declare;
+2. ``CLIENT_CAPABILITIES`` in `mcpgen.runtime.protocol.capabilities`: what a client must have declared;
+3. a method of `mcpgen.runtime.server.context.Context`;
+4. an option of ``connect``: a field of `mcpgen.runtime.client.handler_functions.HandlerFunctions`.
+
+``ServerMethods(context)`` and classes of ``ClientHandlers`` need the first two only.
 
 Spec:
     2024-11-05 to 2025-11-25, client/roots, client/sampling, client/elicitation; 2026-07-28, basic/patterns/mrtr.
