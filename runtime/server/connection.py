@@ -55,11 +55,15 @@ class Connection:
     def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
         """Act on *frames*: start handlers, and answer requests that need none."""
         session = self.session
-        for each in frames:
-            try:
-                dispatch.receive(session, each)
-            except Exception:  # noqa: BLE001 (the boundary: one frame must not cost the peer the others)
-                _LOG.exception("a message could not be handled")
+        self._spawner.hold()  # a request is not answered if the notification that cancels it came with it
+        try:
+            for each in frames:
+                try:
+                    dispatch.receive(session, each)
+                except Exception:  # noqa: BLE001 (the boundary: one frame must not cost the peer the others)
+                    _LOG.exception("a message could not be handled")
+        finally:
+            self._spawner.release()
 
     def end_of_input(self) -> None:
         """Handle the end of input: end open streams, and fail the requests to the client."""

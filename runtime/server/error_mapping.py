@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["as_request_error", "error_body"]
 
-# 2026-07-28, basic/index, "Error Codes": the range that is reserved for the specification, and the retired codes.
-_RESERVED = range(-32099, -32019)
+# 2026-07-28, basic/index, "Error Codes".
 _RETIRED = frozenset({-32002, -32042})
 
 _INTERNAL = RequestError(Code.INTERNAL_ERROR, "the server failed to handle this request")
@@ -111,7 +110,9 @@ def _is_reserved(revision: str, code: int) -> bool:
         2026-07-28, basic/index, "Error Codes": MUST NOT emit undefined codes of the reserved range, nor codes of
         earlier revisions.
     """
-    return (code in _RESERVED or code in _RETIRED) and code not in set(bindings(revision).methods.ErrorCode)
+    return (code in methods.RESERVED_ERRORS or code in _RETIRED) and code not in set(
+        bindings(revision).methods.ErrorCode
+    )
 
 
 def _unsupported(exchange: Exchange, failure: UnsupportedByPeer) -> bytes:

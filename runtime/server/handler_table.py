@@ -21,7 +21,7 @@ from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.codec import IncomingNotificationCodec, codec
 from mcpgen.runtime.protocol.native_revision import check_handlers, handler_names, native_revision_of, overrides
 from mcpgen.runtime.protocol.negotiation import revisions_of_era
-from mcpgen.runtime.protocol.newest import NEWEST
+from mcpgen.runtime.protocol.newest import NEWEST, methods
 from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, ParamHeaders, param_headers_of
 from mcpgen.runtime.server.exchange import Call, MethodHandler
 from mcpgen.runtime.server.fast_path import FastPath
@@ -33,12 +33,6 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.exchange import Exchange
 
 __all__ = ["HandlerTable", "Middleware", "NotificationHandler"]
-
-# 2026-07-28, basic/index, "Per-response protocol fields".
-SERVER_INFO = "io.modelcontextprotocol/serverInfo"
-# 2026-07-28, basic/index, "Per-request protocol fields".
-CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
-CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
 # The methods that `mcpgen.runtime.server.builtin_methods` answers, whatever the native revision is.
 _BUILTIN = frozenset(
@@ -55,6 +49,8 @@ _BUILTIN = frozenset(
 
 # Generated handlers that are never called: the built-in methods of these names ask no handler.
 _NEVER_CALLED = ("discover", "initialize", "ping", "subscriptions_listen")
+
+_META_KEY = methods.MetaKey
 
 _LOG = logging.getLogger("mcpgen.http")
 
@@ -169,9 +165,9 @@ class HandlerTable:
             return None
         to_native = codec(NEWEST, self.native_revision)
         capabilities = to_native.definition("ClientCapabilities", msgspec.to_builtins(peer.capabilities))
-        meta: dict[str, object] = {CLIENT_CAPABILITIES: capabilities}
+        meta: dict[str, object] = {_META_KEY.CLIENT_CAPABILITIES: capabilities}
         if peer.info is not None:
-            meta[CLIENT_INFO] = to_native.definition("Implementation", msgspec.to_builtins(peer.info))
+            meta[_META_KEY.CLIENT_INFO] = to_native.definition("Implementation", msgspec.to_builtins(peer.info))
         return meta
 
     def may_replay(self, exchange: Exchange) -> bool:
@@ -246,12 +242,12 @@ class HandlerTable:
         """
         signature = self._signatures.get(revision)
         if signature is None:
-            signature = self._signatures[revision] = msgspec.json.encode({SERVER_INFO: self.info(revision)})
+            signature = self._signatures[revision] = msgspec.json.encode({_META_KEY.SERVER_INFO: self.info(revision)})
         if b'"_meta"' not in result:  # every result of this era has a resultType, so a comma is right
             return result[:-1] + b',"_meta":' + signature + b"}"
         members = msgspec.json.decode(result, type=dict[str, Raw])
         meta = msgspec.json.decode(members["_meta"], type=dict[str, Raw]) if "_meta" in members else {}
-        if SERVER_INFO in meta:
+        if _META_KEY.SERVER_INFO in meta:
             return result
         members["_meta"] = Raw(msgspec.json.encode({**meta, **msgspec.json.decode(signature, type=dict[str, Raw])}))
         return msgspec.json.encode(members)

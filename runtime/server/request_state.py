@@ -29,6 +29,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias
 
 from mcpgen.runtime.errors import McpgenError, RequestError, UsageError
+from mcpgen.runtime.protocol.messages import Code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,8 +48,6 @@ MAX_CONTENT_BYTES: Final = 1024 * 1024
 # A retry has its own values of these. All else must equal the first request.
 _OF_THE_RETRY: Final = frozenset({"_meta", "inputResponses", "requestState"})
 
-_INVALID_PARAMS: Final = -32602  # in every revision
-
 _PURPOSE: Final = b"mcpgen request state 1"
 _FORMAT: Final = b"\x01"
 _EXPIRY_BYTES: Final = 8
@@ -66,7 +65,7 @@ class StateRefused(RequestError):  # noqa: N818 (named as those of runtime/error
     def __init__(self, reason: Literal["expired", "invalid"]) -> None:
         self.reason = reason
         problem = "has expired; send the request without it" if reason == "expired" else "is not valid for this request"
-        super().__init__(_INVALID_PARAMS, f"The requestState {problem}", {"reason": reason})
+        super().__init__(Code.INVALID_PARAMS, f"The requestState {problem}", {"reason": reason})
 
 
 class StateTooLarge(McpgenError):  # noqa: N818 (named as those of runtime/errors.py are)
@@ -188,11 +187,11 @@ def params_digest(params: Raw | bytes) -> bytes:
     try:
         members = _decode_exactly(bytes(params).decode("utf-8"))
         if not isinstance(members, _Members):
-            raise RequestError(_INVALID_PARAMS, "The params are not an object")
+            raise RequestError(Code.INVALID_PARAMS, "The params are not an object")
         compared = _Members(member for member in members if member[0] not in _OF_THE_RETRY)
         return hashlib.sha256(_canonical(compared).encode("ascii")).digest()
     except (ValueError, RecursionError):
-        raise RequestError(_INVALID_PARAMS, "The params cannot be read") from None
+        raise RequestError(Code.INVALID_PARAMS, "The params cannot be read") from None
 
 
 class _Number(str):

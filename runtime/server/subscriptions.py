@@ -17,7 +17,7 @@ from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.messages import Code
-from mcpgen.runtime.protocol.newest import NEWEST, models
+from mcpgen.runtime.protocol.newest import NEWEST, methods, models
 from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED, SubscriptionFilter, supported_filter
 from mcpgen.runtime.server.exchange import ResponseBody
 from mcpgen.runtime.server.server_session import SubscriptionStream
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["end_stream", "notify_change", "open_stream", "stream_closed_notification"]
 
-SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
+_SUBSCRIPTION_ID = methods.MetaKey.SUBSCRIPTION_ID
 
 
 def open_stream(session: ServerSession, request: OpenRequest, params: Any) -> None:
@@ -48,7 +48,7 @@ def open_stream(session: ServerSession, request: OpenRequest, params: Any) -> No
     supported = supported_filter(wanted, session.handlers.capabilities(revision), revision)
     if subscriptions.size + len(supported.resource_subscriptions) > limit:
         raise RequestError(Code.INTERNAL_ERROR, "too many resources are subscribed to")
-    acknowledged = {"_meta": {SUBSCRIPTION_ID: request.id}, "notifications": supported}
+    acknowledged = {"_meta": {_SUBSCRIPTION_ID: request.id}, "notifications": supported}
     session.exchanges[request.id] = request
     stream = subscriptions.streams[request.id] = SubscriptionStream(request, supported)
     request.on_cancel = partial(_close_stream, session, stream)
@@ -83,7 +83,7 @@ def end_stream(session: ServerSession, stream: SubscriptionStream) -> None:
     """
     request = stream.request
     _close_stream(session, stream)
-    result = msgspec.json.encode({"resultType": "complete", "_meta": {SUBSCRIPTION_ID: request.id}})
+    result = msgspec.json.encode({"resultType": "complete", "_meta": {_SUBSCRIPTION_ID: request.id}})
     session.reply(request, ResponseBody(session.handlers.sign(result, request.peer.revision)))
     session.output.send(stream_closed_notification(request), None)
 
@@ -114,7 +114,7 @@ def notify_change(session: ServerSession, method: str, uri: str | None = None) -
 
 
 def _change(revision: str, method: str, uri: str | None, stream_id: str | int | None) -> bytes:
-    meta: Any = UNSET if stream_id is None else {SUBSCRIPTION_ID: stream_id}
+    meta: Any = UNSET if stream_id is None else {_SUBSCRIPTION_ID: stream_id}
     params: Any
     if method == RESOURCE_UPDATED:
         params = models.ResourceUpdatedNotificationParams(uri=uri or "", meta=meta)
