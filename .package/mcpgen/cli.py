@@ -35,9 +35,9 @@ class Entry(NamedTuple):
 
 # To add a command, add a line. The order is that of `mcpgen --help`.
 COMMANDS: Mapping[str, Entry] = {
-    "build": Entry("mcpgen.codegen.commands:build", "codegen", "Write the bindings of one or more revisions."),
-    "check": Entry("mcpgen.codegen.commands:check", "codegen", "Fail if the bindings differ from a fresh build."),
-    "diff": Entry("mcpgen.codegen.diff_commands:diff", "codegen", "Report what changed between two revisions."),
+    "build": Entry("mcpgen.codegen.commands:build", "codegen", "Generate the bindings of revisions and the adapters."),
+    "check": Entry("mcpgen.codegen.commands:check", "codegen", "Check that generated/ equals a fresh build."),
+    "diff": Entry("mcpgen.codegen.diff_commands:diff", "codegen", "Report the differences between two revisions."),
     "adapt": Entry("mcpgen.runtime.cli.adapt_command:adapt", None, "Adapt a message from one revision to another."),
     "serve": Entry("mcpgen.runtime.cli.serve_command:serve", None, "Serve on standard input and output."),
     "inspect": Entry("mcpgen.runtime.cli.client_commands:inspect", None, "Show what a server has."),
@@ -45,8 +45,10 @@ COMMANDS: Mapping[str, Entry] = {
     "read": Entry("mcpgen.runtime.cli.client_commands:read", None, "Read a resource of a server."),
     "prompt": Entry("mcpgen.runtime.cli.client_commands:prompt", None, "Show a prompt of a server, filled in."),
     "trace": Entry("mcpgen.runtime.cli.trace_command:trace", None, "Show the messages of a client and a server."),
-    "losses": Entry("mcpgen.codegen.adapters.commands:losses", "codegen", "Tell what is lost between revisions."),
-    "schema": Entry("mcpgen.codegen.schema_commands:schema", "codegen", "List, add and verify schema documents."),
+    "losses": Entry("mcpgen.codegen.diff_commands:losses", "codegen", "List the losses between revisions."),
+    "schema": Entry(
+        "mcpgen.codegen.schema_commands:schema", "codegen", "List, add and verify vendored schema documents."
+    ),
 }
 
 # What a shell says of a program that SIGPIPE has ended, as it ends most programs whose output nobody reads any more.

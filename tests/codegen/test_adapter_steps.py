@@ -10,8 +10,8 @@ import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from mcpgen.codegen import ir
-from mcpgen.codegen.adapters.arms import conditions, may_overlap
-from mcpgen.codegen.adapters.sides import Side
+from mcpgen.codegen.adapters.discriminators import conditions, may_overlap
+from mcpgen.codegen.adapters.known_keys import RevisionTypes
 from mcpgen.codegen.changes.vocabulary import Convert, Default, Drop, Keep, Read, Recode, Refuse, Rename
 from mcpgen.codegen.overlay import ErrorCode
 from tests.codegen.adapter_cases import SAYS, Adapters, change, compiled, functions
@@ -113,7 +113,7 @@ def test_a_loss_says_what_where_why_and_in_which_step(build: Compile) -> None:
         adapters.losses(getattr(adapters.step(), way).definitions["A"][1], {"y": "s"}) for way in ("UP", "DOWN")
     )
 
-    assert [("/y", "step", "2 wants something else there.", "dropped")] == [
+    assert [("/y", "step", "2 does not allow this value there.", "dropped")] == [
         (each.pointer, each.step, each.reason, each.severity) for each in up
     ]
     assert ["1 does not define it."] == [each.reason for each in down]
@@ -728,7 +728,7 @@ def test_a_union_that_became_one_of_its_arms_is_told_apart_all_the_same(build: C
 
 def told(*arms: Any, **definitions: Any) -> list[tuple[Any, Condition]]:
     """Return the arms of a union in the order in which they are tried, by name or kind, and how each is told."""
-    side = Side(read(**definitions, Arms=any_of(*arms)))
+    side = RevisionTypes(read(**definitions, Arms=any_of(*arms)))
     found = conditions(side, side.unions.arms(ir.Named(name="Arms")))
     return [(getattr(arm, "name", "") or getattr(arm, "kind", "list"), condition) for arm, condition in found]
 

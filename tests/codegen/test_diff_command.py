@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 
 from mcpgen.cli import main
 from mcpgen.codegen.build import pinned_source
+from mcpgen.codegen.console import MOST_SHOWN
 from mcpgen.codegen.diff import compare, edition
 from mcpgen.codegen.pinned import SchemaRoom
-from mcpgen.codegen.report import MOST_SHOWN
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,7 +86,7 @@ def test_what_holds_of_every_document_holds_of_both(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_report_says_that_the_overlay_was_left_out(tmp_path: Path) -> None:
-    said = "does not say it: era, errors, deprecations, overlay."
+    said = "without an overlay lacks it: era, errors, deprecations, overlay."
 
     assert said in run("2025-11-25", draft(tmp_path, "2025-11-25")).stdout.splitlines()[1]
     assert said in run("2025-11-25", draft(tmp_path, "2025-11-25"), "--format", "md").stdout
@@ -105,8 +105,8 @@ def test_revisions_are_compared_with_their_overlays() -> None:
 def test_the_help_says_what_a_file_is_compared_as() -> None:
     said = " ".join(run("--help").stdout.split())
 
-    assert "A file that holds a vendored document, with prose or without, is that revision." in said
-    assert "both are compared as their documents stand" in said
+    assert "A file that equals a vendored document, apart from descriptions, counts as that revision." in said
+    assert "both are compared without the overlays of revisions" in said
 
 
 # Findings
@@ -116,7 +116,7 @@ def test_a_refusal_that_is_too_long_names_an_option_that_this_command_has(tmp_pa
     faults = {f"A{index}": {"oneOf": []} for index in range(MOST_SHOWN + 10)}
     file = write(tmp_path / "bad.json", {"$defs": faults})
 
-    assert "and 10 more; --format json lists them all" == run(file, file).stderr.splitlines()[-1]
+    assert "10 more findings are not shown; use --format json to list all" == run(file, file).stderr.splitlines()[-1]
     assert MOST_SHOWN + 10 == len(json.loads(run(file, file, "--format", "json").stdout)["diagnostics"])
 
 
@@ -134,7 +134,7 @@ def test_warnings_that_no_format_lists_are_only_counted(tmp_path: Path) -> None:
     result = run(file, file)
 
     assert 0 == result.exit_code
-    assert f"and {MOST_SHOWN} more" == result.stderr.splitlines()[-1]
+    assert f"{MOST_SHOWN} more findings are not shown" == result.stderr.splitlines()[-1]
 
 
 # Colours

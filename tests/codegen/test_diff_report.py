@@ -19,8 +19,8 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from mcpgen.cli import main
 from mcpgen.codegen.build import foreign_source
 from mcpgen.codegen.diff import Edition, compare, edition
-from mcpgen.codegen.diff_report import markdown, text
-from mcpgen.codegen.diff_values import Diff, Effect, Kind
+from mcpgen.codegen.diff.model import Diff, Effect, Kind
+from mcpgen.codegen.diff.report import markdown, text
 from mcpgen.codegen.overlay import ErrorCode
 from mcpgen.codegen.pinned import SchemaRoom
 
@@ -143,7 +143,7 @@ def test_no_difference_is_said_in_one_line() -> None:
 def test_what_was_not_compared_is_said() -> None:
     unknown = msgspec.structs.replace(LATE, era=None, errors=None, deprecated=None)
 
-    assert "Not compared, since a document alone does not say it: era, errors, deprecations." in text(
+    assert "Not compared, because a document without an overlay lacks it: era, errors, deprecations." in text(
         compare(LATE, unknown)
     )
 
@@ -225,8 +225,9 @@ def test_a_rule_stands_behind_its_row_and_a_mechanical_one_goes_without_saying(b
     assert "+ words?  Words  [words-of-texts]" in shown(found)
     assert "+ notifications/done  server  GoParams  [done]" in shown(found)
     assert '- value   "fast"' in shown(found)
-    assert "In brackets: the declared change that covers a row. A row without one is adapted mechanically." in shown(
-        found
+    assert (
+        "In brackets: the declared change that covers the row. A row without brackets needs no declared change."
+        in shown(found)
     )
     assert "mechanical]" not in text(found)
 
@@ -235,7 +236,7 @@ def test_what_has_no_rule_is_red_and_counted(both: Diff) -> None:
     found = text(ruled(both, words="none", done="none"))
 
     assert "Words  " + click.style("[no rule]", fg="red") in found
-    assert "2 differences have no rule and cannot be adapted mechanically" in found.splitlines()[-1]
+    assert "2 differences have no rule and cannot be adapted." in found.splitlines()[-1]
     assert "1 difference has no rule" in text(ruled(both, words="none"))
     assert "no rule" not in text(ruled(both))
 

@@ -11,10 +11,10 @@ from functools import cache
 import msgspec
 import pytest
 
-from mcpgen.codegen.adapters.coverage import compare_vendored
+from mcpgen.codegen.adapters.rule_coverage import compare_vendored
 from mcpgen.codegen.build import pinned_source
 from mcpgen.codegen.diff import Edition, compare, edition, mirrored
-from mcpgen.codegen.diff_values import Diff
+from mcpgen.codegen.diff.model import Diff
 from mcpgen.codegen.pinned import SchemaRoom
 
 REVISIONS = SchemaRoom().revisions

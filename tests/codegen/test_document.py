@@ -430,7 +430,7 @@ def test_only_the_first_dangling_references_get_a_suggestion() -> None:
 
     assert ["MG107"] * len(names) == [finding.code for finding in findings]
     assert all(hint.startswith("Did you mean") for hint in hints[:MOST_SUGGESTIONS])
-    assert all(f"{MOST_SUGGESTIONS} times only" in hint for hint in hints[MOST_SUGGESTIONS:])
+    assert all(f"first {MOST_SUGGESTIONS} such faults" in hint for hint in hints[MOST_SUGGESTIONS:])
 
 
 def test_overlong_names_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from mcpgen.codegen.adapters.build import planned
-from mcpgen.codegen.adapters.commands import losses
 from mcpgen.codegen.adapters.losses import LossRow, loss_rows
+from mcpgen.codegen.diff_commands import losses
 from mcpgen.codegen.pinned import SchemaRoom
 
 DOCS = Path(__file__).parents[2] / "docs" / "losses.md"
@@ -76,7 +76,7 @@ def test_a_direction_without_losses_has_no_empty_table() -> None:
 
     assert "## Going down" in down
     assert "## Going up" not in down
-    assert same.endswith("Nothing.\n")
+    assert same.endswith("There are no losses.\n")
 
 
 def test_an_unknown_revision_is_named() -> None:
