@@ -107,7 +107,7 @@ def test_the_sender_decides_where_both_may_send() -> None:
 
 
 def test_many_losses_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adapt_command, "MOST_SHOWN", 2)
+    monkeypatch.setattr(adapt_command, "MAX_SHOWN", 2)
     result = down(*LIST, stdin={**TOOLS, "tools": TOOLS["tools"] * 5})
 
     assert 3 == len(result.stderr.splitlines())

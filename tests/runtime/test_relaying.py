@@ -10,8 +10,8 @@ from typing import Final
 import anyio
 import pytest
 
-from mcpgen.runtime.cli.printer import Printer
-from mcpgen.runtime.cli.stdio_relay import StdioRelay
+from mcpgen.runtime.cli.trace.output_buffer import OutputBuffer
+from mcpgen.runtime.cli.trace.stdio_relay import StdioRelay
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.transports.descriptors import Sink, Source, open_sink, open_source
 
@@ -53,7 +53,7 @@ class Eyes:
         self.said += data
         self.has_said.set()
 
-    async def printed(self, data: bytes) -> None:
+    async def stderr(self, data: bytes) -> None:
         pass
 
 
@@ -91,8 +91,8 @@ def test_who_asks_to_hurry_twice_is_not_kept_waiting(host: Host) -> None:
                 group.start_soon(relay.run)
                 await eyes.has_said.wait()
                 begin = anyio.current_time()
-                relay.hurry()
-                relay.hurry()
+                relay.stop()
+                relay.stop()
         return relay.status, anyio.current_time() - begin
 
     status, took = anyio.run(run)
@@ -136,7 +136,7 @@ def test_what_nobody_reads_is_skipped_when_it_gets_too_much() -> None:
     piece = b"x" * 1_000_000 + b"\n"
 
     async def run() -> bytes:
-        printer = Printer(near, lambda count: b"(%d skipped)\n" % count)
+        printer = OutputBuffer(near, lambda count: b"(%d skipped)\n" % count)
         for _ in range(30):
             printer.write(piece)
         read = b""
@@ -163,7 +163,7 @@ def test_a_printer_that_nobody_reads_any_more_holds_nothing() -> None:
     far, near = os.pipe()
 
     async def run() -> None:
-        printer = Printer(near, lambda _: b"")
+        printer = OutputBuffer(near, lambda _: b"")
         os.close(far)
         printer.write(b"x")
         with anyio.fail_after(PATIENCE):

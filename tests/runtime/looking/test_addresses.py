@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcpgen.runtime.cli.page_address import address_of
+from mcpgen.runtime.cli.client.url_report import check_url
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ from mcpgen.runtime.cli.page_address import address_of
     ],
 )
 def test_the_host_is_the_one_that_a_browser_takes_and_oddities_are_told(url: str, host: str, warning: str) -> None:
-    found = address_of(url)
+    found = check_url(url)
 
     assert host == found.host
     assert any(warning in each for each in found.warnings) or (not warning and not found.warnings)
@@ -42,11 +42,11 @@ def test_the_host_is_the_one_that_a_browser_takes_and_oddities_are_told(url: str
 def test_an_ordinary_address_raises_no_warning() -> None:
     url = "https://login.bank.example/path?state=a%20b#c"
 
-    assert (url, "login.bank.example", ()) == address_of(url)
+    assert (url, "login.bank.example", ()) == check_url(url)
 
 
 def test_an_address_is_shown_on_one_line_without_controls() -> None:
     assert (
         "https://x.example/\\x1b[2K\\nhost     bank.example"
-        == address_of("https://x.example/\x1b[2K\nhost     bank.example").text
+        == check_url("https://x.example/\x1b[2K\nhost     bank.example").text
     )

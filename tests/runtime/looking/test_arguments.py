@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Any
 import click
 import pytest
 
-from mcpgen.runtime.cli.arguments import InvalidArguments, converted, json_object, pairs_of, similar
+from mcpgen.runtime.cli.client.arguments import (
+    InvalidArguments,
+    convert_arguments,
+    did_you_mean,
+    parse_json_object,
+    parse_pairs,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def given(schema: object, *words: str) -> dict[str, Any]:
-    return converted(pairs_of(words), schema)
+    return convert_arguments(parse_pairs(words), schema)
 
 
 def reasons(schema: object, *words: str) -> tuple[str, ...]:
@@ -100,27 +106,27 @@ def test_a_tool_that_takes_anything_gets_anything() -> None:
 @pytest.mark.parametrize("word", ["x", "=5", "x:5"])
 def test_a_word_that_is_no_pair_is_wrong_usage(word: str) -> None:
     with pytest.raises(click.UsageError, match="key=value"):
-        pairs_of([word])
+        parse_pairs([word])
 
 
 def test_a_key_comes_once() -> None:
     with pytest.raises(click.UsageError, match="twice"):
-        pairs_of(["x=1", "x:=2"])
+        parse_pairs(["x=1", "x:=2"])
 
 
 def test_all_arguments_can_come_as_json(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_text('{"a": 1}', encoding="utf-8")
 
-    assert {"a": 1} == json_object(f"@{file}") == json_object('{"a": 1}')
+    assert {"a": 1} == parse_json_object(f"@{file}") == parse_json_object('{"a": 1}')
 
 
 @pytest.mark.parametrize("source", ["[1]", "{", "@/no/such/file", '{"a": NaN}', "[" * 100_000])
 def test_what_is_no_json_object_is_wrong_usage(source: str) -> None:
     with pytest.raises(click.UsageError):
-        json_object(source)
+        parse_json_object(source)
 
 
 def test_names_that_are_like_it_are_suggested() -> None:
-    assert "; did you mean find_boats?" == similar("findboat", ["find_boats", "book"])
-    assert "" == similar("zzz", ["find_boats", "book"])
+    assert "; did you mean find_boats?" == did_you_mean("findboat", ["find_boats", "book"])
+    assert "" == did_you_mean("zzz", ["find_boats", "book"])

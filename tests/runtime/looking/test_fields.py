@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime.cli.form_fields import Field, InvalidFieldValue, fields_of
+from mcpgen.runtime.cli.client.form_fields import FormField, InvalidFieldValue, parse_form
 
 CHOICE = {"type": "string", "enum": ["s", "l"], "enumNames": ["Small", "Large"]}
 MANY = {"type": "array", "items": {"type": "string", "enum": ["a", "b", "c"]}, "minItems": 1, "maxItems": 2}
@@ -38,7 +38,7 @@ TITLED = {"type": "array", "items": {"anyOf": [{"const": "a", "title": "Ape"}, {
     ],
 )
 def test_what_is_typed_becomes_a_value(schema: dict[str, Any], text: str, expected: object) -> None:
-    made = Field("x", schema, is_required=False).read(text)
+    made = FormField("x", schema, is_required=False).read(text)
 
     assert expected == made
     assert type(expected) is type(made)
@@ -70,7 +70,7 @@ def test_what_is_typed_becomes_a_value(schema: dict[str, Any], text: str, expect
 )
 def test_what_does_not_fit_is_refused_with_a_reason(schema: dict[str, Any], text: str, expected: str) -> None:
     with pytest.raises(InvalidFieldValue) as caught:
-        Field("x", schema, is_required=True).read(text)
+        FormField("x", schema, is_required=True).read(text)
 
     assert expected == str(caught.value)
 
@@ -78,12 +78,12 @@ def test_what_does_not_fit_is_refused_with_a_reason(schema: dict[str, Any], text
 def test_fields_come_in_the_order_of_the_server() -> None:
     schema = {"properties": {"b": {"type": "string", "title": "Bee"}, "a": CHOICE}, "required": ["a"]}
 
-    assert [("b", "Bee", False), ("a", "a", True)] == [(f.name, f.title, f.is_required) for f in fields_of(schema)]
+    assert [("b", "Bee", False), ("a", "a", True)] == [(f.name, f.title, f.is_required) for f in parse_form(schema)]
 
 
 def test_values_are_shown_as_people_chose_them() -> None:
-    field = Field("x", CHOICE, is_required=False)
+    field = FormField("x", CHOICE, is_required=False)
 
     assert ["Large", "(left out)", "yes", "7", '""'] == [field.shown(each) for each in ("l", None, True, 7, "")]
     assert "\\x1b" == field.shown("\x1b")
-    assert "Ape, Bee" == Field("x", TITLED, is_required=False).shown(["a", "b"])
+    assert "Ape, Bee" == FormField("x", TITLED, is_required=False).shown(["a", "b"])
