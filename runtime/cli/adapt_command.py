@@ -11,6 +11,7 @@ import click
 
 from mcpgen.runtime.adapt.routes import Adapted, Route, definition_route, route
 from mcpgen.runtime.cli.terminal_text import as_json as json_text
+from mcpgen.runtime.cli.terminal_text import sentence
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UsageError, printable
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class UnreadableInput(Exception):  # noqa: N818 (never leaves this module)
 @click.option(
     "--sender",
     type=click.Choice(["client", "server"]),
-    help="Sender of the request or notification. Needed only if both sides can send it.",
+    help="Sender of the request or notification, if both sides can send it. Default: either.",
 )
 @click.option(
     "--definition", metavar="NAME", help="Adapt a value of this schema definition instead, such as ContentBlock."
@@ -80,7 +81,7 @@ def adapt(  # noqa: PLR0913 (one parameter for each option)
         chosen = _route(source, target, (method, part, sender), definition)
         adapted = chosen.adapt(_read(file), keep=keep)
     except UsageError as error:
-        raise click.UsageError(printable(f"{error}.")) from None
+        raise click.UsageError(sentence(error)) from None
     except (AdaptationError, InvalidPayload, UnreadableInput) as error:
         _fail(error, as_json=as_json)
     _show(adapted, as_json=as_json)

@@ -168,6 +168,8 @@ def inspect(*, target: tuple[str, ...], **options: Unpack[_ServerOptions]) -> No
     """List the tools, resources and prompts of a server.
 
     TARGET is the server's URL, its command (in quotes, or after "--"), or FILE.py[:OBJECT] as for "mcpgen serve".
+
+    Example: mcpgen inspect -- python server.py
     """
     command = _Command(target, **options)
 
@@ -214,6 +216,8 @@ def call(  # noqa: PLR0913 (one parameter for each option)
 
     The tool's input schema decides how VALUE is read: as text, as a number, as true or false, or as JSON if the tool
     takes an array or an object. KEY:=JSON passes any JSON value, whatever the schema says.
+
+    Example: mcpgen call server.py price item=tea count=2
     """
     if json_args is not None and arguments:
         raise click.UsageError("Give either KEY=VALUE arguments or `--json-args`, not both.")

@@ -119,7 +119,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
         host = ""  # an IPv6 address without brackets: its port is ambiguous
     if not host or not port.isdecimal() or not port.isascii() or int(port) > 65535:  # noqa: PLR2004 (of TCP)
         raise click.BadParameter(
-            f"{address!r} is not HOST:PORT, such as 127.0.0.1:8000 or [::1]:8000.", param_hint="--http"
+            f"{address!r} is not HOST:PORT, such as 127.0.0.1:8000 or [::1]:8000.", param_hint="'--http'"
         )
     return host, int(port)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from mcpgen.runtime.cli.terminal_text import escaped_line
+from mcpgen.runtime.cli.terminal_text import escaped_line, sentence
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.client.bearer import bearer
 from mcpgen.runtime.http.client.transport import Http
@@ -114,7 +114,7 @@ def _command(
     try:
         process = Process(words, environment=environment, directory=directory, on_stderr=stderr.append)
     except UsageError as error:
-        raise click.UsageError(escaped_line(f"{error}.")) from None
+        raise click.UsageError(sentence(error)) from None
     return Target(process, "command", stderr, name)
 
 
@@ -143,7 +143,7 @@ def parse_url(url: str, headers: Sequence[str], bearer_variable: str | None) -> 
     try:
         return Http(url, headers=parsed, auth=None if token is None else bearer(token))
     except UsageError as error:
-        raise click.UsageError(escaped_line(f"{error}.")) from None
+        raise click.UsageError(sentence(error)) from None
 
 
 def _environment(pairs: Sequence[str]) -> dict[str, str]:

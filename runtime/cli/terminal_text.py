@@ -26,6 +26,7 @@ __all__ = [
     "escaped_text",
     "lay_out",
     "escaped_line",
+    "sentence",
     "wrap",
 ]
 
@@ -43,6 +44,12 @@ def escaped_text(text: str) -> str:
         return text
     lines = text.replace("\r\n", "\n").split("\n")
     return "\n".join("\t".join(map(escaped_line, line.split("\t"))) for line in lines)
+
+
+def sentence(error: Exception) -> str:
+    """Return the message of *error* on one escaped line, with a full stop."""
+    text = escaped_line(error)
+    return text if text.endswith((".", "?")) else f"{text}."
 
 
 def display_width(text: str) -> int:

@@ -15,6 +15,7 @@ import anyio
 import click
 
 from mcpgen.runtime.cli.target import parse_url
+from mcpgen.runtime.cli.terminal_text import sentence
 from mcpgen.runtime.cli.trace import Tracer
 from mcpgen.runtime.cli.trace.annotation_text import Style, as_json, as_text
 from mcpgen.runtime.cli.trace.http_relay import HttpRelay
@@ -99,7 +100,7 @@ def trace(  # noqa: PLR0913 (one parameter for each option)
         try:
             status, violations = anyio.run(_run, make_relay, streams, descriptor, output_format)
         except UsageError as error:
-            raise click.UsageError(printable(f"{error}.")) from None
+            raise click.UsageError(sentence(error)) from None
     if strict and violations:
         status = 1
     if sys.platform == "win32":

@@ -15,7 +15,7 @@ from msgspec import UNSET
 from mcpgen.runtime.api.connect import connect
 from mcpgen.runtime.cli.client.recording_transport import RecordingTransport
 from mcpgen.runtime.cli.client.terminal import Keyboard
-from mcpgen.runtime.cli.terminal_text import as_json, escaped_line, escaped_text
+from mcpgen.runtime.cli.terminal_text import as_json, escaped_line, escaped_text, sentence
 from mcpgen.runtime.errors import (
     InvalidPayload,
     McpgenError,
@@ -81,7 +81,7 @@ class ClientRun:
             settings: Options = {**options, "revisions": revisions, "limits": self._limits}
             self._connection = connect(self._recorder, **settings)
         except UsageError as error:
-            raise click.UsageError(escaped_line(f"{error}.")) from None
+            raise click.UsageError(sentence(error)) from None
 
     def result(self, method: str) -> Any:  # noqa: ANN401 (any JSON value)
         """Return the last result of *method* as the server sent it; None if there is none."""
@@ -145,7 +145,7 @@ class ClientRun:
             file = escaped_line(self.target.name.removeprefix("mcpgen serve "))
             lines.append(f'If {file} starts its server itself, give its command as TARGET: "python {file}".')
         if isinstance(error, InvalidPayload | RequestRefused) and "elicitation" in message and not Keyboard.is_there():
-            lines.append("The server asks the user for input. Only a terminal and 2025-06-18 or later support that.")
+            lines.append("The server asks the user for input. That needs a terminal, and revision 2025-06-18 or later.")
         if isinstance(error, ServerExited) and _MISSING_VARIABLE.search(error.stderr):
             lines.append("The server gets only basic environment variables. Add others with --env KEY=VALUE.")
         if isinstance(error, RequestTimedOut) and self.target.stderr_lines:
@@ -168,7 +168,7 @@ class _NoteHandler(logging.Handler):
 def _message(error: McpgenError) -> str:
     if not isinstance(error, RequestRefused):
         return str(error).replace("Http(url, auth=bearer(token)), or headers", "--bearer-env, or --header")
-    message = f"the server answered {error.method} with error {error.code}: {error.message}"
+    message = f"The server answered {error.method} with error {error.code}: {error.message}"
     if error.data is UNSET or error.data is None:
         return message
     data = error.data if isinstance(error.data, str) else as_json(error.data, is_pretty=False)

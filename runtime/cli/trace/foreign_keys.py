@@ -78,7 +78,7 @@ def defined_when(label: str, having: list[str]) -> str:
 
 def _finding(label: str, name: str, key: str, pointer: str, count: int) -> Finding:
     shown = key if len(key) <= _MAX_QUOTED_KEY else f"{key[:_MAX_QUOTED_KEY]}…"
-    more = f" ({count} times)" if count > 1 else ""
+    more = f", {count} times" if count > 1 else ""
     having = _elsewhere(label, name).get(key)
     if having is None:
         return Finding("unknown key", pointer, f"no revision defines `{shown}` in {name}{more}")

@@ -67,14 +67,14 @@ def test_json_is_taken_as_it_is_whatever_the_schema_says() -> None:
 @pytest.mark.parametrize(
     ("schema", "text", "expected"),
     [
-        ({"type": "integer"}, "5.0", "x takes integer, not '5.0'."),
-        ({"type": "integer"}, "1_000", "x takes integer, not '1_000'."),
-        ({"type": "number"}, "nan", "x takes number, not 'nan'."),
-        ({"type": "number"}, "1e999", "x takes number, not '1e999'."),
-        ({"type": "boolean"}, "yes", "x takes boolean, not 'yes'."),
-        ({"type": "array"}, "a", "x takes array, not 'a', in JSON: x='[…]'."),
-        ({"type": "object"}, "{a}", "x takes object, not '{a}', in JSON: x='{…}'."),
-        ({"enum": ["a", "b"]}, "c", 'x takes string (one of "a", "b"), not \'c\'.'),
+        ({"type": "integer"}, "5.0", "`x` must be of type integer, not '5.0'."),
+        ({"type": "integer"}, "1_000", "`x` must be of type integer, not '1_000'."),
+        ({"type": "number"}, "nan", "`x` must be of type number, not 'nan'."),
+        ({"type": "number"}, "1e999", "`x` must be of type number, not '1e999'."),
+        ({"type": "boolean"}, "yes", "`x` must be of type boolean, not 'yes'."),
+        ({"type": "array"}, "a", "`x` must be of type array, not 'a'. Write JSON: x='[…]'"),
+        ({"type": "object"}, "{a}", "`x` must be of type object, not '{a}'. Write JSON: x='{…}'"),
+        ({"enum": ["a", "b"]}, "c", '`x` must be one of "a", "b", not \'c\'.'),
     ],
 )
 def test_a_value_that_cannot_be_that_is_refused(schema: object, text: str, expected: str) -> None:
@@ -84,28 +84,31 @@ def test_a_value_that_cannot_be_that_is_refused(schema: object, text: str, expec
 def test_forced_json_that_is_none_is_refused() -> None:
     (reason,) = reasons({"properties": {"x": {}}}, "x:={")
 
-    assert reason.startswith("x is not JSON: ")
+    assert reason.startswith("`x` is not valid JSON: ")
 
 
 def test_unknown_and_missing_arguments_are_told_together() -> None:
     schema = {"properties": {"name": {}, "age": {}, "size": {}}, "required": ["name", "age"]}
 
-    assert ("There is no argument nam; did you mean name?", "name and age are missing.") == reasons(schema, "nam=x")
-    assert ("There is no argument zzz.",) == reasons({"properties": {"a": {}}}, "zzz=1")
-    assert ("age is missing.",) == reasons(schema, "name=x")
+    assert (
+        "There is no argument `nam`. Did you mean name?",
+        "Arguments `name` and `age` are missing.",
+    ) == reasons(schema, "nam=x")
+    assert ("There is no argument `zzz`.",) == reasons({"properties": {"a": {}}}, "zzz=1")
+    assert ("Argument `age` is missing.",) == reasons(schema, "name=x")
 
 
 def test_a_tool_that_takes_anything_gets_anything() -> None:
     schema = {"properties": {}, "additionalProperties": {"type": "integer"}}
 
     assert {"x": 5} == given(schema, "x=5")
-    assert ("x takes integer, not 'a'.",) == reasons(schema, "x=a")
+    assert ("`x` must be of type integer, not 'a'.",) == reasons(schema, "x=a")
     assert {"y": "a"} == given({"additionalProperties": True}, "y=a")
 
 
 @pytest.mark.parametrize("word", ["x", "=5", "x:5"])
 def test_a_word_that_is_no_pair_is_wrong_usage(word: str) -> None:
-    with pytest.raises(click.UsageError, match="key=value"):
+    with pytest.raises(click.UsageError, match="KEY=VALUE"):
         parse_pairs([word])
 
 
@@ -128,5 +131,5 @@ def test_what_is_no_json_object_is_wrong_usage(source: str) -> None:
 
 
 def test_names_that_are_like_it_are_suggested() -> None:
-    assert "; did you mean find_boats?" == did_you_mean("findboat", ["find_boats", "book"])
+    assert " Did you mean find_boats?" == did_you_mean("findboat", ["find_boats", "book"])
     assert "" == did_you_mean("zzz", ["find_boats", "book"])

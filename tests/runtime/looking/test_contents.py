@@ -58,11 +58,11 @@ def test_every_kind_of_content_has_its_line() -> None:
     expected = [
         "a\\x1b\nb",
         "[image, image/\\x1bpng, 3 bytes]",
-        "[audio, audio/wav: it is not valid base64]",
+        "[audio, audio/wav: not valid base64]",
         "→ mem://\\x1b n (t, 1 byte) — d",
         "→ mem://a:",
         "inside",
-        "[resource mem://b, no type, 3 bytes]",
+        "[resource mem://b, unknown type, 3 bytes]",
         '{"type":"new","x":"\\u001b"}',
     ]
     assert expected == list(content_lines(blocks, None))

@@ -34,7 +34,7 @@ def found() -> dict[str, Any]:
 def page(found: dict[str, Any], width: int | None) -> str:
     inventory = Inventory(
         server="python boats.py",
-        place="command",
+        kind="command",
         revision=found["revision"],
         era=found["era"],
         hello=found["results"]["initialize"],
