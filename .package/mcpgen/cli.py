@@ -36,9 +36,9 @@ _CLI = "mcpgen.runtime.cli"
 
 # To add a command, add a line. The order is that of `mcpgen --help`.
 COMMANDS: Mapping[str, Entry] = {
-    "build": Entry("mcpgen.codegen.commands:build", "codegen", "Write the bindings of one or more revisions."),
-    "check": Entry("mcpgen.codegen.commands:check", "codegen", "Fail if the bindings differ from a fresh build."),
-    "diff": Entry("mcpgen.codegen.diff_commands:diff", "codegen", "Report what changed between two revisions."),
+    "build": Entry("mcpgen.codegen.commands:build", "codegen", "Generate the bindings of revisions and the adapters."),
+    "check": Entry("mcpgen.codegen.commands:check", "codegen", "Check that generated/ equals a fresh build."),
+    "diff": Entry("mcpgen.codegen.diff_commands:diff", "codegen", "Report the differences between two revisions."),
     "adapt": Entry(f"{_CLI}.adapt_command:adapt", None, "Adapt a message from one revision to another."),
     "serve": Entry(f"{_CLI}.serve_command:serve", None, "Run a server on stdio or over HTTP."),
     "inspect": Entry(f"{_CLI}.client_commands:inspect", None, "List the tools, resources and prompts of a server."),
@@ -46,8 +46,10 @@ COMMANDS: Mapping[str, Entry] = {
     "read": Entry(f"{_CLI}.client_commands:read", None, "Read a resource of a server."),
     "prompt": Entry(f"{_CLI}.client_commands:prompt", None, "Get a prompt of a server."),
     "trace": Entry(f"{_CLI}.trace_command:trace", None, "Show the messages between a host and a server."),
-    "losses": Entry("mcpgen.codegen.adapters.commands:losses", "codegen", "List what is lost between revisions."),
-    "schema": Entry("mcpgen.codegen.schema_commands:schema", "codegen", "List, add and verify schema documents."),
+    "losses": Entry("mcpgen.codegen.diff_commands:losses", "codegen", "List the losses between revisions."),
+    "schema": Entry(
+        "mcpgen.codegen.schema_commands:schema", "codegen", "List, add and verify vendored schema documents."
+    ),
 }
 
 # The exit status that a shell reports for a program ended by SIGPIPE, as most programs end when their reader is gone.

@@ -51,11 +51,15 @@ class Connection:
     def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
         """Take what came; handlers are started, and what needs none is answered."""
         receive = self.session.receive
-        for each in frames:
-            try:
-                receive(each)
-            except Exception:  # noqa: BLE001 (the boundary: one frame must not cost the peer the others)
-                _LOG.exception("a message could not be handled")
+        self._spawner.hold()  # a request is not answered if the notification that cancels it came with it
+        try:
+            for each in frames:
+                try:
+                    receive(each)
+                except Exception:  # noqa: BLE001 (the boundary: one frame must not cost the peer the others)
+                    _LOG.exception("a message could not be handled")
+        finally:
+            self._spawner.release()
 
     def end_of_input(self) -> None:
         """Take it that nothing more will come: what the client was asked stays unanswered, streams end."""

@@ -23,6 +23,8 @@ from tests.runtime.looking.terminals import COMMAND, PATIENCE_SECONDS, environme
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 OURS = """
 import os
 from mcpgen import Context, Server

@@ -15,6 +15,8 @@ from tests.runtime.looking.terminals import run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 TOOL = {"name": "add", "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}}}}
 TOKEN = {"TOKEN": "secret"}
 META = {"ttlMs": 0, "cacheScope": "private", "resultType": "complete"}

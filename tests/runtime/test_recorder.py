@@ -38,17 +38,18 @@ def judged(script: str) -> list[tuple[str, str]]:
     return [(each.pointer, each.reason) for each in recorder.violations]
 
 
-@pytest.mark.parametrize("name", FINE)
-def test_a_conversation_within_the_rules_passes(name: str) -> None:
-    assert [] == judged(FINE[name])
+def test_a_conversation_within_the_rules_passes() -> None:
+    assert {} == {name: found for name, script in FINE.items() if (found := judged(script))}
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_rule_is_reported_with_its_pointer(name: str) -> None:
-    script, pointer, reason = BROKEN[name]
-    found = judged(script)
+def test_a_broken_rule_is_reported_with_its_pointer() -> None:
+    wrong: dict[str, list[tuple[str, str]]] = {}
+    for name, (script, pointer, reason) in BROKEN.items():
+        found = judged(script)
+        if not any(where == pointer and reason in why for where, why in found):
+            wrong[name] = found
 
-    assert [pointer] == [where for where, why in found if where == pointer and reason in why][:1], found
+    assert {} == wrong
 
 
 def test_the_report_holds_the_bytes_and_the_pointer() -> None:

@@ -269,6 +269,7 @@ def conversations(draw: st.DrawFn) -> tuple[str, list[bytes]]:
     return revision, frames
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(conversation=conversations())
 def test_both_ways_say_the_same(conversation: tuple[str, list[bytes]]) -> None:

@@ -96,7 +96,7 @@ def _elsewhere(label: str, name: str) -> dict[str, str]:
     """Return the keys that only other revisions define for the type *name*, and when they were added or removed."""
     having: dict[str, list[str]] = {}
     for revision in registry.REVISIONS:
-        struct = getattr(bindings(revision.label).models, name, None)
+        struct = getattr(bindings(revision.label), name, None)
         if isinstance(struct, type) and issubclass(struct, Struct):
             for key in _fields(struct):
                 having.setdefault(key, []).append(revision.label)

@@ -99,9 +99,11 @@ class HttpSession(Connection):
         stream, outlet = self._new_stream()
         self._taking = stream
         self._is_batch = isinstance(message, Batch)
+        self._spawner.hold()  # as in `receive`
         try:
             self.session.take(message)
         finally:
+            self._spawner.release()
             self._taking = None
         if self._is_batch and not stream.is_over and not self._has_open(stream):
             self._end(stream, has_answer=True)

@@ -23,7 +23,7 @@ from tests.runtime.faults.guests import Guest
 from tests.runtime.faults.turns import unjudged, until
 from tests.runtime.protocol.peers import client
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 KEPT = (
     ServerRequest,

@@ -136,6 +136,7 @@ async def test_what_clients_answered_is_held_within_max_waiting_bytes(length: in
             assert sum(len(memoryview(each)) for each in answers) <= 10 * length
 
 
+@pytest.mark.slow
 async def test_handlers_that_wait_are_given_up_though_the_connection_that_first_waited_has_gone() -> None:
     guest = Guest(limits=Limits(waiting_seconds=0.5))
     given_up = anyio.Event()
@@ -335,6 +336,7 @@ def process(request: pytest.FixtureRequest) -> Generator[Process]:
 
 @on_posix
 @pytest.mark.parametrize("what", ["KeyboardInterrupt", "Own", "GeneratorExit", "CancelledError", "SystemExit"])
+@pytest.mark.slow
 def test_a_handler_that_raises_what_is_no_exception_ends_nothing_else(what: str, process: Process) -> None:
     process.call(1, "throw", what=what)
     said = process.receive()
@@ -346,6 +348,7 @@ def test_a_handler_that_raises_what_is_no_exception_ends_nothing_else(what: str,
 
 
 @on_posix
+@pytest.mark.slow
 def test_a_host_that_does_not_read_the_standard_error_does_not_stop_a_server(process: Process) -> None:
     for _ in range(3000):
         process.write(b'{"jsonrpc":"2.0","id":1}\n')

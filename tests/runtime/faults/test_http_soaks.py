@@ -47,6 +47,8 @@ from tests.runtime.http.serving.callers import joined as shaken
 if TYPE_CHECKING:
     from tests.runtime.http.serving.site import Site
 
+pytestmark = pytest.mark.slow
+
 KEPT = (
     DirectCall,
     Connection,

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     Begin = Callable[..., Terminal]
 
+pytestmark = pytest.mark.slow
+
 OURS = """
 from mcpgen import Context, Server
 
