@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack, cast, overload
 
 import msgspec
 from msgspec import UNSET
@@ -17,7 +18,7 @@ from mcpgen.runtime.client.client_features import ClientFeatures, merge_capabili
 from mcpgen.runtime.client.connection_task import ConnectionTask
 from mcpgen.runtime.client.engine import ClientEngine
 from mcpgen.runtime.client.era_cache import EraCache
-from mcpgen.runtime.client.handler_functions import HandlerFunction, HandlerFunctions, Roots, handlers_from_functions
+from mcpgen.runtime.client.handler_functions import HandlerFunctions, handlers_from_functions
 from mcpgen.runtime.client.output_validation import OutputValidator, Policy
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.client.transport import Http
@@ -53,23 +54,29 @@ _ELSEWHERE = {
 }
 
 
-class Options(TypedDict, total=False):
-    """The options of `connect`, for functions that pass them on. The parameters of `connect` have the defaults."""
+class Options(HandlerFunctions, total=False):
+    """The options of `connect`. `HandlerFunctions` has those that are functions."""
 
     name: str
+    """The name of this client; ``mcpgen`` by default."""
     version: str
+    """The version of this client."""
     title: str | None
+    """The name of this client for people."""
     revisions: Iterable[str] | None
+    """The revisions to offer; all by default."""
     handlers: object
-    elicit: HandlerFunction | None
-    elicit_url: HandlerFunction | None
-    sample: HandlerFunction | None
-    roots: Roots | None
-    log: HandlerFunction | None
+    """An instance of a subclass of the native revision's ``ClientHandlers``, instead of functions."""
     capabilities: Mapping[str, object] | None
+    """Capabilities that do not follow from the functions, in the native revision: ``{"sampling": {"tools": {}}}``."""
     structured: Policy
+    """Whether to check structured content against the tool's output schema; ``off`` by default."""
     limits: ClientLimits | None
+    """Limits on what the server may send, and timeouts."""
 
+
+# The options whose default is not None.
+_DEFAULTS: Final[Options] = {"name": "mcpgen", "version": __version__, "structured": "off"}
 
 _HOW_TO_OPEN = "write `async with connect(…) as client`, or `client = await connect(…)`"
 
@@ -136,25 +143,7 @@ def connect(target: Target, *, native_revision: None = None, **options: Unpack[O
 def connect(target: Target, *, native_revision: str, **options: Unpack[Options]) -> Connection[BaseClient]: ...
 
 
-def connect(  # noqa: PLR0913 (each option has a name)
-    target: Target,
-    *,
-    native_revision: str | None = None,
-    name: str = "mcpgen",
-    version: str = __version__,
-    title: str | None = None,
-    revisions: Iterable[str] | None = None,
-    handlers: object = None,
-    elicit: HandlerFunction | None = None,
-    elicit_url: HandlerFunction | None = None,
-    sample: HandlerFunction | None = None,
-    roots: Roots | None = None,
-    log: HandlerFunction | None = None,
-    capabilities: Mapping[str, object] | None = None,
-    structured: Policy = "off",
-    limits: ClientLimits | None = None,
-    **unknown: object,
-) -> Connection[Any]:
+def connect(target: Target, *, native_revision: str | None = None, **options: Unpack[Options]) -> Connection[Any]:
     """Connect to a server of any revision.
 
         async with connect("python server.py") as client:
@@ -165,49 +154,30 @@ def connect(  # noqa: PLR0913 (each option has a name)
             `Http` takes headers and credentials, `Process` an environment.
         native_revision: The revision in whose types you read and write; by default the newest. With any other, you get
             a `BaseClient`, the sender of that revision's ``ClientMethods``.
-        name: The name of this client.
-        version: The version of this client.
-        title: The name of this client for people.
-        revisions: The revisions to offer; by default all.
-        handlers: An instance of a subclass of the native revision's ``ClientHandlers``, instead of functions.
-        elicit: Answers form elicitation: ``(params, context) -> ElicitResult``.
-        elicit_url: Answers URL elicitation: ``(params, context) -> ElicitResult``.
-        sample: Answers sampling: ``(params, context) -> CreateMessageResult``.
-        roots: The roots, or a function that returns them: ``(context) -> [Root]``.
-        log: Takes log entries of the server: ``(params, context)``.
-        capabilities: Capabilities in addition to those that follow from the functions, in the native revision:
-            ``{"sampling": {"tools": {}}}``.
-        structured: Whether to check structured content against the tool's output schema: ``off``, ``warn``, ``strict``.
-        limits: Limits on what the server may send, and timeouts.
-        **unknown: Refused. The error says where the option is.
+        **options: See `Options`: ``name``, ``revisions``, ``limits``, functions such as ``elicit``, and others.
 
     Raises:
         UsageError: An argument is wrong, or two do not fit together.
         UnknownRevision: There is no such revision.
     """
-    _refuse(unknown)
-    bounds = ClientLimits() if limits is None else _checked_limits(limits)
-    offered = selected_revisions(revisions)
+    _refuse_unknown(options)
+    given: dict[str, Any] = {**_DEFAULTS, **options}
+    limits = _limits(given.get("limits"))
+    offered = selected_revisions(given.get("revisions"))
     label = NEWEST if native_revision is None else registry.revision(native_revision).label
     transport = _transport(target)
-    functions = HandlerFunctions(elicit=elicit, elicit_url=elicit_url, sample=sample, roots=roots, log=log)
-    found, declared = _handlers(handlers, functions, label)
-    features = ClientFeatures(
-        found, capabilities=merge_capabilities(declared, capabilities or {}), info=_info(name, version, title)
-    )
-    if features.native_revision != label:
-        written_in = features.native_revision
-        raise UsageError(f"`handlers` is written in {written_in}; pass native_revision={written_in!r}")
-    OutputValidator(structured)  # reports a wrong policy now, and not when the client connects
+    features = _features(given, label)
+    policy: Policy = given["structured"]
+    OutputValidator(policy)  # reports a wrong policy now, and not when the client connects
     kind: type[BaseClient] = Client if label == NEWEST else BaseClient
 
     async def start() -> BaseClient:
         task = ConnectionTask(
-            transport, features, offered=offered, limits=bounds, eras=_ERAS, make_context=ClientContext
+            transport, features, offered=offered, limits=limits, eras=_ERAS, make_context=ClientContext
         )
         connection = await task.start()
         try:
-            engine = ClientEngine(task, connection, label, OutputValidator(structured))
+            engine = ClientEngine(task, connection, label, OutputValidator(policy))
             client = task.client = kind(engine)
             await engine.translated.subscribe_to_lists()
         except BaseException:
@@ -218,17 +188,34 @@ def connect(  # noqa: PLR0913 (each option has a name)
     return Connection(start, transport.description)
 
 
-def _refuse(unknown: Mapping[str, object]) -> None:
-    for each in unknown:
-        meant = difflib.get_close_matches(each, Options.__annotations__, 1)
-        hint = f"did you mean `{meant[0]}`?" if meant else f"the options are {', '.join(Options.__annotations__)}"
-        raise UsageError(f"connect() has no option `{each}`; {_ELSEWHERE.get(each, hint)}")
+def _signature() -> inspect.Signature:
+    """Return the signature of `connect` with its options, for `help` and editors: types as in `Options`."""
+    signature = inspect.signature(connect)
+    named = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+    for name, annotation in Options.__annotations__.items():
+        shown = getattr(annotation, "__forward_arg__", annotation)
+        kind = inspect.Parameter.KEYWORD_ONLY
+        named.append(inspect.Parameter(name, kind, default=_DEFAULTS.get(name), annotation=shown))
+    return signature.replace(parameters=named)
 
 
-def _checked_limits(limits: Any) -> ClientLimits:
-    if not isinstance(limits, ClientLimits):
+connect.__dict__["__signature__"] = _signature()
+
+
+def _refuse_unknown(options: Mapping[str, object]) -> None:
+    known = Options.__annotations__
+    for each in options:
+        if each not in known:
+            meant = difflib.get_close_matches(each, known, 1)
+            hint = f"did you mean `{meant[0]}`?" if meant else f"the options are {', '.join(known)}"
+            raise UsageError(f"connect() has no option `{each}`; {_ELSEWHERE.get(each, hint)}")
+
+
+def _limits(limits: Any) -> ClientLimits:
+    found = ClientLimits() if limits is None else limits
+    if not isinstance(found, ClientLimits):
         raise UsageError(f"`limits` must be a ClientLimits, such as ClientLimits(call_seconds=10), not {limits!r}")
-    return limits
+    return found
 
 
 def _transport(target: Any) -> Transport:
@@ -251,21 +238,34 @@ def _command(target: Any) -> str | Sequence[str]:
     return command
 
 
-def _handlers(handlers: object, functions: HandlerFunctions, native_revision: str) -> tuple[object, dict[str, object]]:
-    """Return the handlers, and the capabilities that the functions among them declare."""
+def _features(options: Mapping[str, Any], native_revision: str) -> ClientFeatures:
+    """Return what the client declares and answers."""
+    functions = {name: each for name, each in options.items() if name in HandlerFunctions.__annotations__}
+    has_functions = any(each is not None for each in functions.values())
+    declared: dict[str, object] = {}
+    handlers = options.get("handlers")
     if handlers is not None:
-        if not functions.is_empty:
+        if has_functions:
             raise UsageError("`handlers` and functions such as `elicit` were both given; choose one")
-        return handlers, {}
-    if native_revision == NEWEST:
-        return handlers_from_functions(functions)
-    if not functions.is_empty:
+    elif native_revision == NEWEST:
+        handlers, declared = handlers_from_functions(cast("HandlerFunctions", functions))
+    elif has_functions:
         raise UsageError(f"functions such as `elicit` are written in {NEWEST}; pass `handlers` for {native_revision}")
-    return registry.revision(native_revision).bindings().client.ClientHandlers(), {}
+    else:
+        handlers = registry.revision(native_revision).bindings().client.ClientHandlers()
+    capabilities = merge_capabilities(declared, options.get("capabilities") or {})
+    made = ClientFeatures(handlers, capabilities=capabilities, info=_info(options))
+    if made.native_revision != native_revision:
+        written_in = made.native_revision
+        raise UsageError(f"`handlers` is written in {written_in}; pass native_revision={written_in!r}")
+    return made
 
 
-def _info(name: str, version: str, title: str | None) -> models.Implementation:
-    info = models.Implementation(name=name, version=version, title=UNSET if title is None else title)
+def _info(options: Mapping[str, Any]) -> models.Implementation:
+    title = options.get("title")
+    info = models.Implementation(
+        name=options["name"], version=options["version"], title=UNSET if title is None else title
+    )
     try:
         models.decode(msgspec.json.encode(info), models.Implementation)
     except (msgspec.MsgspecError, TypeError) as error:

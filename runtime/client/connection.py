@@ -78,11 +78,15 @@ class ClientConnection:
     def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
         """Dispatch *frames*."""
         dispatch = self._dispatcher.dispatch
-        for each in frames:
-            try:
-                dispatch(each)
-            except Exception:  # noqa: BLE001 (the boundary: one frame must not affect the others)
-                _LOG.exception("a message could not be handled")
+        self._spawner.hold()  # a request gets no response if the notification that cancels it came with it
+        try:
+            for each in frames:
+                try:
+                    dispatch(each)
+                except Exception:  # noqa: BLE001 (the boundary: one frame must not affect the others)
+                    _LOG.exception("a message could not be handled")
+        finally:
+            self._spawner.release()
 
     def request_lost(self, request_id: RequestId, failure: Exception) -> None:
         """Fail one request. The connection continues."""

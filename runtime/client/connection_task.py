@@ -184,6 +184,6 @@ class ConnectionTask:
             input_ended.set()
 
 
-async def _cancel_on(event: anyio.Event, scope: anyio.CancelScope) -> None:
+async def _cancel_on(event: anyio.Event, scope: TaskHandle) -> None:
     await event.wait()
     scope.cancel()

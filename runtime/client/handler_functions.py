@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeAlias
-
-from msgspec import Struct
+from typing import Any, TypeAlias, TypedDict
 
 from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.protocol.messages import Code
@@ -25,57 +23,54 @@ Roots: TypeAlias = Sequence[models.Root] | HandlerFunction
 """A list of roots, or a function of the context that returns one."""
 
 
-class HandlerFunctions(Struct, frozen=True, kw_only=True):
-    """The functions that `connect` takes; None for requests that the client does not answer.
+class HandlerFunctions(TypedDict, total=False):
+    """The options of ``connect`` that answer requests and notifications of a server.
 
-    Attributes:
-        elicit: Answers form elicitation.
-        elicit_url: Answers URL elicitation.
-        sample: Answers sampling.
-        roots: The roots, or a function that returns them.
-        log: Takes log entries of the server.
+    Each becomes the generated handler of the same name, unless `handlers_from_functions` says otherwise.
     """
 
-    elicit: HandlerFunction | None = None
-    elicit_url: HandlerFunction | None = None
-    sample: HandlerFunction | None = None
-    roots: Roots | None = None
-    log: HandlerFunction | None = None
+    elicit: HandlerFunction | None
+    """Answers form elicitation: ``(params, context) -> ElicitResult``."""
+    elicit_url: HandlerFunction | None
+    """Answers URL elicitation: ``(params, context) -> ElicitResult``."""
+    sample: HandlerFunction | None
+    """Answers sampling: ``(params, context) -> CreateMessageResult``."""
+    roots: Roots | None
+    """The roots, or a function that returns them: ``(context) -> [Root]``."""
+    log: HandlerFunction | None
+    """Takes log entries of the server: ``(params, context)``."""
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no function."""
-        return self == HandlerFunctions()
+
+# The generated handlers that have another name than their option.
+_HANDLER_NAMES = {"log": "logging_message", "sample": "create_message"}
 
 
 def handlers_from_functions(functions: HandlerFunctions) -> tuple[ClientHandlers[Any], dict[str, object]]:
-    """Return handlers that call *functions*, and the capabilities in addition to those that follow from the methods.
+    """Return handlers that call *functions*, and the capabilities that do not follow from their methods.
 
     Raises:
-        UsageError: One is not a function, or cannot be called with its arguments.
+        UsageError: An option is not a function, or cannot be called with its arguments.
     """
     members: dict[str, Any] = {}
     declared: dict[str, object] = {}
-    modes = {"form": functions.elicit, "url": functions.elicit_url}
-    for name in ("elicit", "elicit_url", "sample", "log"):
-        _check_function(name, getattr(functions, name))
-    if functions.elicit is not None or functions.elicit_url is not None:
-        members["elicit"] = _elicit_handler(functions.elicit, functions.elicit_url)
-        declared["elicitation"] = {mode: {} for mode, each in modes.items() if each is not None}
-    if functions.sample is not None:
-        members["create_message"] = _handler(functions.sample)
-    if functions.log is not None:
-        members["logging_message"] = _handler(functions.log)
-    if functions.roots is not None:
-        members["list_roots"] = _roots_handler(functions.roots)
-        if callable(functions.roots):
+    given: dict[str, Any] = {name: each for name, each in functions.items() if each is not None}
+    roots = given.pop("roots", None)
+    for name, function in given.items():
+        _check_function(name, function)
+    if roots is not None:
+        members["list_roots"] = _roots_handler(roots)
+        if callable(roots):
             declared["roots"] = {"listChanged": True}
+    form, url = given.pop("elicit", None), given.pop("elicit_url", None)
+    if form is not None or url is not None:
+        members["elicit"] = _elicit_handler(form, url)
+        declared["elicitation"] = {mode: {} for mode, each in (("form", form), ("url", url)) if each is not None}
+    for name, function in given.items():
+        members[_HANDLER_NAMES.get(name, name)] = _handler(function)
     return type("HandlerFunctions", (ClientHandlers,), members)(), declared
 
 
 def _check_function(name: str, function: object) -> None:
-    if function is None:
-        return
     if not callable(function):
         raise UsageError(f"`{name}` must be a function of params and a context, not {function!r}")
     _check_parameters(name, function, "params and a context", 2)
