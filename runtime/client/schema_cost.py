@@ -5,16 +5,14 @@ multiply: thirty small definitions, each ``anyOf`` the next one twice, make a bi
 that refers to itself twice for the items of an array doubles the visits with each level of the value. The server
 chooses schema and value, so the visits are counted first, in a graph of the subschemas:
 
-* A schema that is not recursive has a *weight*: its size with all references written out, which bounds the visits of
-one
-  place. Weight times size of the value is a bound that is cheap to compute.
-* If that bound is too high, or the schema is recursive, walk through the value, and count the visits of each subschema
-at
-  each place. Equal visits are counted together, so the walk is short where validation is not.
+* A schema that is not recursive has a *weight*: its size with all references written out. It bounds the visits of one
+  place, and weight times size of the value bounds all of them.
+* If that is too much, or the schema is recursive, the visits are counted place by place in a walk through the value.
+  Equal visits are counted together, so the walk is short where validation is not.
 
 Validators also recurse, and the stack of a native one is not guarded. So the length of a path is limited, at one place
 and in all. A schema that the graph cannot follow reliably is refused: references that leave the document, and
-subschemas with an ``$id`` of their own, which may give a reference another meaning to the validator.
+subschemas with an ``$id`` of their own, which may give a reference another meaning.
 
 Spec:
     2026-07-28, basic/index, "$ref Resolution" and "Composition-Keyword Resource Use".
@@ -66,7 +64,6 @@ _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 _IN_PLACE_MAPS = ("dependentSchemas", "dependencies")
 _UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-
 _ANYTHING: Final[dict[str, Any]] = {}
 
 # For `unevaluated…`, validators evaluate again: 2.7 times for each level (measured).
@@ -118,6 +115,10 @@ class _Node:
         yield from self.items
         yield from self.property_names
 
+    @property
+    def has_properties(self) -> bool:
+        return bool(self.properties or self.additional or self.pattern_properties or self.property_names)
+
     def of_property(self, name: str) -> Iterator[_Node]:
         """Yield the subschemas for the value of a property, possibly more than apply."""
         named = self.properties.get(name)
@@ -156,20 +157,14 @@ class SchemaGraph:
         nodes = list(self._nodes.values())
         self._patterns = any(node.pattern or node.key_patterns for node in nodes)
         self.in_place: int = _longest_in_place(nodes)
-        self.weight: int | None
         self.weight, self._longest = _weight(nodes, self._root)
         self._reached: dict[_Node, list[tuple[_Node, int]]] = {}
 
     def admit(self, value: object, size: int, *, text_units: int, longest_text: int | None) -> bool:
         """Check that *value* may be validated. Return whether the validator may also collect errors.
 
-        Each alternative that fails makes an error with a copy of the value that failed.
-
-        Args:
-            value: The value.
-            size: The length of its JSON, in bytes.
-            text_units: The cost of a character that a pattern is matched against.
-            longest_text: The longest text that a pattern may be matched against; None if there is no limit.
+        The JSON of *value* has *size* bytes. A pattern costs *text_units* for each character of a text, which may be as
+        long as *longest_text*. Each alternative that fails makes an error with a copy of the value that failed.
 
         Raises:
             SchemaTooCostly: Validating would cost too much.
@@ -337,11 +332,7 @@ class _Walk:
     def _properties(
         self, place: dict[str, Any], visits: Mapping[_Node, int]
     ) -> Iterator[tuple[object, dict[_Node, int]]]:
-        nodes = [
-            (node, times)
-            for node, times in visits.items()
-            if node.properties or node.additional or node.pattern_properties or node.property_names
-        ]
+        nodes = [(node, times) for node, times in visits.items() if node.has_properties]
         patterns = sum(times * node.key_patterns for node, times in nodes)
         for name, value in place.items():
             self._count(len(nodes), 0)
