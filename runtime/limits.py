@@ -9,7 +9,15 @@ from msgspec.structs import asdict
 
 from mcpgen.runtime.errors import UsageError
 
-__all__ = ["MAX_BATCH_LENGTH", "MAX_FRAME_BYTES", "ClientLimits", "HttpLimits", "Limits"]
+__all__ = [
+    "MAX_BATCH_LENGTH",
+    "MAX_COMPLETION_VALUES",
+    "MAX_FRAME_BYTES",
+    "MAX_URI_CHARS",
+    "ClientLimits",
+    "HttpLimits",
+    "Limits",
+]
 
 # MCP sets no ceiling; without one, a peer that never sends a newline fills our memory. 4 MiB is the python-sdk's
 # default request-body limit, so what its servers accept over HTTP fits here too.
@@ -18,6 +26,12 @@ MAX_FRAME_BYTES: Final = 4 * 1024 * 1024
 # JSON-RPC sets no ceiling, and each message of a batch may start work of its own, while a frame of 4 MiB holds a
 # hundred thousand of them. A client that lists and calls needs a few dozen.
 MAX_BATCH_LENGTH: Final = 1000
+
+# Web servers commonly accept request lines of this length, and file systems no longer paths.
+MAX_URI_CHARS: Final = 8192
+
+# Spec: 2026-07-28, server/utilities/completion#completion-results; the same in every revision.
+MAX_COMPLETION_VALUES: Final = 100
 
 
 class Limits(Struct, frozen=True, kw_only=True):

@@ -105,7 +105,7 @@ class Server(Registrations):
         )
         _check(info, lifespan, limits, tasks)
         service = HandlerTable(
-            FunctionHandlers(offered=self._offered) if handlers is None else handlers,
+            FunctionHandlers(registry=self._registry) if handlers is None else handlers,
             served=selected_revisions(revisions),
             info=info,
             instructions=instructions,

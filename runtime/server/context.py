@@ -15,6 +15,7 @@ from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.server import notifications, server_requests
 from mcpgen.runtime.server.elicitation_forms import Elicited, form_schema, form_value
+from mcpgen.runtime.server.functions.signatures import BaseContext
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +33,7 @@ __all__ = ["Context", "gather"]
 T = TypeVar("T")
 
 
-class Context:
+class Context(BaseContext):
     """What a handler knows of the request that it serves, and what it can do about it.
 
     It may be asked anything whatever revision the client speaks. What a client cannot do, or has not declared, raises

@@ -42,9 +42,7 @@ from mcpgen.runtime.client.call_options import CallOptions
 from mcpgen.runtime.http import errors as http_errors
 from mcpgen.runtime.http.server.application import Options as AsgiOptions
 from mcpgen.runtime.http.server.event_store import MemoryEventStore
-from mcpgen.runtime.limits import HttpLimits
-from mcpgen.runtime.server.functions.completions import MAX_VALUES
-from mcpgen.runtime.server.functions.uri_matching import MAX_URI_CHARS
+from mcpgen.runtime.limits import MAX_COMPLETION_VALUES, MAX_URI_CHARS, HttpLimits
 from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, MIN_KEY_BYTES
 from mcpgen.runtime.server.tasks.task_store import MemoryTaskStore
 from mcpgen.runtime.transports import memory
@@ -455,7 +453,7 @@ async def threads() -> float:
 
 def test_the_guide_has_what_no_limit_changes() -> None:
     expected = {
-        "values of one completion": f"{MAX_VALUES}",
+        "values of one completion": f"{MAX_COMPLETION_VALUES}",
         "characters of a URI that a template reads": f"{MAX_URI_CHARS:,}",
         "functions in worker threads at once": f"{anyio.run(threads)}",
         "page_size` of a `Server": f"{inspect.signature(Server).parameters['page_size'].default}",

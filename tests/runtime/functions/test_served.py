@@ -13,7 +13,8 @@ from mcpgen.generated import registry
 from mcpgen.generated.v2025_11_25 import models as old
 from mcpgen.generated.v2025_11_25.server import ServerHandlers as OldHandlers
 from mcpgen.runtime.protocol.newest import NEWEST, ServerHandlers, models
-from mcpgen.runtime.server.functions import FunctionHandlers, registrations
+from mcpgen.runtime.server.functions import registrations
+from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 from mcpgen.runtime.server.functions.registrations import Registrations
 from tests.runtime.protocol.peers import client
 
@@ -449,7 +450,7 @@ async def test_a_result_of_another_revision_than_home_is_a_failure_and_logged(
 
 async def test_a_catalogue_can_offer_what_is_registered_elsewhere(revision: str) -> None:
     elsewhere = Registrations()
-    catalogue = FunctionHandlers(offered=elsewhere._offered)
+    catalogue = FunctionHandlers(registry=elsewhere._registry)
 
     @elsewhere.tool
     async def it() -> str:
