@@ -39,6 +39,7 @@ from mcpgen.generated import registry
 from mcpgen.runtime import errors
 from mcpgen.runtime.api.connect import Options, connect
 from mcpgen.runtime.client.call_options import CallOptions
+from mcpgen.runtime.client.schema_cost import MAX_DEPTH
 from mcpgen.runtime.http import errors as http_errors
 from mcpgen.runtime.http.server.application import Options as AsgiOptions
 from mcpgen.runtime.http.server.event_store import MemoryEventStore
@@ -455,6 +456,7 @@ def test_the_guide_has_what_no_limit_changes() -> None:
     expected = {
         "values of one completion": f"{MAX_COMPLETION_VALUES}",
         "characters of a URI that a template reads": f"{MAX_URI_CHARS:,}",
+        "levels of nesting of an output schema that a client checks": f"{MAX_DEPTH}",
         "functions in worker threads at once": f"{anyio.run(threads)}",
         "page_size` of a `Server": f"{inspect.signature(Server).parameters['page_size'].default}",
         "what one `requestState` carries": in_bytes(MAX_CONTENT_BYTES),

@@ -15,7 +15,8 @@ from msgspec import UNSET, UnsetType
 
 from mcpgen.generated.v2025_11_25 import models
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.server.tasks.lifecycle import TaskLimits, Tasks
+from mcpgen.runtime.limits import TaskLimits
+from mcpgen.runtime.server.tasks.lifecycle import Tasks
 from mcpgen.runtime.server.tasks.running_task import MAX_STATUS_MESSAGE, RunningTask, related
 from mcpgen.runtime.server.tasks.task_store import MemoryTaskStore, Outcome, StoreFull, TaskRecord
 from mcpgen.runtime.server.tasks.task_support import TaskSupport, runs_as_task, task_capabilities

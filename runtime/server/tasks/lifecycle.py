@@ -25,11 +25,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from mcpgen.generated.v2025_11_25 import models
 from mcpgen.generated.v2025_11_25.methods import REVISION, ErrorCode
 from mcpgen.runtime.errors import RequestError
+from mcpgen.runtime.limits import TaskLimits
 from mcpgen.runtime.server.tasks.pending_results import PendingResult, PendingResults
 from mcpgen.runtime.server.tasks.running_task import RunningTask, error_outcome, related
 from mcpgen.runtime.server.tasks.task_store import StoreFull, TaskRecord, cursor_behind, position_at
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.server.tasks.task_store import Outcome, Status, TaskStore
 
-__all__ = ["IMMEDIATE_RESPONSE", "REQUEST_CANCELLED", "REVISION", "TaskLimits", "Tasks"]
+__all__ = ["IMMEDIATE_RESPONSE", "REQUEST_CANCELLED", "REVISION", "Tasks"]
 
 IMMEDIATE_RESPONSE: Final = "io.modelcontextprotocol/model-immediate-response"
 
@@ -56,30 +57,6 @@ _TOO_LARGE_MESSAGE: Final = "The result is too large to be kept"
 _TOO_LARGE: Final = error_outcome(ErrorCode.INTERNAL_ERROR, _TOO_LARGE_MESSAGE)
 
 _logger = logging.getLogger("mcpgen.tasks")
-
-
-class TaskLimits(Struct, frozen=True, kw_only=True):
-    """How long tasks live and how much of them runs at once. Lifetimes count from creation, in milliseconds.
-
-    Attributes:
-        default_ttl_ms: Where the requestor asks for none: time to come back for a result after minutes of work.
-        min_ttl_ms: What a shorter wish is raised to: a task that expires before its first answer arrives is no use.
-        max_ttl_ms: What a longer wish is cut down to: a day.
-        poll_interval_ms: How often a requestor is asked to look.
-        page_size: How many tasks ``tasks/list`` returns at once.
-        max_running: The most handlers that run as tasks.
-        max_running_per_principal: The most of them for one requestor.
-        max_waits_per_task: The most ``tasks/result`` requests that wait for one task; a requestor needs one.
-    """
-
-    default_ttl_ms: int = 10 * 60 * 1000
-    min_ttl_ms: int = 1000
-    max_ttl_ms: int = 24 * 60 * 60 * 1000
-    poll_interval_ms: int = 1000
-    page_size: int = 50
-    max_running: int = 1000
-    max_running_per_principal: int = 64
-    max_waits_per_task: int = 16
 
 
 class Augmented(Protocol):

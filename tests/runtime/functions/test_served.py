@@ -473,10 +473,10 @@ def test_what_makes_no_sense_is_refused_when_the_server_is_made() -> None:
 
 @pytest.mark.parametrize("name", Limits.__struct_fields__)
 def test_a_limit_is_more_than_nothing(name: str) -> None:
-    with pytest.raises(UsageError, match=f"{name} is -1; it has to be more than 0"):
+    with pytest.raises(UsageError, match=f"`{name}` of Limits is -1; use "):
         Limits(**{name: -1})
     if name == "grace_seconds":
         assert 0 == Limits(grace_seconds=0).grace_seconds
         return
-    with pytest.raises(UsageError, match=f"{name} is 0; it has to be more than 0"):
+    with pytest.raises(UsageError, match=f"`{name}` of Limits is 0; use a value greater than 0"):
         Limits(**{name: 0})
