@@ -184,7 +184,7 @@ def test_a_message_without_an_error_is_one_that_is_asked_inside_a_result() -> No
 
 
 def test_a_definition_without_counterpart_has_no_route() -> None:
-    with pytest.raises(AdaptationError, match="2025-06-18 has nothing that corresponds to Tool"):
+    with pytest.raises(AdaptationError, match="2025-06-18 has no counterpart of Tool"):
         router().definition_route(SECOND, THIRD, "Tool")
 
 

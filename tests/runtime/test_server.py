@@ -57,7 +57,7 @@ def test_a_handler_that_is_no_coroutine_function_is_refused_by_name() -> None:
 
     message = refusal(handlers=Blocking())
 
-    assert "Blocking.call_tool has to be a coroutine function: write `async def call_tool`" == message
+    assert "Blocking.call_tool is not a coroutine function; write `async def call_tool`" == message
 
 
 def test_a_handler_that_takes_too_little_is_refused_by_name() -> None:
@@ -67,7 +67,10 @@ def test_a_handler_that_takes_too_little_is_refused_by_name() -> None:
 
     message = refusal(handlers=Short())
 
-    assert "Short.call_tool has to take params and context: `async def call_tool(self, params, context)`" == message
+    assert (
+        "Short.call_tool does not take params and context; write `async def call_tool(self, params, context)`"
+        == message
+    )
 
 
 def test_a_handler_whose_name_is_misspelt_is_refused_with_the_one_that_was_meant() -> None:
@@ -75,7 +78,7 @@ def test_a_handler_whose_name_is_misspelt_is_refused_with_the_one_that_was_meant
         async def call_tol(self, params: Any, context: Any) -> Any:
             del params, context
 
-    assert "Misspelt has a method call_tol, which nothing calls; did you mean call_tool?" == refusal(
+    assert "Misspelt has a method `call_tol`, which is never called; did you mean `call_tool`?" == refusal(
         handlers=Misspelt()
     )
 

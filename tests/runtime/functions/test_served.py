@@ -465,7 +465,7 @@ def test_what_makes_no_sense_is_refused_when_the_server_is_made() -> None:
 
     with pytest.raises(UsageError, match="a server needs a name"):
         Server("")
-    with pytest.raises(UsageError, match=r"handlers are an instance: write Own\(\)"):
+    with pytest.raises(UsageError, match=r"`handlers` must be an instance, not a class; write Own\(\)"):
         Server("x", handlers=Own)
     with pytest.raises(UsageError, match="functions cannot be added"):
         Server("x", handlers=Own()).tool(test_what_makes_no_sense_is_refused_when_the_server_is_made)
