@@ -266,7 +266,7 @@ class Context(BaseContext):
 
     async def _ask(self, method: str, params: Any, terms: str) -> Any:
         task = None if self._exchange is None else self._exchange.task
-        with nullcontext() if task is None else task.asking():
+        with nullcontext() if task is None else task.awaiting_input():
             return await self.answer(
                 server_requests.send_request(self._session, self._exchange, method, params, terms=terms)
             )
