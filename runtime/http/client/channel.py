@@ -25,14 +25,13 @@ from mcpgen.runtime.http.client.http_protocol import HttpProtocol
 from mcpgen.runtime.http.client.outgoing_messages import INITIALIZE, LISTEN, OutgoingMessage, cancelled_id, read
 
 if TYPE_CHECKING:
-    from anyio.abc import TaskGroup
-
     from mcpgen.runtime.http.client.http_protocol import ServerMemory
     from mcpgen.runtime.http.client.http_requests import HttpRequests
     from mcpgen.runtime.http.client.http_session import HttpSession
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.interfaces import ClientEndpoint
+    from mcpgen.runtime.transports.spawner import Group
 
 __all__ = ["HttpChannel"]
 
@@ -69,7 +68,7 @@ class HttpChannel:
         memory: What is remembered of the server.
     """
 
-    def __init__(self, exchanges: HttpRequests, limits: ClientLimits, group: TaskGroup, memory: ServerMemory) -> None:
+    def __init__(self, exchanges: HttpRequests, limits: ClientLimits, group: Group, memory: ServerMemory) -> None:
         self._limits = limits
         self._group = group
         self._speaking = HttpProtocol(exchanges, limits, group, memory)

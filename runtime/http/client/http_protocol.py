@@ -33,10 +33,9 @@ from mcpgen.runtime.http.client.session_renewal import renew_session
 from mcpgen.runtime.http.client.tool_relisting import relist
 
 if TYPE_CHECKING:
-    from anyio.abc import TaskGroup
-
     from mcpgen.runtime.http.client.http_requests import HttpRequests
     from mcpgen.runtime.limits import ClientLimits
+    from mcpgen.runtime.transports.spawner import Group
 
 __all__ = ["INITIALIZED", "ServerMemory", "HttpProtocol"]
 
@@ -76,7 +75,7 @@ class HttpProtocol:
         memory: What is remembered of the server.
     """
 
-    def __init__(self, exchanges: HttpRequests, limits: ClientLimits, group: TaskGroup, memory: ServerMemory) -> None:
+    def __init__(self, exchanges: HttpRequests, limits: ClientLimits, group: Group, memory: ServerMemory) -> None:
         self.incoming: IncomingMessages = IncomingMessages(limits.max_batch_length)
         self.over: anyio.Event = anyio.Event()
         self.failure: TransportClosed | None = None

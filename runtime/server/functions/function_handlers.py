@@ -49,7 +49,7 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
             completions={} if self._registry.had_completions else UNSET,
         )
 
-    def short_way(self, name: str) -> Tool | None:
+    def fast_tool(self, name: str) -> Tool | None:
         """Return the tool *name*, for `mcpgen.runtime.server.fast_path`; None if there is none."""
         return self._registry.tools.entries.get(name)
 
