@@ -90,8 +90,8 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
     """Bounds on what one HTTP application holds for all its clients together; `Limits` bounds each client.
 
     Attributes:
-        max_sessions: The most sessions; each takes some kilobytes. A new session then replaces one whose client sent
-            nothing after `initialize`; if there is none, it is refused.
+        max_sessions: The most sessions; each takes some kilobytes. At the limit, a new session replaces one whose
+            client sent nothing after `initialize`; if there is none, it is refused.
         max_open: The most requests and streams that are open at once.
         max_open_bytes: The size of the bodies of these requests.
         idle_seconds: The time after which a session without messages and open streams ends.

@@ -266,9 +266,7 @@ class _Application:
         parent = look_up(self._copy, at[:-1])
         if is_array(parent):
             index = index_of(at[-1], len(parent))
-            if (
-                index is None or edit.value is UNSET
-            ):  # items are only replaced; lists of another length are edited whole
+            if index is None or edit.value is UNSET:  # items are only replaced, neither added nor removed
                 return False
             parent[index] = edit.value
             return True
