@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.runtime.looking.terminals import COMMAND, Terminal
+from tests.runtime.cli.terminals import COMMAND, Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from mcpgen.runtime.cli.client.inventory import Inventory
 from mcpgen.runtime.cli.client.overview import overview_lines
 from mcpgen.runtime.cli.client.terminal import Screen
-from tests.runtime.looking.terminals import COMMAND, run
+from tests.runtime.cli.terminals import COMMAND, run
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
