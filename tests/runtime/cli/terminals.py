@@ -1,4 +1,4 @@
-"""A user at a terminal: a program whose standard input and error are a terminal, and whose output is a pipe, or it too."""
+"""Programs at a pseudo terminal: standard input and error are the terminal, standard output a pipe or the terminal."""
 
 from __future__ import annotations
 
