@@ -103,7 +103,7 @@ class Exchange:
         self.capabilities = json.loads(header["capabilities"] or "{}")
         self.steps = re.split(r"\n(?=[→←])", rest.rstrip("\n"))
         self.is_stateless = registry.revision(self.revision).era == "stateless"
-        self.recorder = Recorder(server._engine.service.served, server._engine.service.capabilities)
+        self.recorder = Recorder(server._engine.handlers.served, server._engine.handlers.capabilities)
         self.last_id = 0
         self.open: list[Any] = []  # what the server wants to know from the client
         self.handed: dict[str, Any] = {}

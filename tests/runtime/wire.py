@@ -40,7 +40,7 @@ class Wire:
     is_full = False
 
     def __init__(self, server: Server, spawner: Spawner) -> None:
-        service = server._engine.service
+        service = server._engine.handlers
         self.recorder = Recorder(service.served, service.capabilities)
         self.raw: list[bytes] = []
         self._read = 0

@@ -41,7 +41,7 @@ class AppState:
     """
 
     def __init__(self, engine: Engine, limits: HttpLimits, store: EventStore | None) -> None:
-        clock = engine.service.clock
+        clock = engine.clock
         self.engine: Engine = engine
         self.limits: HttpLimits = limits
         self.store: EventStore = MemoryEventStore(clock=clock) if store is None else store
@@ -83,12 +83,12 @@ class AppState:
     def abandon(self) -> None:
         """Have the server forget whom it served in an event loop that has ended: nothing can be said there any more."""
         for each in (*self.passing, *self.sessions):
-            self.engine.disconnect(each)
+            self.engine.remove(each)
 
     def unserved(self, headers: Mapping[str, str]) -> str | None:
         """Return the revision that *headers* name, if it is none that is served."""
         said = headers.get(http.REVISION, "").strip()
-        return said if http.REVISION in headers and said not in self.engine.service.served else None
+        return said if http.REVISION in headers and said not in self.engine.handlers.served else None
 
     def refusal(self, size: int) -> str | None:
         """Return why a request with a body of *size* bytes cannot be served now; None if it can."""

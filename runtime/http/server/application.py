@@ -190,7 +190,7 @@ class Application:
     def _route(self, path: str) -> Callable[..., Awaitable[None]] | None:
         if path == self._paths["path"] or path.rstrip("/") == self._paths["path"].rstrip("/"):
             return self._endpoint
-        if _HTTP_AND_SSE in self._engine.service.handshakes:
+        if _HTTP_AND_SSE in self._engine.handlers.handshake_revisions:
             if path == self._paths["sse_path"]:
                 return self._sse
             if path == self._paths["message_path"]:
@@ -205,9 +205,9 @@ class Application:
             body = await self._body(headers, receive, send, accepted=("application/json", "text/event-stream"))
             if body is not None:
                 await Post(self._desk, headers, user, receive, send).serve(body)
-        elif method not in ("GET", "DELETE") or not self._engine.service.handshakes:
+        elif method not in ("GET", "DELETE") or not self._engine.handlers.handshake_revisions:
             # 2026-07-28, basic/transports/streamable-http, "Earlier Streamable HTTP Revisions".
-            allowed = b"GET, POST, DELETE" if self._engine.service.handshakes else b"POST"
+            allowed = b"GET, POST, DELETE" if self._engine.handlers.handshake_revisions else b"POST"
             await responses.refuse(send, 405, f"{method} is not served here", headers=((b"allow", allowed),))
         elif method == "DELETE":
             await session_endpoint.delete(self._desk, headers, user, send)

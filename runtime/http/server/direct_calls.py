@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import Request
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.connection import Connection
-    from mcpgen.runtime.server.exchange import Entry, Exchange
+    from mcpgen.runtime.server.exchange import Exchange, MethodHandler
+    from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.server.server_session import ServerSession
-    from mcpgen.runtime.server.service import HandlerTable
 
 __all__ = ["CALL", "DirectCall", "begin_alone", "begin_in_session", "go_on"]
 
@@ -59,7 +59,7 @@ class DirectCall:
 
     __slots__ = ("_failure", "_steps", "_value", "_waits_for", "entry", "params", "peer", "text", "waits")
 
-    def __init__(self, entry: Entry, params: Struct, peer: Peer) -> None:
+    def __init__(self, entry: MethodHandler, params: Struct, peer: Peer) -> None:
         self.params: Struct = params
         self.peer: Peer = peer
         self.text: str | None = None
@@ -68,7 +68,7 @@ class DirectCall:
         self._failure: BaseException | None = None
         self._steps: Generator[Any, Any, Any] | None = None
         self._waits_for: Any = None
-        self.entry: Entry = entry
+        self.entry: MethodHandler = entry
         try:
             self._steps = entry.call(params, None).__await__()
             self._waits_for = next(self._steps)
@@ -81,12 +81,12 @@ class DirectCall:
 
     def answer(self, request: Request) -> bytes | None:
         """Return the answer to *request*, if this was all."""
-        frame = self.entry.frame
+        frame = self.entry.text_frame
         if self.text is None or frame is None:
             return None
         return envelope.encode_response(request.id, frame[0] + _encode(self.text) + frame[1])
 
-    def as_entry(self) -> Entry:
+    def as_entry(self) -> MethodHandler:
         """Return how the call is served that has begun."""
         return msgspec.structs.replace(self.entry, call=self._go_on)
 
@@ -106,12 +106,12 @@ class DirectCall:
 def begin_alone(service: HandlerTable, headers: Mapping[str, str], meta: RequestMeta) -> DirectCall | None:
     """Begin a call of a stateless client; None if it has to take the long way, which finds out what is wrong."""
     revision, name = meta.revision, meta.name
-    if isinstance(revision, UnsetType) or isinstance(name, UnsetType) or revision not in service.stateless:
+    if isinstance(revision, UnsetType) or isinstance(name, UnsetType) or revision not in service.stateless_revisions:
         return None
     says_the_same = headers.get(http.REVISION) == revision and headers.get(http.METHOD) == CALL
     if not says_the_same or headers.get(http.NAME) != name or not http.is_plain(name):
         return None
-    if isinstance(meta.client_capabilities, UnsetType) or service.mirror(name) is not None:
+    if isinstance(meta.client_capabilities, UnsetType) or service.param_headers(name) is not None:
         return None
     try:
         peer = client_peer(revision, meta.client_capabilities, meta.client_info)
@@ -125,15 +125,15 @@ def begin_in_session(session: ServerSession, request: Request, meta: RequestMeta
     peer = session.peer
     if peer is None or not isinstance(meta.revision, UnsetType) or session.is_busy or request.id in session.exchanges:
         return None
-    if session.service.tasking is not None or not session.has_declared(peer.revision, CALL):
+    if session.engine.tasks is not None or not session.has_declared(peer.revision, CALL):
         return None
-    return _begin(session.service, meta, peer)
+    return _begin(session.handlers, meta, peer)
 
 
 def _begin(service: HandlerTable, meta: RequestMeta, peer: Peer) -> DirectCall | None:
-    long = service.entries(peer.revision).get(CALL)
-    found = None if long is None or long.short is None else long.short(meta)
-    if found is None or not found[0].is_alone:
+    long = service.method_handlers(peer.revision).get(CALL)
+    found = None if long is None or long.fast_path is None else long.fast_path(meta)
+    if found is None or found[0].takes_context:
         return None
     return DirectCall(found[0], found[1], peer)
 
@@ -190,8 +190,8 @@ async def go_on(  # noqa: PLR0913 (what is served, and what sends what comes out
     """
     handle = _InTask()
     exchange.handle = handle
-    connection.session.begin(exchange)
-    connection.enter(exchange)
+    connection.session.register(exchange)
+    connection.handler_started(exchange)
     if not begun.waits:
         await handle.run(connection.serve(exchange))
         await reply()

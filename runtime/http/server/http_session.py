@@ -2,7 +2,7 @@
 
 Theory of operation. What belongs to a request goes over the response to the POST that brought it; what belongs to none
 goes over the session's own stream, which a client opens with GET, and so does what belongs to a request whose own way
-is closed. The requests of one POST, which are several in a batch, have one `Stream`, and know it (`Origin.via`).
+is closed. The requests of one POST, which are several in a batch, have one `Stream`: `OpenRequest.stream`.
 
 Spec:
     2025-03-26 to 2025-11-25, basic/transports, "Streamable HTTP".
@@ -17,6 +17,7 @@ from mcpgen.runtime.http.server.event_streams import Stream
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.protocol.messages import Batch
 from mcpgen.runtime.server.connection import Connection
+from mcpgen.runtime.server.dispatch import take
 from mcpgen.runtime.server.exchange import Exchange
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.limits import HttpLimits
     from mcpgen.runtime.protocol.messages import Malformed, Message
     from mcpgen.runtime.server.engine import Engine
-    from mcpgen.runtime.server.exchange import Origin
+    from mcpgen.runtime.server.exchange import OpenRequest
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["HttpSession"]
@@ -101,7 +102,7 @@ class HttpSession(Connection):
         self._is_batch = isinstance(message, Batch)
         self._spawner.hold()  # as in `receive`
         try:
-            self.session.take(message)
+            take(self.session, message)
         finally:
             self._spawner.release()
             self._taking = None
@@ -113,8 +114,8 @@ class HttpSession(Connection):
 
     def _has_open(self, stream: Stream) -> bool:
         """Whether a request is open that is answered on *stream*."""
-        origins = (each.origin if isinstance(each, Exchange) else each for each in self.session.exchanges.values())
-        return any(each is not None and each.via is stream for each in origins)
+        origins = (each.request if isinstance(each, Exchange) else each for each in self.session.exchanges.values())
+        return any(each is not None and each.stream is stream for each in origins)
 
     def begin(self, stream: Stream) -> None:
         """Make *stream* one of events."""
@@ -125,8 +126,8 @@ class HttpSession(Connection):
     def open_stream(self, exchange: Exchange) -> tuple[Stream, ResponseBuffer]:
         """Return likewise what *exchange* will be answered by, which is run elsewhere."""
         stream, outlet = self._new_stream()
-        if exchange.origin is not None:
-            exchange.origin.via = stream
+        if exchange.request is not None:
+            exchange.request.stream = stream
         self.streams[stream.name] = stream
         return stream, outlet
 
@@ -149,26 +150,26 @@ class HttpSession(Connection):
 
     def start(self, exchange: Exchange) -> None:
         """Run the handler of *exchange*."""
-        if exchange.origin is not None and self._taking is not None:
-            exchange.origin.via = self._taking
+        if exchange.request is not None and self._taking is not None:
+            exchange.request.stream = self._taking
         super().start(exchange)
 
-    def send(self, message: bytes, about: Exchange | Origin | None) -> None:
+    def send(self, message: bytes, about: Exchange | OpenRequest | None) -> None:
         """Write *message* where its request is answered, or else to the session's own stream."""
         self._way(about).write(message)
 
-    def answer(self, message: bytes, origin: Origin | None) -> None:
+    def respond(self, message: bytes, request: OpenRequest | None) -> None:
         """Write an answer, which is the last that its stream has to say."""
-        stream = self._stream(origin)
+        stream = self._stream(request)
         if stream is None:
             return
         stream.write(message)
-        if origin is not None or not self._is_batch:  # of a batch, one may be refused that has no part in its answer
+        if request is not None or not self._is_batch:  # of a batch, one may be refused that has no part in its answer
             self._end(stream, has_answer=True)
 
-    def dropped(self, origin: Origin | None) -> None:
+    def drop(self, request: OpenRequest | None) -> None:
         """End the stream on which the answer would have come."""
-        stream = self._stream(origin)
+        stream = self._stream(request)
         if stream is not None:
             self._end(stream)
 
@@ -180,7 +181,7 @@ class HttpSession(Connection):
 
     def disconnect(self, exchange: Exchange, retry_ms: int | None) -> bool:
         """Close the connection that the answer to *exchange* would go over, for the client to come back."""
-        stream = self._stream(exchange.origin)
+        stream = self._stream(exchange.request)
         if stream is None or stream.is_over or stream.outlet is None or self.session.revision not in _POLLING:
             return False
         retry_ms = self.retry_ms if retry_ms is None else retry_ms
@@ -229,12 +230,12 @@ class HttpSession(Connection):
         self._kept.append(stream.name)
         del self._kept[:-_MOST_KEPT]
 
-    def _stream(self, about: Origin | None) -> Stream | None:
+    def _stream(self, about: OpenRequest | None) -> Stream | None:
         """Return the stream of a request, or of what is being taken."""
-        found: Stream | None = None if about is None else about.via
+        found: Stream | None = None if about is None else about.stream
         return self._taking if found is None else found
 
-    def _way(self, about: Exchange | Origin | None) -> Stream:
-        origin = about.origin if isinstance(about, Exchange) else about
-        stream = None if origin is None else self._stream(origin)
+    def _way(self, about: Exchange | OpenRequest | None) -> Stream:
+        request = about.request if isinstance(about, Exchange) else about
+        stream = None if request is None else self._stream(request)
         return self.own if stream is None or not stream.is_reachable else stream

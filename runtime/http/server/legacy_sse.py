@@ -18,11 +18,12 @@ from mcpgen.runtime.http.server.session_table import new_id
 from mcpgen.runtime.http.sse import event
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import ErrorResponse, Malformed, Notification, Response
+from mcpgen.runtime.server.connection import Connection
+from mcpgen.runtime.server.dispatch import take
 
 if TYPE_CHECKING:
     from mcpgen.runtime.http.server.app_state import AppState
     from mcpgen.runtime.http.server.responses import Receive, Scope, Send
-    from mcpgen.runtime.server.connection import Connection
 
 __all__ = ["LegacySse"]
 
@@ -49,7 +50,8 @@ class LegacySse:
             return
         spawner = await desk.open()
         outlet = ResponseBuffer(desk.engine.limits.max_buffered_bytes)
-        connection = desk.engine.connect(outlet, spawner)
+        connection = Connection(desk.engine, outlet, spawner)
+        desk.engine.add(connection)
         connection.session.user = user
         talk = new_id()
         address = f"{quote(scope.get('root_path', ''))}{quote(self._path)}?session={talk}"
@@ -81,7 +83,7 @@ class LegacySse:
             # Not all that is answered waits for room, and here nothing else keeps a client from asking.
             await responses.refuse(send, 503, "too much waits to be read (max_buffered_bytes)")
             return
-        connection.session.take(message)
+        take(connection.session, message)
         if isinstance(message, Malformed):
             await responses.refuse(send, 400, message.fault.reason, code=message.fault.code)
         else:

@@ -42,7 +42,8 @@ from mcpgen.runtime.protocol.messages import (
     Response,
 )
 from mcpgen.runtime.protocol.negotiation import read_meta
-from mcpgen.runtime.server.exchange import Exchange, Origin
+from mcpgen.runtime.server.dispatch import take
+from mcpgen.runtime.server.exchange import Exchange, OpenRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +86,7 @@ class Post:
         self._user = user
         self._receive = receive
         self._send = send
-        self._service = desk.engine.service
+        self._service = desk.engine.handlers
         self._size = 0
 
     async def serve(self, body: bytes) -> None:
@@ -95,7 +96,7 @@ class Post:
         if busy is not None:
             await responses.refuse(self._send, 503, busy, headers=(_RETRY_LATER,))
             return
-        limit = self._service.limits.max_batch_length
+        limit = self._desk.engine.limits.max_batch_length
         message = envelope.decode(body, max_batch_length=limit)
         meta = read_meta(message.params) if isinstance(message, Request) else None
         is_stateless = self._is_stateless(message, meta)
@@ -154,18 +155,18 @@ class Post:
             2026-07-28, basic/versioning, "Compatibility Matrix": metadata selects the one era, `initialize` the other.
         """
         service = self._service
-        if not service.stateless or not service.handshakes:
-            return bool(service.stateless)
+        if not service.stateless_revisions or not service.handshake_revisions:
+            return bool(service.stateless_revisions)
         if meta is not None and not isinstance(meta.revision, UnsetType):
             return True
         if isinstance(message, Request) and message.method == "initialize":
             return False
-        return self._headers.get(http.REVISION, "").strip() in service.stateless
+        return self._headers.get(http.REVISION, "").strip() in service.stateless_revisions
 
     async def _stateless(self, request: Request, meta: RequestMeta) -> None:
         service = self._service
         said = self._headers.get(http.REVISION, "").strip()
-        if meta.revision is not UNSET and meta.revision == said and said not in service.stateless:
+        if meta.revision is not UNSET and meta.revision == said and said not in service.stateless_revisions:
             await responses.refuse_revision(self._send, said, service.served, request_id=request.id)
             return
         wrong = disagreement(service, self._headers, request, meta)
@@ -192,9 +193,9 @@ class Post:
             sending = partial(send_tool_response, desk, self._receive, self._send, outlet)
             send_all = partial(sending, begin=begin, seconds=seconds, status=status)
             if begun is None:
-                post.session.take(request)
-                if post.session.listening.streams:
-                    desk.engine.adopt(post)
+                take(post.session, request)
+                if post.session.subscriptions.streams:
+                    desk.engine.add(post)
                 await send_all()
             else:
                 await go_on(desk, post, _exchange(post, request, meta, begun), begun, reply=send_all, end=post.close)
@@ -226,7 +227,7 @@ class Post:
         if said is not None:
             # 2026-07-28, streamable-http, "Backward Compatibility": a client of both eras takes its code for the sign
             # of a modern server, and would not shake hands with one that is none.
-            code = None if self._service.stateless else Code.INVALID_REQUEST
+            code = None if self._service.stateless_revisions else Code.INVALID_REQUEST
             await responses.refuse_revision(self._send, said, self._service.served, code=code)
             return
         session_id = self._headers.get(http.SESSION)
@@ -269,17 +270,17 @@ class Post:
             await responses.refuse(self._send, 503, "there are too many sessions (max_sessions)", headers=headers)
             return
         desk.sessions.add(session)
-        desk.engine.adopt(session)
+        desk.engine.add(session)
         await responses.answer(self._send, body, headers=((b"mcp-session-id", session.id.encode()),))
 
     async def _in_session(self, session: HttpSession, message: Message | Batch | Malformed) -> None:
         revision = session.session.revision
         if isinstance(message, Notification | Response | ErrorResponse):
-            session.session.take(message)
+            take(session.session, message)
             await responses.empty(self._send, 202)
         elif isinstance(message, Malformed):
             if message.kind == "response":  # somebody waits for it
-                session.session.take(message)
+                take(session.session, message)
             await self._malformed(message)
         elif isinstance(message, Batch) and not envelope.allows_batches(revision):
             await self._malformed(Malformed(Fault.NO_BATCHES))
@@ -340,7 +341,7 @@ class Post:
 
 
 def _exchange(connection: Connection, request: Request, meta: RequestMeta, begun: DirectCall) -> Exchange:
-    origin = Origin(connection.session, request.id, begun.peer, meta.progress_token, meta.log_level)
+    origin = OpenRequest(connection.session, request.id, begun.peer, meta.progress_token, meta.log_level)
     return Exchange(origin, begun.as_entry(), begun.params, request.params)
 
 

@@ -80,7 +80,7 @@ async def _session(desk: AppState, headers: Mapping[str, str], user: str, send: 
     """Return the session that is named; without one, the request is refused."""
     said = desk.unserved(headers)
     if said is not None:
-        await responses.refuse_revision(send, said, desk.engine.service.served)
+        await responses.refuse_revision(send, said, desk.engine.handlers.served)
         return None
     session_id = headers.get(http.SESSION)
     if session_id is None:

@@ -16,8 +16,8 @@ from mcpgen.runtime.protocol.capabilities import client_peer
 from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.protocol.negotiation import missing_fields
 from mcpgen.runtime.protocol.param_headers import header_mismatch
-from mcpgen.runtime.server.builtin_methods import stream_closed_notification
 from mcpgen.runtime.server.connection import Connection
+from mcpgen.runtime.server.subscriptions import stream_closed_notification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import Request
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.engine import Engine
-    from mcpgen.runtime.server.exchange import Exchange, Origin
-    from mcpgen.runtime.server.service import Call, HandlerTable
+    from mcpgen.runtime.server.exchange import Call, Exchange, OpenRequest
+    from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["HEADER_MISMATCH", "StatelessPost", "disagreement", "says_who_asks", "status_of"]
@@ -74,15 +74,15 @@ class StatelessPost(Connection):
         self.session.user = user
         self._outlet = outlet
 
-    def answer(self, message: bytes, origin: Origin | None) -> None:
+    def respond(self, message: bytes, request: OpenRequest | None) -> None:
         """Write the answer, which is the last message."""
-        del origin
+        del request
         self._outlet.write(message)
         self._outlet.end(has_answer=True)
 
-    def dropped(self, origin: Origin | None) -> None:
+    def drop(self, request: OpenRequest | None) -> None:
         """Take it that there will be no answer."""
-        del origin
+        del request
         self._outlet.end()
 
     def end_of_input(self) -> None:
@@ -91,14 +91,14 @@ class StatelessPost(Connection):
         Spec:
             2026-07-28, basic/patterns/cancellation: the server MUST also send `notifications/cancelled` then.
         """
-        for each in self.session.listening.streams.values():
-            self._outlet.write(stream_closed_notification(each.origin))
+        for each in self.session.subscriptions.streams.values():
+            self._outlet.write(stream_closed_notification(each.request))
         super().end_of_input()
 
     def close(self) -> None:
         """Cancel the handler, and forget the request."""
         super().close()
-        self.session.sink = _NOWHERE  # or the two would keep each other, until the garbage collector comes
+        self.session.output = _NOWHERE  # or the two would keep each other, until the garbage collector comes
 
     async def drain(self, about: Exchange | None) -> None:
         """Wait until the client has read most of what was written."""
@@ -110,19 +110,19 @@ class StatelessPost(Connection):
 class _Nowhere:
     """The sink of a request that is over, for a handler that waits for its client to come back with another."""
 
-    def send(self, message: bytes, about: Exchange | Origin | None) -> None:
+    def send(self, message: bytes, about: Exchange | OpenRequest | None) -> None:
         """Drop a message: nobody is there."""
 
-    def answer(self, message: bytes, origin: Origin | None) -> None:
+    def respond(self, message: bytes, request: OpenRequest | None) -> None:
         """Drop an answer."""
 
-    def dropped(self, origin: Origin | None) -> None:
+    def drop(self, request: OpenRequest | None) -> None:
         """Note nothing."""
 
     def start(self, exchange: Exchange) -> None:
         """Start nothing."""
 
-    def tell(self, call: Call, params: object, peer: Peer) -> None:
+    def start_notification_handler(self, call: Call, params: object, peer: Peer) -> None:
         """Run nothing."""
 
     def flush_soon(self, exchange: Exchange) -> None:
@@ -159,7 +159,7 @@ def disagreement(service: HandlerTable, headers: Mapping[str, str], request: Req
         if uri is not None and not isinstance(uri.uri, UnsetType):
             params["uri"] = uri.uri
     elif method == "tools/call" and not isinstance(meta.name, UnsetType):
-        mirror = service.mirror(meta.name)
+        mirror = service.param_headers(meta.name)
         if mirror is not None and not isinstance(meta.arguments, UnsetType):
             params["arguments"] = _read(_decode_arguments, meta.arguments)
     revision = None if isinstance(meta.revision, UnsetType) else meta.revision

@@ -167,13 +167,13 @@ def test_in_another_event_loop_it_begins_anew(backend: str, tool: str) -> None:
 
     async def called() -> Any:
         async with open_group() as group:
-            web = Site(app, group, Overseer(server._engine.service.served, server._engine.service.capabilities), "")
+            web = Site(app, group, Overseer(server._engine.handlers.served, server._engine.handlers.capabilities), "")
             (said,) = await Caller(web, STATELESS).call(tool).messages()
             return said["result"]["content"][0]["text"]
 
     async def left() -> Any:
         async with open_group() as group:
-            service = server._engine.service
+            service = server._engine.handlers
             peer = await joined(Site(app, group, Overseer(service.served, service.capabilities), ""), OLD)
             (said,) = await peer.call(tool).messages()
             return said["result"]["content"][0]["text"]
