@@ -67,3 +67,11 @@ def test_nonsense_is_shown_as_well_as_it_can_be(lists: dict[str, Any], width: in
     found = {"revision": "2025-11-25", "era": "handshake", "results": {"initialize": hello}}
 
     assert page({**found, "tools": [], "resources": [], "resourceTemplates": [], "prompts": [], **lists}, width)
+
+
+def test_facts_without_text_are_shown_empty(found: dict[str, Any]) -> None:
+    hello = {"serverInfo": {"name": "x", "websiteUrl": " "}, "supportedVersions": ["2026-07-28"] * 2}
+    shown = page({**found, "revision": "2026-07-28", "results": {"initialize": hello}}, None)
+
+    assert "  website        \n" in shown
+    assert "  also supports  \n" in shown
