@@ -103,21 +103,21 @@ class DirectCall:
         return (yield from CountedWait[Any](self._steps, self._waits_for).__await__())
 
 
-def begin_alone(service: HandlerTable, headers: Mapping[str, str], meta: RequestMeta) -> DirectCall | None:
+def begin_alone(handlers: HandlerTable, headers: Mapping[str, str], meta: RequestMeta) -> DirectCall | None:
     """Begin a call of a stateless client; None if it has to take the long way, which finds out what is wrong."""
     revision, name = meta.revision, meta.name
-    if isinstance(revision, UnsetType) or isinstance(name, UnsetType) or revision not in service.stateless_revisions:
+    if isinstance(revision, UnsetType) or isinstance(name, UnsetType) or revision not in handlers.stateless_revisions:
         return None
     says_the_same = headers.get(http.REVISION) == revision and headers.get(http.METHOD) == CALL
     if not says_the_same or headers.get(http.NAME) != name or not http.is_plain(name):
         return None
-    if isinstance(meta.client_capabilities, UnsetType) or service.param_headers(name) is not None:
+    if isinstance(meta.client_capabilities, UnsetType) or handlers.param_headers(name) is not None:
         return None
     try:
         peer = client_peer(revision, meta.client_capabilities, meta.client_info)
     except RequestError:
         return None
-    return _begin(service, meta, peer)
+    return _begin(handlers, meta, peer)
 
 
 def begin_in_session(session: ServerSession, request: Request, meta: RequestMeta) -> DirectCall | None:
@@ -130,8 +130,8 @@ def begin_in_session(session: ServerSession, request: Request, meta: RequestMeta
     return _begin(session.handlers, meta, peer)
 
 
-def _begin(service: HandlerTable, meta: RequestMeta, peer: Peer) -> DirectCall | None:
-    long = service.method_handlers(peer.revision).get(CALL)
+def _begin(handlers: HandlerTable, meta: RequestMeta, peer: Peer) -> DirectCall | None:
+    long = handlers.method_handlers(peer.revision).get(CALL)
     found = None if long is None or long.fast_path is None else long.fast_path(meta)
     if found is None or found[0].takes_context:
         return None

@@ -78,7 +78,7 @@ class Post:
         send: Of ASGI.
     """
 
-    __slots__ = ("_desk", "_headers", "_receive", "_send", "_service", "_size", "_user")
+    __slots__ = ("_desk", "_handlers", "_headers", "_receive", "_send", "_size", "_user")
 
     def __init__(self, desk: AppState, headers: Mapping[str, str], user: str, receive: Receive, send: Send) -> None:
         self._desk = desk
@@ -86,7 +86,7 @@ class Post:
         self._user = user
         self._receive = receive
         self._send = send
-        self._service = desk.engine.handlers
+        self._handlers = desk.engine.handlers
         self._size = 0
 
     async def serve(self, body: bytes) -> None:
@@ -123,7 +123,7 @@ class Post:
         if not self._desk.may_step:
             return None
         if is_stateless:
-            begun = begin_alone(self._service, self._headers, meta)
+            begun = begin_alone(self._handlers, self._headers, meta)
             return None if begun is None else (begun, None)
         session = self._session()
         begun = None if session is None else begin_in_session(session.session, call, meta)
@@ -144,7 +144,7 @@ class Post:
     def _session(self) -> HttpSession | None:
         """Return the session that the request belongs to, unless something is wrong with what it says about it."""
         session_id, said = self._headers.get(http.SESSION), self._headers.get(http.REVISION)
-        if session_id is None or (said is not None and said not in self._service.served):
+        if session_id is None or (said is not None and said not in self._handlers.served):
             return None
         return self._desk.sessions.find(session_id, self._user)
 
@@ -154,26 +154,26 @@ class Post:
         Spec:
             2026-07-28, basic/versioning, "Compatibility Matrix": metadata selects the one era, `initialize` the other.
         """
-        service = self._service
-        if not service.stateless_revisions or not service.handshake_revisions:
-            return bool(service.stateless_revisions)
+        handlers = self._handlers
+        if not handlers.stateless_revisions or not handlers.handshake_revisions:
+            return bool(handlers.stateless_revisions)
         if meta is not None and not isinstance(meta.revision, UnsetType):
             return True
         if isinstance(message, Request) and message.method == "initialize":
             return False
-        return self._headers.get(http.REVISION, "").strip() in service.stateless_revisions
+        return self._headers.get(http.REVISION, "").strip() in handlers.stateless_revisions
 
     async def _stateless(self, request: Request, meta: RequestMeta) -> None:
-        service = self._service
+        handlers = self._handlers
         said = self._headers.get(http.REVISION, "").strip()
-        if meta.revision is not UNSET and meta.revision == said and said not in service.stateless_revisions:
-            await responses.refuse_revision(self._send, said, service.served, request_id=request.id)
+        if meta.revision is not UNSET and meta.revision == said and said not in handlers.stateless_revisions:
+            await responses.refuse_revision(self._send, said, handlers.served, request_id=request.id)
             return
-        wrong = disagreement(service, self._headers, request, meta)
+        wrong = disagreement(handlers, self._headers, request, meta)
         if wrong is not None:
             data = None
             if request.method == "initialize":  # whoever shakes hands learns what would be spoken here
-                data = {"supported": list(reversed(service.served))}
+                data = {"supported": list(reversed(handlers.served))}
                 wrong += f"; this server serves {', '.join(data['supported'])}"
             await responses.refuse(self._send, 400, wrong, code=HEADER_MISMATCH, request_id=request.id, data=data)
             return
@@ -212,7 +212,7 @@ class Post:
         """
         said = self._desk.unserved(self._headers)
         if said is not None:
-            await responses.refuse_revision(self._send, said, self._service.served)
+            await responses.refuse_revision(self._send, said, self._handlers.served)
         elif isinstance(message, Notification):
             await responses.empty(self._send, 202)
         elif isinstance(message, Malformed):
@@ -227,8 +227,8 @@ class Post:
         if said is not None:
             # 2026-07-28, streamable-http, "Backward Compatibility": a client of both eras takes its code for the sign
             # of a modern server, and would not shake hands with one that is none.
-            code = None if self._service.stateless_revisions else Code.INVALID_REQUEST
-            await responses.refuse_revision(self._send, said, self._service.served, code=code)
+            code = None if self._handlers.stateless_revisions else Code.INVALID_REQUEST
+            await responses.refuse_revision(self._send, said, self._handlers.served, code=code)
             return
         session_id = self._headers.get(http.SESSION)
         if session_id is not None:

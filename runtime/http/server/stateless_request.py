@@ -143,7 +143,7 @@ class _Nowhere:
 _NOWHERE: Final = _Nowhere()
 
 
-def disagreement(service: HandlerTable, headers: Mapping[str, str], request: Request, meta: RequestMeta) -> str | None:
+def disagreement(handlers: HandlerTable, headers: Mapping[str, str], request: Request, meta: RequestMeta) -> str | None:
     """Return what is wrong with the headers of a request, if they do not say what its body says.
 
     Spec:
@@ -159,7 +159,7 @@ def disagreement(service: HandlerTable, headers: Mapping[str, str], request: Req
         if uri is not None and not isinstance(uri.uri, UnsetType):
             params["uri"] = uri.uri
     elif method == "tools/call" and not isinstance(meta.name, UnsetType):
-        mirror = service.param_headers(meta.name)
+        mirror = handlers.param_headers(meta.name)
         if mirror is not None and not isinstance(meta.arguments, UnsetType):
             params["arguments"] = _read(_decode_arguments, meta.arguments)
     revision = None if isinstance(meta.revision, UnsetType) else meta.revision
