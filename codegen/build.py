@@ -39,7 +39,7 @@ _SHOWN_HASH_DIGITS = 12
 _MODELS = "params, results, contents and all other types inside messages."
 _MESSAGES = "requests, notifications, responses and the unions of these."
 SUPPORT = "_support"  # the folder of the support package in generated/, and in a package that stands alone
-_SUPPORT_MODULES = ("methods", "structs", "unions", "validation")
+_SUPPORT_MODULES = ("lazy", "methods", "structs", "unions", "validation")
 
 
 class Package(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,7 +169,10 @@ def _generate(source: Source, *, alone: bool) -> Package:
         "methods.py": ("methods.py.jinja", {"methods": tables}),
         "server.py": ("side.py.jinja", {"side": stubs.side("server")}),
         "client.py": ("side.py.jinja", {"side": stubs.side("client")}),
-        "__init__.py": ("init.py.jinja", {"door": {"imports": filled(f"{name} as {name}," for name in tables.shown)}}),
+        "__init__.py": (
+            "init.py.jinja",
+            {"door": {"imports": filled(f"{name} as {name}," for name in tables.shown), "support": support}},
+        ),
     }
     claims = overlay_findings(schema, methods, source.overlay, source.shared)
     findings = (*noticed, *reader.diagnostics, *claims, *emitter.diagnostics, *stubs.diagnostics)

@@ -44,7 +44,7 @@ RESERVED = frozenset(
     {"ClientHandlers", "ClientMethods", "ErrorCode", "MetaKey", "NotificationMethod", "RequestMethod", "Sender"}
     | {"ServerHandlers", "ServerMethods", "Unhandled", "bool", "dict", "float", "int", "list", "object", "str"}
     | {"REVISION", "ERA", "models", "messages", "methods", "server", "client", "decode", "decoder"}
-    | {"TYPE_CHECKING", "TypeAlias", "dir"}  # type checkers know the first by this name alone; __init__ calls the last
+    | {"TYPE_CHECKING", "TypeAlias"}  # type checkers know the former by this name alone
 )
 
 

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["parse"]
 
-# Keywords that cannot be merged with others.
-_APART = {"all_of", "any_of", "ref"}
+_APART = {"all_of", "any_of", "ref"}  # keywords that cannot be merged with others
 
 # For each allOf, the parser visits all inherited definitions, properties and inline types again. A document of a few
 # kilobytes can make that take hours. Upstream's largest document, of any draft, needs 304 visits.

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import client as client, messages as messages, methods as methods, models as models, server as server
+from . import client as client, methods as methods, models as models, server as server
 from .client import *
-from .messages import *
 from .methods import (
     ERA as ERA, ErrorCode as ErrorCode, NotificationMethod as NotificationMethod, REVISION as REVISION,
     RequestMethod as RequestMethod, Sender as Sender, Unhandled as Unhandled,
@@ -19,5 +18,11 @@ from .methods import (
 from .models import *
 from .server import *
 
-if not TYPE_CHECKING:  # type checkers read the imports
-    __all__ = [name for name in dir() if not name.startswith("_") and name not in {"TYPE_CHECKING", "annotations"}]
+# The envelopes of MCP 2025-03-26 are imported when they are first used.
+if TYPE_CHECKING:
+    from . import messages as messages
+    from .messages import *
+else:
+    from .._support.lazy import lazily as _lazily
+
+    __getattr__, __dir__ = _lazily(__name__)

@@ -31,6 +31,7 @@ SUPPORT = Path(str(files("mcpgen"))) / "generated" / "_support"
 FILES = [
     "__init__.py",
     "_support/__init__.py",
+    "_support/lazy.py",
     "_support/methods.py",
     "_support/structs.py",
     "_support/unions.py",

@@ -322,6 +322,22 @@ def test_envelopes_are_messages_and_what_they_hold_are_models(mcp: ModuleType) -
     assert [] == [name for name in envelopes | models if not hasattr(mcp, name)]
 
 
+def test_envelopes_are_imported_when_they_are_first_used(mcp: ModuleType) -> None:
+    name = mcp.__name__
+    program = (
+        f"import sys, {name} as mcp\n"
+        f"assert '{name}.messages' not in sys.modules\n"
+        "assert mcp.PingRequest is mcp.messages.PingRequest if hasattr(mcp, 'PingRequest') else mcp.ClientRequest\n"
+        "assert 'CallToolRequest' in dir(mcp) and dir(mcp) == list(mcp.__all__)\n"
+        "assert not hasattr(mcp, 'NoSuchName') and not hasattr(mcp, '__no_such_name__')\n"
+        f"from {name} import *\n"
+        "assert CallToolRequest is mcp.messages.CallToolRequest\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, encoding="utf-8")
+
+    assert (0, "") == (done.returncode, done.stderr)
+
+
 def test_a_class_names_the_page_of_its_revision(mcp: ModuleType) -> None:
     url = f"https://modelcontextprotocol.io/specification/{mcp.REVISION}/server/tools#calling-tools"
 
