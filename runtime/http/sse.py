@@ -26,7 +26,7 @@ from mcpgen.runtime.protocol.framing import frame
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Event", "EventReader", "EventTooLarge", "KEEP_ALIVE", "MAX_RETRY_MS", "event"]
+__all__ = ["Event", "EventReader", "EventTooLarge", "KEEP_ALIVE", "MAX_RETRY_MS", "encode_event"]
 
 # A comment, so that nobody in between takes a silent connection for a dead one. The blank line ends no event; it is for
 # readers that look for events by the blank lines between them.
@@ -75,7 +75,9 @@ class EventTooLarge(McpgenError):  # noqa: N818 (named as those of runtime/error
         return f"an event is over the limit of {self.limit_bytes} bytes"
 
 
-def event(data: bytes, *, event_id: str | None = None, name: str | None = None, retry_ms: int | None = None) -> bytes:
+def encode_event(
+    data: bytes, *, event_id: str | None = None, name: str | None = None, retry_ms: int | None = None
+) -> bytes:
     r"""Return one event as text of a stream.
 
     Args:
@@ -201,7 +203,7 @@ class EventReader:
         match field:
             case b"data":
                 return self._add(value)
-            case b"event":
+            case b"encode_event":
                 self._name = value
             case b"id" if b"\0" not in value:
                 self._id = value.decode("utf-8", "replace") or None

@@ -11,7 +11,7 @@ from msgspec import Struct
 from mcpgen.runtime.errors import UsageError, printable
 from mcpgen.runtime.transports.command_line import missing_scheme
 
-__all__ = ["Address", "address_of", "join_url"]
+__all__ = ["Address", "parse_address", "join_url"]
 
 _PORTS: Final = {"http": 80, "https": 443}
 
@@ -35,7 +35,7 @@ class Address(Struct, frozen=True):
     origin: tuple[str, str, int]
 
 
-def address_of(url: object) -> Address:
+def parse_address(url: object) -> Address:
     """Return what *url* says.
 
     Raises:
@@ -84,4 +84,4 @@ def join_url(base: Address, reference: str) -> Address:
         whole = urljoin(base.url, reference)
     except ValueError as error:
         raise UsageError(f"the URL cannot be read: {error}") from None
-    return address_of(whole)
+    return parse_address(whole)

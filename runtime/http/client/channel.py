@@ -22,7 +22,13 @@ import anyio
 
 from mcpgen.runtime.errors import McpgenError, RequestLost, TransportClosed
 from mcpgen.runtime.http.client.http_protocol import HttpProtocol
-from mcpgen.runtime.http.client.outgoing_messages import INITIALIZE, LISTEN, OutgoingMessage, cancelled_id, read
+from mcpgen.runtime.http.client.outgoing_messages import (
+    INITIALIZE,
+    LISTEN,
+    OutgoingMessage,
+    cancelled_id,
+    parse_message,
+)
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -95,7 +101,7 @@ class HttpChannel:
         """Send *message*, now or in its turn."""
         if self._speaking.over.is_set():
             return
-        found, session = read(message), self._speaking.incoming.session
+        found, session = parse_message(message), self._speaking.incoming.session
         self._speaking.begin_step(found)
         if found.kind == "request" and found.id is not None:
             asked = self._asked[found.id] = _Asked(found)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.client.address import Address
     from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
 
-__all__ = ["HEADER_MISMATCH", "NOT_FOUND", "ErrorReply", "not_a_message", "error_reply"]
+__all__ = ["HEADER_MISMATCH", "NOT_FOUND", "ErrorReply", "not_a_message", "read_error_reply"]
 
 HEADER_MISMATCH: Final = -32020
 _METHOD_NOT_FOUND: Final = -32601
@@ -92,7 +92,7 @@ class ErrorReply(Struct, frozen=True):
         return self.status == NOT_FOUND and not (self.code == _METHOD_NOT_FOUND and self.frame is not None)
 
 
-async def error_reply(response: httpx.Response, message: OutgoingMessage | None, address: Address) -> ErrorReply:
+async def read_error_reply(response: httpx.Response, message: OutgoingMessage | None, address: Address) -> ErrorReply:
     """Return what *response*, which is no success, says of *message*."""
     body, status = await read_head(response), response.status_code
     excerpt = _excerpt(body)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from mcpgen.runtime.errors import RequestLost
-from mcpgen.runtime.http.client.error_responses import NOT_FOUND, error_reply
-from mcpgen.runtime.http.client.post_requests import resumption, wait_seconds
+from mcpgen.runtime.http.client.error_responses import NOT_FOUND, read_error_reply
+from mcpgen.runtime.http.client.post_requests import resumable_id, retry_delay
 from mcpgen.runtime.http.client.response_body import EVENTS, media_type, read_events
 from mcpgen.runtime.http.sse import EventReader
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.sse import Event
     from mcpgen.runtime.limits import ClientLimits
 
-__all__ = ["listen"]
+__all__ = ["read_get_stream"]
 
 _LOG = logging.getLogger("mcpgen.client")
 
@@ -44,7 +44,9 @@ _LONG_SECONDS: Final = 5.0
 _LATER: Final = frozenset({408, 409, 429})
 
 
-async def listen(exchanges: HttpRequests, limits: ClientLimits, take: MessageReceiver, session: HttpSession) -> bool:
+async def read_get_stream(
+    exchanges: HttpRequests, limits: ClientLimits, take: MessageReceiver, session: HttpSession
+) -> bool:
     """Take what comes on the stream, until there is none any more; return whether that is since the session is lost.
 
     Args:
@@ -56,7 +58,7 @@ async def listen(exchanges: HttpRequests, limits: ClientLimits, take: MessageRec
     reader = EventReader(max_event_bytes=limits.max_frame_bytes)
     failures = idle = 0
     while not session.is_lost:
-        last_id = resumption(reader)
+        last_id = resumable_id(reader)
         headers = session.headers if last_id is None else {**session.headers, "last-event-id": last_id}
         heard, since = False, anyio.current_time()
         try:
@@ -72,7 +74,7 @@ async def listen(exchanges: HttpRequests, limits: ClientLimits, take: MessageRec
                     reader = EventReader(max_event_bytes=limits.max_frame_bytes)
                     failures += 1
                 else:
-                    said = await error_reply(response, None, exchanges.address)
+                    said = await read_error_reply(response, None, exchanges.address)
                     _LOG.debug("the server has no stream of its own: %s", said.failure)
                     return False
         except RequestLost as error:
@@ -81,7 +83,7 @@ async def listen(exchanges: HttpRequests, limits: ClientLimits, take: MessageRec
         heard = heard or anyio.current_time() - since > _LONG_SECONDS
         idle = 0 if heard else idle + 1
         reader.finish()
-        await anyio.sleep(wait_seconds(reader, failures, idle, _LONGEST_WAIT))
+        await anyio.sleep(retry_delay(reader, failures, idle, _LONGEST_WAIT))
     return False
 
 

@@ -23,14 +23,14 @@ from msgspec import UnsetType
 
 from mcpgen.runtime.errors import McpgenError, RequestLost, TransportClosed
 from mcpgen.runtime.http.client.error_responses import HEADER_MISMATCH, ErrorReply
-from mcpgen.runtime.http.client.get_stream import listen
+from mcpgen.runtime.http.client.get_stream import read_get_stream
 from mcpgen.runtime.http.client.http_session import HttpSession
 from mcpgen.runtime.http.client.incoming_messages import IncomingMessages
 from mcpgen.runtime.http.client.legacy_sse import LegacySse
-from mcpgen.runtime.http.client.outgoing_messages import CALL, INITIALIZE, OutgoingMessage, headers_of
+from mcpgen.runtime.http.client.outgoing_messages import CALL, INITIALIZE, OutgoingMessage, message_headers
+from mcpgen.runtime.http.client.param_header_cache import relist
 from mcpgen.runtime.http.client.post_requests import PostRequests, SessionLost
 from mcpgen.runtime.http.client.session_renewal import renew_session
-from mcpgen.runtime.http.client.tool_relisting import relist
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -146,7 +146,7 @@ class HttpProtocol:
         if message.kind == "answer" and session is not now:
             _LOG.debug("an answer is not sent: the session in which it was asked for is lost")
             return
-        headers = headers_of(message, None) if now is None else now.headers
+        headers = message_headers(message, None) if now is None else now.headers
         if self._pair is not None:
             await self._pair.post(message, headers)
             return
@@ -180,11 +180,11 @@ class HttpProtocol:
             self._memory.is_of_before = False  # until it has shown again that it is
             raise RequestLost(f"{self._exchanges.address.shown} was of HTTP+SSE when it was met last")
         mirrors, relisted = self.incoming.mirrors, self._relisted
-        said = headers_of(message, mirrors.of(message.tool))
+        said = message_headers(message, mirrors.of(message.tool))
         refused = await self._posts.ask(message, said, None)
         if refused is not None and refused.code == HEADER_MISMATCH and message.method == CALL:
             await self._relist(message, relisted)
-            again = headers_of(message, mirrors.of(message.tool))
+            again = message_headers(message, mirrors.of(message.tool))
             if again != said:
                 refused = await self._posts.ask(message, again, None)
         self._finish(message, refused, None)
@@ -254,7 +254,7 @@ class HttpProtocol:
     async def _listen(self, session: HttpSession) -> None:
         """Take what the server says by itself, as long as the session lasts."""
         try:
-            if await listen(self._exchanges, self._limits, self.incoming.take, session):
+            if await read_get_stream(self._exchanges, self._limits, self.incoming.take, session):
                 await self._renewed(session)
         except TransportClosed:
             pass  # whoever waits for anything is told

@@ -17,7 +17,7 @@ import httpx
 
 from mcpgen import __version__
 from mcpgen.runtime.errors import McpgenError, RequestLost
-from mcpgen.runtime.http.client.connections import Connections
+from mcpgen.runtime.http.client.connection_pool import ConnectionPool
 from mcpgen.runtime.http.errors import ServerUnreachable
 
 if TYPE_CHECKING:
@@ -44,7 +44,9 @@ def new_client(limits: ClientLimits) -> httpx.AsyncClient:
     if getproxies():  # as httpx finds them; which of them are for whom, it knows
         unbounded = httpx.Limits(max_connections=None, max_keepalive_connections=None)
         return httpx.AsyncClient(headers=headers, timeout=timeout, verify=_trust(), limits=unbounded)
-    return httpx.AsyncClient(headers=headers, timeout=timeout, transport=Connections(_trust(), limits.max_connections))
+    return httpx.AsyncClient(
+        headers=headers, timeout=timeout, transport=ConnectionPool(_trust(), limits.max_connections)
+    )
 
 
 @cache

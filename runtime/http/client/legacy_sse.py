@@ -12,7 +12,7 @@ import anyio
 
 from mcpgen.runtime.errors import RequestLost, UsageError, printable
 from mcpgen.runtime.http.client.address import join_url
-from mcpgen.runtime.http.client.error_responses import error_reply, not_a_message
+from mcpgen.runtime.http.client.error_responses import not_a_message, read_error_reply
 from mcpgen.runtime.http.client.post_requests import ACCEPT
 from mcpgen.runtime.http.client.response_body import EVENTS, media_type, read_events, read_head
 from mcpgen.runtime.http.sse import EventReader
@@ -65,7 +65,7 @@ class LegacySse:
             with self.scope:
                 async with self._exchanges.open("GET", EVENTS, {}) as response:
                     if not response.is_success:
-                        raise (await error_reply(response, None, self._exchanges.address)).failure
+                        raise (await read_error_reply(response, None, self._exchanges.address)).failure
                     if media_type(response) != EVENTS:
                         raise not_a_message(response, self._exchanges.address, "it is no stream of events")
                     await read_events(response, reader, self._hear)
@@ -120,5 +120,5 @@ class LegacySse:
         """
         async with self._exchanges.open("POST", ACCEPT, headers, message.body, to=self.endpoint) as response:
             if not response.is_success:
-                raise (await error_reply(response, None, self.endpoint or self._exchanges.address)).failure
+                raise (await read_error_reply(response, None, self.endpoint or self._exchanges.address)).failure
             await read_head(response)  # so that the connection can be used again

@@ -20,7 +20,17 @@ from mcpgen.runtime.protocol.messages import ErrorResponse, Notification, Reques
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.param_headers import ParamHeaders
 
-__all__ = ["CALL", "INITIALIZE", "LISTEN", "LIST_TOOLS", "OutgoingMessage", "cancelled_id", "headers_of", "own", "read"]
+__all__ = [
+    "CALL",
+    "INITIALIZE",
+    "LISTEN",
+    "LIST_TOOLS",
+    "OutgoingMessage",
+    "cancelled_id",
+    "message_headers",
+    "transport_request",
+    "parse_message",
+]
 
 CALL: Final = "tools/call"
 INITIALIZE: Final = "initialize"
@@ -107,7 +117,7 @@ class OutgoingMessage:
         return name if isinstance(name, str) else None
 
 
-def read(message: bytes) -> OutgoingMessage:
+def parse_message(message: bytes) -> OutgoingMessage:
     """Return what *message*, which we have written, is."""
     found = envelope.decode(message)
     if isinstance(found, Request):
@@ -118,9 +128,9 @@ def read(message: bytes) -> OutgoingMessage:
     return OutgoingMessage(message, "answer", answered, "", UNSET)
 
 
-def own(method: str, params: envelope.Payload) -> OutgoingMessage:
+def transport_request(method: str, params: envelope.Payload) -> OutgoingMessage:
     """Return a request of the transport's own, with an id that no request of a client has."""
-    made = read(envelope.encode_request(f"mcpgen-http-{next(_NUMBERS)}", method, params))
+    made = parse_message(envelope.encode_request(f"mcpgen-http-{next(_NUMBERS)}", method, params))
     made.is_own = True
     return made
 
@@ -135,7 +145,7 @@ def cancelled_id(message: OutgoingMessage) -> RequestId | None:
         return None
 
 
-def headers_of(message: OutgoingMessage, mirror: ParamHeaders | None) -> dict[str, str]:
+def message_headers(message: OutgoingMessage, mirror: ParamHeaders | None) -> dict[str, str]:
     """Return the headers of a message of the stateless era, which it names itself.
 
     Raises:

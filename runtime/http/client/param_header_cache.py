@@ -1,4 +1,10 @@
-"""What is known of a server's tools: which of their arguments headers repeat, and which tools must not be offered.
+"""Listing a server's tools again, since it misses headers that nobody knew of.
+
+Spec:
+    2026-07-28, basic/transports/streamable-http, "Client Behavior": after a HeaderMismatch a client SHOULD list the
+    tools, and make the request again.
+
+What is known of a server's tools: which of their arguments headers repeat, and which tools must not be offered.
 
 Spec:
     2026-07-28, basic/transports/streamable-http, "Custom Headers from Tool Parameters"; server/tools, "x-mcp-header".
@@ -8,15 +14,59 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.runtime.errors import printable
+from mcpgen.runtime.http.client.outgoing_messages import LIST_TOOLS, message_headers, transport_request
+from mcpgen.runtime.protocol.messages import Response
 from mcpgen.runtime.protocol.param_headers import KEY, InvalidParamHeader, ParamHeaders, param_headers_of
 
-__all__ = ["ParamHeaderCache"]
+if TYPE_CHECKING:
+    from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
+    from mcpgen.runtime.http.client.post_requests import PostRequests
+
+__all__ = ["ParamHeaderCache", "relist"]
+
+
+class _Params(Struct):
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
+
+
+class _Page(Struct, rename="camel"):
+    next_cursor: str | UnsetType | None = UNSET
+
+
+async def relist(posts: PostRequests, call: OutgoingMessage, max_pages: int) -> None:
+    """Ask for all pages of the tools, for whom *call* is made; what can be learnt of them is learnt on the way.
+
+    Raises:
+        RequestLost: A page could not be had.
+    """
+    params: dict[str, Any] = {"_meta": _meta_of(call)}
+    for _ in range(max_pages):
+        listing = transport_request(LIST_TOOLS, params)
+        refused = await posts.ask(listing, message_headers(listing, None), None)
+        if refused is not None or not isinstance(listing.answer, Response):
+            return
+        try:
+            cursor = msgspec.json.decode(listing.answer.result, type=_Page).next_cursor
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return
+        if not isinstance(cursor, str):
+            return
+        params = {**params, "cursor": cursor}
+
+
+def _meta_of(call: OutgoingMessage) -> dict[str, Any]:
+    """Return what a call says about who makes it; its progress is its own."""
+    if isinstance(call.params, UnsetType):
+        return {}
+    meta = msgspec.json.decode(call.params, type=_Params).meta
+    return {} if isinstance(meta, UnsetType) else {name: meta[name] for name in meta if name != "progressToken"}
+
 
 # A server may list any number of tools; those with annotations that were listed last are known.
 _MOST: Final = 10_000

@@ -19,7 +19,7 @@ import anyio
 import httpx
 
 from mcpgen.runtime.errors import RequestLost, printable
-from mcpgen.runtime.http.client.error_responses import NOT_FOUND, ErrorReply, error_reply, not_a_message
+from mcpgen.runtime.http.client.error_responses import NOT_FOUND, ErrorReply, not_a_message, read_error_reply
 from mcpgen.runtime.http.client.http_session import is_session_id
 from mcpgen.runtime.http.client.outgoing_messages import INITIALIZE
 from mcpgen.runtime.http.client.response_body import EVENTS, JSON, media_type, read_body, read_events, read_head
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.sse import Event
     from mcpgen.runtime.limits import ClientLimits
 
-__all__ = ["ACCEPT", "PostRequests", "SessionLost", "MessageReceiver", "resumption", "wait_seconds"]
+__all__ = ["ACCEPT", "PostRequests", "SessionLost", "MessageReceiver", "resumable_id", "retry_delay"]
 
 ACCEPT: Final = f"{JSON}, {EVENTS}"
 
@@ -100,7 +100,7 @@ class PostRequests:
         reader = EventReader(max_event_bytes=self._limits.max_frame_bytes)
         async with self._exchanges.open("POST", ACCEPT, headers, message.body) as response:
             if not response.is_success:
-                return await error_reply(response, message, address)
+                return await read_error_reply(response, message, address)
             if message.method == INITIALIZE and session is not None:
                 _begin(session, response)
             media = media_type(response)
@@ -115,7 +115,7 @@ class PostRequests:
             broken = await self._read(response, reader, message, session)
         if broken is None:
             return None
-        if session is None or resumption(reader) is None:
+        if session is None or resumable_id(reader) is None:
             raise broken
         await self._resume(reader, message, session)
         return None
@@ -128,7 +128,7 @@ class PostRequests:
         """
         async with self._exchanges.open("POST", ACCEPT, headers, message.body) as response:
             if not response.is_success:
-                return await error_reply(response, message, self._exchanges.address)
+                return await read_error_reply(response, message, self._exchanges.address)
             await read_head(response)  # there is none, and so the connection can be used again
             return None
 
@@ -163,9 +163,9 @@ class PostRequests:
         """
         failures = idle = 0
         while True:
-            last_id = resumption(reader)
+            last_id = resumable_id(reader)
             reader.finish()
-            await anyio.sleep(wait_seconds(reader, failures, idle, _LONGEST_WAIT))
+            await anyio.sleep(retry_delay(reader, failures, idle, _LONGEST_WAIT))
             if session.is_lost:
                 raise RequestLost(f"the session was lost before {message.method} was answered")
             try:
@@ -174,7 +174,7 @@ class PostRequests:
                     self._check_resumed(await self._refused(response), session)
                     if await self._read(response, reader, message, session) is None:
                         return
-                idle = idle + 1 if resumption(reader) == last_id else 0
+                idle = idle + 1 if resumable_id(reader) == last_id else 0
                 failures = 0
             except RequestLost as error:
                 failures += 1
@@ -186,7 +186,7 @@ class PostRequests:
 
     async def _refused(self, response: httpx.Response) -> HttpRefused | None:
         if not response.is_success:
-            return (await error_reply(response, None, self._exchanges.address)).failure
+            return (await read_error_reply(response, None, self._exchanges.address)).failure
         if media_type(response) != EVENTS:
             return not_a_message(response, self._exchanges.address, "it is no stream of events")
         return None
@@ -200,7 +200,7 @@ class PostRequests:
         raise refused
 
 
-def resumption(reader: EventReader) -> str | None:
+def resumable_id(reader: EventReader) -> str | None:
     """Return where a stream can be resumed; None if it cannot."""
     found = reader.last_event_id
     if found is None or len(found.encode()) > _MOST_ID_BYTES or _CONTROL.search(found):
@@ -208,7 +208,7 @@ def resumption(reader: EventReader) -> str | None:
     return found
 
 
-def wait_seconds(reader: EventReader, failures: int, idle: int, longest: float) -> float:
+def retry_delay(reader: EventReader, failures: int, idle: int, longest: float) -> float:
     """Return how long to wait before a stream is asked for again.
 
     Args:

@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from mcpgen.runtime.errors import RequestLost, printable
 from mcpgen.runtime.http.client.http_session import HttpSession
-from mcpgen.runtime.http.client.outgoing_messages import INITIALIZE, own, read
+from mcpgen.runtime.http.client.outgoing_messages import INITIALIZE, parse_message, transport_request
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Response
 
@@ -42,19 +42,19 @@ async def renew_session(posts: PostRequests, standing: SessionState, revision: s
         SessionLost: It has lost the new one already.
     """
     session = HttpSession()
-    greeting = own(INITIALIZE, Raw(standing.greeting))
+    greeting = transport_request(INITIALIZE, Raw(standing.greeting))
     answer = await _answer(posts, greeting, session, {})
     if not isinstance(answer, Response):
         raise RequestLost(f"initialize was answered with an error: {_said(answer)}")
     if session.revision != revision:
         raise RequestLost(f"the server speaks {session.revision or 'what nobody knows'} now, and spoke {revision}")
-    told = read(envelope.encode_notification("notifications/initialized"))
+    told = parse_message(envelope.encode_notification("notifications/initialized"))
     refused = await posts.tell(told, session.headers)
     if refused is not None:
         raise refused.failure
     for method, params in standing.requests():
         try:
-            again = await _answer(posts, own(method, params), session, session.headers)
+            again = await _answer(posts, transport_request(method, params), session, session.headers)
             problem = "" if isinstance(again, Response) else _said(again)
         except RequestLost as error:
             problem = str(error)

@@ -1,10 +1,19 @@
-"""How a client reaches a server at a URL."""
+"""The servers that turned out to be of HTTP+SSE: they are never again asked anything that such a server does not know.
+
+Spec:
+    2025-11-25, basic/transports, "Backwards Compatibility"; 2026-07-28, basic/versioning, "Backward Compatibility".
+
+The library that speaks HTTP for us: it is loaded where a server has a URL, and comes with an extra.
+
+How a client reaches a server at a URL.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import weakref
+from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from hashlib import blake2b
@@ -13,21 +22,57 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import anyio
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.client.address import address_of
-from mcpgen.runtime.http.client.known_servers import LegacyServers
-from mcpgen.runtime.http.client.optional_httpx import import_httpx
+from mcpgen.runtime.http.client.address import parse_address
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.transports.spawner import open_group
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Hashable
+    from types import ModuleType
 
     import httpx
 
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.transports.interfaces import Channel
 
-__all__ = ["Http"]
+__all__ = ["Http", "LegacyServers", "import_httpx"]
+
+_MOST: Final = 10_000
+
+
+class LegacyServers:
+    """Remembers servers, those that were met last."""
+
+    def __init__(self) -> None:
+        self._servers: OrderedDict[Hashable, None] = OrderedDict()
+
+    def __contains__(self, server: Hashable) -> bool:
+        return server in self._servers
+
+    def add(self, server: Hashable) -> None:
+        """Remember *server*."""
+        self._servers[server] = None
+        self._servers.move_to_end(server)
+        if len(self._servers) > _MOST:
+            self._servers.popitem(last=False)
+
+    def discard(self, server: Hashable) -> None:
+        """Forget *server*."""
+        self._servers.pop(server, None)
+
+
+def import_httpx() -> ModuleType:
+    """Return httpx.
+
+    Raises:
+        UsageError: It is not installed.
+    """
+    try:
+        import httpx  # noqa: PLC0415 (most clients never need it, and it takes long to load)
+    except ImportError:
+        raise UsageError('a server at a URL is reached with httpx: pip install "mcpgen[http]"') from None
+    return httpx
+
 
 # For the good-bye, and for connections to be closed: whoever closes a client does not want to wait for its server.
 _LEAVE_SECONDS: Final = 1.0
@@ -72,7 +117,7 @@ class Http:
         client: httpx.AsyncClient | None = None,
     ) -> None:
         found = import_httpx()
-        self._address = address_of(url)
+        self._address = parse_address(url)
         self._headers = _checked(headers)
         if auth is not None and not isinstance(auth, found.Auth):
             raise UsageError(f"auth is an httpx.Auth, such as bearer(token), not of the type {type(auth).__name__}")
@@ -111,7 +156,7 @@ class Http:
                 client = new_client(limits)
                 stack.push_async_callback(_close, client)
             exchanges = HttpRequests(client, self._address, self._headers, self._auth)
-            memory = _Memory(self.identity)
+            memory = _ServerRecord(self.identity)
             channel: HttpChannel | None = None
             try:
                 async with open_group() as group:
@@ -126,7 +171,7 @@ class Http:
                         await channel.leave()
 
 
-class _Memory:
+class _ServerRecord:
     """What is remembered of one server."""
 
     def __init__(self, identity: Hashable) -> None:

@@ -8,7 +8,7 @@ import anyio
 
 from mcpgen.runtime.http.server.event_store import MemoryEventStore
 from mcpgen.runtime.http.server.handler_host import HandlerHost
-from mcpgen.runtime.http.server.session_table import Sessions
+from mcpgen.runtime.http.server.session_table import SessionTable
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.transports.spawner import is_asyncio
 
@@ -45,7 +45,7 @@ class AppState:
         self.engine: Engine = engine
         self.limits: HttpLimits = limits
         self.store: EventStore = MemoryEventStore(clock=clock) if store is None else store
-        self.sessions: Sessions = Sessions(limits, clock)
+        self.sessions: SessionTable = SessionTable(limits, clock)
         self.passing: dict[Connection, None] = {}
         self.outlets: dict[ResponseBuffer, None] = {}
         self.is_leaving: bool = False

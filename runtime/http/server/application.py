@@ -12,13 +12,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.http.media_types import accepts, is_json
 from mcpgen.runtime.http.server import cors, responses, session_endpoint
 from mcpgen.runtime.http.server.app_state import AppState
 from mcpgen.runtime.http.server.legacy_sse import LegacySse
-from mcpgen.runtime.http.server.media_types import accepts, is_json
 from mcpgen.runtime.http.server.origin_check import OriginCheck
-from mcpgen.runtime.http.server.post_request import Post
-from mcpgen.runtime.http.server.request_body import Hungup, Unreadable, read_body
+from mcpgen.runtime.http.server.post_request import PostRequest
+from mcpgen.runtime.http.server.request_body import BodyRefused, Hungup, read_body
 from mcpgen.runtime.limits import HttpLimits
 from mcpgen.runtime.protocol.headers import headers_by_name
 from mcpgen.runtime.server.functions.invocation import is_async
@@ -114,7 +114,7 @@ class Application:
                     self._begin_anew()
                 try:
                     await self._serve(scope, receive, send)
-                except responses.Gone as gone:
+                except responses.ClientDisconnected as gone:
                     _LOG.debug("%s", gone)
             case "lifespan":
                 await self._lifespan(receive, send)
@@ -161,10 +161,10 @@ class Application:
         try:
             headers = headers_by_name(scope["headers"])
         except ValueError as error:
-            await responses.refuse(send, 400, str(error))
+            await responses.send_error(send, 400, str(error))
             return
         if "," in headers.get("host", ""):  # no name has one: it is there twice (RFC 9112, 3.2)
-            await responses.refuse(send, 400, "the request has more than one Host")
+            await responses.send_error(send, 400, "the request has more than one Host")
             return
         path: str = scope["path"]
         root: str = scope.get("root_path", "")
@@ -172,17 +172,17 @@ class Application:
             path = path[len(root) :]
         handle = self._route(path)
         if handle is None:
-            await responses.refuse(send, 404, f"there is nothing here; the endpoint is {root}{self._paths['path']}")
+            await responses.send_error(send, 404, f"there is nothing here; the endpoint is {root}{self._paths['path']}")
             return
         refusal = self._guard.refusal(headers)
         if refusal is not None:
-            await responses.refuse(send, 403, refusal)
+            await responses.send_error(send, 403, refusal)
             return
         origin = headers.get("origin")
         if origin is not None:  # it is allowed, and its browser wants to hear so
-            send = cors.permitted(send, origin)
-            if cors.is_question(scope["method"], headers):
-                await responses.empty(send, 204, cors.permission(headers))
+            send = cors.with_cors_headers(send, origin)
+            if cors.is_preflight(scope["method"], headers):
+                await responses.send_empty(send, 204, cors.preflight_headers(headers))
                 return
         user = "" if self._user is None else self._user(scope)
         await handle(scope, headers, user, receive, send)
@@ -204,15 +204,15 @@ class Application:
         if method == "POST":
             body = await self._body(headers, receive, send, accepted=("application/json", "text/event-stream"))
             if body is not None:
-                await Post(self._desk, headers, user, receive, send).serve(body)
+                await PostRequest(self._desk, headers, user, receive, send).serve(body)
         elif method not in ("GET", "DELETE") or not self._engine.service.handshakes:
             # 2026-07-28, basic/transports/streamable-http, "Earlier Streamable HTTP Revisions".
             allowed = b"GET, POST, DELETE" if self._engine.service.handshakes else b"POST"
-            await responses.refuse(send, 405, f"{method} is not served here", headers=((b"allow", allowed),))
+            await responses.send_error(send, 405, f"{method} is not served here", headers=((b"allow", allowed),))
         elif method == "DELETE":
             await session_endpoint.delete(self._desk, headers, user, send)
         elif not accepts(headers.get("accept"), "text/event-stream"):
-            await responses.refuse(
+            await responses.send_error(
                 send, 406, "this is the endpoint of an MCP server: clients post, or accept text/event-stream"
             )
         else:
@@ -220,15 +220,15 @@ class Application:
 
     async def _sse(self, scope: Scope, headers: Mapping[str, str], user: str, receive: Receive, send: Send) -> None:
         if scope["method"] != "GET":
-            await responses.refuse(send, 405, "the stream is opened by GET", headers=((b"allow", b"GET"),))
+            await responses.send_error(send, 405, "the stream is opened by GET", headers=((b"allow", b"GET"),))
         elif not accepts(headers.get("accept"), "text/event-stream"):
-            await responses.refuse(send, 406, "the client has to accept text/event-stream")
+            await responses.send_error(send, 406, "the client has to accept text/event-stream")
         else:
             await self._legacy.stream(scope, user, receive, send)
 
     async def _message(self, scope: Scope, headers: Mapping[str, str], user: str, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":
-            await responses.refuse(send, 405, "messages are posted", headers=((b"allow", b"POST"),))
+            await responses.send_error(send, 405, "messages are posted", headers=((b"allow", b"POST"),))
             return
         body = await self._body(headers, receive, send, accepted=())
         if body is not None:
@@ -239,20 +239,20 @@ class Application:
     ) -> bytes | None:
         """Return the body of a POST; None if it was refused, or its client is gone."""
         if not is_json(headers.get("content-type")):
-            await responses.refuse(send, 415, "the body has to be application/json")
+            await responses.send_error(send, 415, "the body has to be application/json")
             return None
         accept = headers.get("accept")
         for each in accepted:
             if not accepts(accept, each):
-                await responses.refuse(send, 406, f"the client has to accept {' and '.join(accepted)}")
+                await responses.send_error(send, 406, f"the client has to accept {' and '.join(accepted)}")
                 return None
         most = self._engine.limits.max_frame_bytes
         try:
             seconds = self.limits.body_seconds
             return await read_body(receive, headers, most_bytes=most, seconds=seconds, hold=self._desk.hold)
-        except Unreadable as error:
+        except BodyRefused as error:
             # What is left of the body is not read, so that no other request can come over this connection.
-            await responses.refuse(send, error.status, error.reason, headers=((b"connection", b"close"),))
+            await responses.send_error(send, error.status, error.reason, headers=((b"connection", b"close"),))
         except Hungup:
             _LOG.debug("a client went away before its request was complete")
         return None

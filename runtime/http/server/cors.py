@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.http.server.responses import Header, Send
 
-__all__ = ["is_question", "permission", "permitted"]
+__all__ = ["is_preflight", "preflight_headers", "with_cors_headers"]
 
 # What a page may read beside the body: its session, and what a server wants to know of it.
 _READABLE: Final = b"mcp-session-id, mcp-protocol-version, www-authenticate, retry-after"
@@ -30,12 +30,12 @@ _METHODS: Final = b"GET, POST, DELETE"
 _SECONDS: Final = b"7200"
 
 
-def is_question(method: str, headers: Mapping[str, str]) -> bool:
+def is_preflight(method: str, headers: Mapping[str, str]) -> bool:
     """Whether a request only asks whether another may be made."""
     return method == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
 
 
-def permission(headers: Mapping[str, str]) -> tuple[Header, ...]:
+def preflight_headers(headers: Mapping[str, str]) -> tuple[Header, ...]:
     """Return the headers that say yes to such a question."""
     wanted = headers.get("access-control-request-headers", "")
     found: list[Header] = [(b"access-control-allow-methods", _METHODS), (b"access-control-max-age", _SECONDS)]
@@ -44,7 +44,7 @@ def permission(headers: Mapping[str, str]) -> tuple[Header, ...]:
     return tuple(found)
 
 
-def permitted(send: Send, origin: str) -> Send:
+def with_cors_headers(send: Send, origin: str) -> Send:
     """Return what sends a response that pages of *origin* may read."""
     own = [
         (b"access-control-allow-origin", origin.encode("latin-1")),

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct, UnsetType
 
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.http.server.timeouts import CountedWait
+from mcpgen.runtime.http.server.timeouts import ResumedAwaitable
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.capabilities import client_peer
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.server_session import ServerSession
     from mcpgen.runtime.server.service import HandlerTable
 
-__all__ = ["CALL", "DirectCall", "begin_alone", "begin_in_session", "go_on"]
+__all__ = ["CALL", "DirectCall", "start_stateless_call", "start_session_call", "finish_call"]
 
 CALL: Final = "tools/call"
 
@@ -100,10 +100,10 @@ class DirectCall:
             raise self._failure
         if not self.waits:
             return self._value
-        return (yield from CountedWait[Any](self._steps, self._waits_for).__await__())
+        return (yield from ResumedAwaitable[Any](self._steps, self._waits_for).__await__())
 
 
-def begin_alone(service: HandlerTable, headers: Mapping[str, str], meta: RequestMeta) -> DirectCall | None:
+def start_stateless_call(service: HandlerTable, headers: Mapping[str, str], meta: RequestMeta) -> DirectCall | None:
     """Begin a call of a stateless client; None if it has to take the long way, which finds out what is wrong."""
     revision, name = meta.revision, meta.name
     if isinstance(revision, UnsetType) or isinstance(name, UnsetType) or revision not in service.stateless:
@@ -120,7 +120,7 @@ def begin_alone(service: HandlerTable, headers: Mapping[str, str], meta: Request
     return _begin(service, meta, peer)
 
 
-def begin_in_session(session: ServerSession, request: Request, meta: RequestMeta) -> DirectCall | None:
+def start_session_call(session: ServerSession, request: Request, meta: RequestMeta) -> DirectCall | None:
     """Begin a call within a session; None likewise."""
     peer = session.peer
     if peer is None or not isinstance(meta.revision, UnsetType) or session.is_busy or request.id in session.exchanges:
@@ -138,7 +138,7 @@ def _begin(service: HandlerTable, meta: RequestMeta, peer: Peer) -> DirectCall |
     return DirectCall(found[0], found[1], peer)
 
 
-class _InTask:
+class _RequestTask:
     """A handle of what runs in the task of its request."""
 
     def __init__(self) -> None:
@@ -169,7 +169,7 @@ class _InTask:
             raise cancelled
 
 
-async def go_on(  # noqa: PLR0913 (what is served, and what sends what comes out of it)
+async def finish_call(  # noqa: PLR0913 (what is served, and what sends what comes out of it)
     desk: AppState,
     connection: Connection,
     exchange: Exchange,
@@ -188,7 +188,7 @@ async def go_on(  # noqa: PLR0913 (what is served, and what sends what comes out
         reply: Sends what comes out.
         end: Called when that has ended, before the call may have.
     """
-    handle = _InTask()
+    handle = _RequestTask()
     exchange.handle = handle
     connection.session.begin(exchange)
     connection.enter(exchange)

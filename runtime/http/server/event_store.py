@@ -27,18 +27,25 @@ from mcpgen.runtime.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["EVENT_BYTES", "EventStore", "MAX_STREAM_CHARS", "MemoryEventStore", "event_id", "parsed_id"]
+__all__ = [
+    "EVENT_OVERHEAD_BYTES",
+    "EventStore",
+    "MAX_STREAM_NAME_CHARS",
+    "MemoryEventStore",
+    "event_id",
+    "parse_event_id",
+]
 
 # What a kept message costs besides its own bytes, measured at 280 on 64-bit CPython 3.11; without it, a store full of
 # empty messages would hold many times what it is allowed.
-EVENT_BYTES: Final = 320
+EVENT_OVERHEAD_BYTES: Final = 320
 
 # A session and a stream in it, which are random or counted. An id travels in a header, and with every event.
-MAX_STREAM_CHARS: Final = 200
+MAX_STREAM_NAME_CHARS: Final = 200
 
 _MOST: Final = 10**15  # numbers of an id are below it: nobody sends so much, and short numbers are read fast
-_ID: Final = re.compile(rf"([!-~]{{1,{MAX_STREAM_CHARS}}}):(0|[1-9][0-9]{{0,14}})")
-_STREAM: Final = re.compile(rf"[!-~]{{1,{MAX_STREAM_CHARS}}}")
+_ID: Final = re.compile(rf"([!-~]{{1,{MAX_STREAM_NAME_CHARS}}}):(0|[1-9][0-9]{{0,14}})")
+_STREAM: Final = re.compile(rf"[!-~]{{1,{MAX_STREAM_NAME_CHARS}}}")
 
 
 def event_id(stream: str, number: int) -> str:
@@ -49,11 +56,13 @@ def event_id(stream: str, number: int) -> str:
             hold; or the number is negative, or has over 15 digits.
     """
     if _STREAM.fullmatch(stream) is None or not 0 <= number < _MOST:
-        raise UsageError(f"no event can have an id of the stream {stream[:MAX_STREAM_CHARS]!r} and a number {number}")
+        raise UsageError(
+            f"no event can have an id of the stream {stream[:MAX_STREAM_NAME_CHARS]!r} and a number {number}"
+        )
     return f"{stream}:{number}"
 
 
-def parsed_id(text: str) -> tuple[str, int] | None:
+def parse_event_id(text: str) -> tuple[str, int] | None:
     """Return stream and number of an id, or None if it is none of ours. They need not exist: a client says so."""
     match = _ID.fullmatch(text)
     return None if match is None else (match[1], int(match[2]))
@@ -110,7 +119,7 @@ class MemoryEventStore(EventStore):
     Args:
         max_streams: Of all sessions together; each takes about a kilobyte, whether it has messages or not.
         max_events_per_stream: What a client can miss of one stream; the progress of long work is some hundred messages.
-        max_bytes: What all messages may take, with `EVENT_BYTES` for each.
+        max_bytes: What all messages may take, with `EVENT_OVERHEAD_BYTES` for each.
         lifetime_seconds: How long a message is kept. Networks come back within minutes.
         clock: Seconds that only ever grow.
 
@@ -172,7 +181,7 @@ class MemoryEventStore(EventStore):
             raise UsageError(f"a stream's messages have rising numbers; {number} comes after {known.last}")
         self._streams.move_to_end(stream)
         known.last = number
-        size = len(message) + EVENT_BYTES
+        size = len(message) + EVENT_OVERHEAD_BYTES
         if size > self._max_bytes:  # nor is there any use in those before, which nobody could get without it
             self._drop_kept(known)
             known.lost = number
@@ -219,4 +228,4 @@ class MemoryEventStore(EventStore):
     def _drop(self, count: int, known: _Stream) -> None:
         gone = self._kept.pop(count)
         known.lost = gone.number
-        self._bytes -= len(gone.message) + EVENT_BYTES
+        self._bytes -= len(gone.message) + EVENT_OVERHEAD_BYTES

@@ -15,18 +15,18 @@ import logging
 from typing import TYPE_CHECKING
 
 from mcpgen.runtime.http.server.event_store import event_id
-from mcpgen.runtime.http.sse import event
+from mcpgen.runtime.http.sse import encode_event
 
 if TYPE_CHECKING:
     from mcpgen.runtime.http.server.event_store import EventStore
     from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 
-__all__ = ["Stream"]
+__all__ = ["EventStream"]
 
 _LOG = logging.getLogger("mcpgen.http")
 
 
-class Stream:
+class EventStream:
     """Messages to one client.
 
     Args:
@@ -190,4 +190,4 @@ class Stream:
         return self._rendered(self._number, message, retry_ms)
 
     def _rendered(self, number: int, message: bytes, retry_ms: int | None = None) -> bytes:
-        return event(message, event_id=event_id(self.name, number), retry_ms=retry_ms)
+        return encode_event(message, event_id=event_id(self.name, number), retry_ms=retry_ms)

@@ -2,7 +2,7 @@
 
 Theory of operation. What belongs to a request goes over the response to the POST that brought it; what belongs to none
 goes over the session's own stream, which a client opens with GET, and so does what belongs to a request whose own way
-is closed. The requests of one POST, which are several in a batch, have one `Stream`, and know it (`Origin.via`).
+is closed. The requests of one POST, which are several in a batch, have one `EventStream`, and know it (`Origin.via`).
 
 Spec:
     2025-03-26 to 2025-11-25, basic/transports, "Streamable HTTP".
@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mcpgen.generated.registry import REVISIONS
-from mcpgen.runtime.http.server.event_streams import Stream
+from mcpgen.runtime.http.server.event_streams import EventStream
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.protocol.messages import Batch
 from mcpgen.runtime.server.connection import Connection
@@ -72,17 +72,17 @@ class HttpSession(Connection):
     ) -> None:
         self.id: str = session_id
         self.user: str = user
-        self.own: Stream = Stream(f"{streams_id}.0", store, most_waiting=limits.max_kept_messages)
+        self.own: EventStream = EventStream(f"{streams_id}.0", store, most_waiting=limits.max_kept_messages)
         super().__init__(engine, self.own, spawner)
         self.session.user = user
-        self.streams: dict[str, Stream] = {}
+        self.streams: dict[str, EventStream] = {}
         self.open: int = 0
         self.used: float = 0
         self._store = store
         self._limits = limits
         self._streams_id = streams_id
         self._stream_count = 0
-        self._taking: Stream | None = None
+        self._taking: EventStream | None = None
         self._is_batch = False  # what is being taken
         self._kept: list[str] = []  # streams that are over, and may be in the store
 
@@ -91,7 +91,7 @@ class HttpSession(Connection):
         """What the first event of a stream says about coming back; None if there is no such event."""
         return round(self._limits.retry_seconds * 1000) if self.session.revision in _POLLING else None
 
-    def take(self, message: Message | Batch | Malformed) -> tuple[Stream, ResponseBuffer]:
+    def take(self, message: Message | Batch | Malformed) -> tuple[EventStream, ResponseBuffer]:
         """Take what a POST brought; return the stream of the answer, and the connection that it goes over at first.
 
         The stream may have left it by then: a handler that runs at once can close the connection in its first steps.
@@ -109,18 +109,18 @@ class HttpSession(Connection):
             self.streams[stream.name] = stream
         return stream, outlet
 
-    def _has_open(self, stream: Stream) -> bool:
+    def _has_open(self, stream: EventStream) -> bool:
         """Whether a request is open that is answered on *stream*."""
         origins = (each.origin if isinstance(each, Exchange) else each for each in self.session.exchanges.values())
         return any(each is not None and each.via is stream for each in origins)
 
-    def begin(self, stream: Stream) -> None:
+    def begin(self, stream: EventStream) -> None:
         """Make *stream* one of events."""
         stream.begin(retry_ms=self.retry_ms)
         if stream.is_over:
             self._keep(stream)
 
-    def open_stream(self, exchange: Exchange) -> tuple[Stream, ResponseBuffer]:
+    def open_stream(self, exchange: Exchange) -> tuple[EventStream, ResponseBuffer]:
         """Return likewise what *exchange* will be answered by, which is run elsewhere."""
         stream, outlet = self._new_stream()
         if exchange.origin is not None:
@@ -128,10 +128,10 @@ class HttpSession(Connection):
         self.streams[stream.name] = stream
         return stream, outlet
 
-    def _new_stream(self) -> tuple[Stream, ResponseBuffer]:
+    def _new_stream(self) -> tuple[EventStream, ResponseBuffer]:
         self._stream_count += 1
         outlet = ResponseBuffer(self._engine.limits.max_buffered_bytes)
-        return Stream(f"{self._streams_id}.{self._stream_count}", self._store, outlet), outlet
+        return EventStream(f"{self._streams_id}.{self._stream_count}", self._store, outlet), outlet
 
     async def resume(self, name: str, number: int, outlet: ResponseBuffer) -> bool:
         """Go on with the stream of that *name*, if it is one of this session; return whether it is known."""
@@ -141,7 +141,7 @@ class HttpSession(Connection):
         if stream is None:
             if not name.startswith(f"{self._streams_id}."):
                 return False
-            stream = Stream(name, self._store)  # it is over, and what it said may still be known
+            stream = EventStream(name, self._store)  # it is over, and what it said may still be known
             stream.is_over = True
         return await stream.resume(outlet, number)
 
@@ -214,25 +214,25 @@ class HttpSession(Connection):
         for each in names:
             await self._store.forget(each)
 
-    def _end(self, stream: Stream, *, has_answer: bool = False) -> None:
+    def _end(self, stream: EventStream, *, has_answer: bool = False) -> None:
         stream.end(has_answer=has_answer)
         self.streams.pop(stream.name, None)
         if stream.is_numbered:
             self._keep(stream)
 
-    def _keep(self, stream: Stream) -> None:
+    def _keep(self, stream: EventStream) -> None:
         if stream.is_broken:  # or whoever comes back would take what is in the store for all of it
             self._spawner.start(self._forget, [stream.name])
             return
         self._kept.append(stream.name)
         del self._kept[:-_MOST_KEPT]
 
-    def _stream(self, about: Origin | None) -> Stream | None:
+    def _stream(self, about: Origin | None) -> EventStream | None:
         """Return the stream of a request, or of what is being taken."""
-        found: Stream | None = None if about is None else about.via
+        found: EventStream | None = None if about is None else about.via
         return self._taking if found is None else found
 
-    def _way(self, about: Exchange | Origin | None) -> Stream:
+    def _way(self, about: Exchange | Origin | None) -> EventStream:
         origin = about.origin if isinstance(about, Exchange) else about
         stream = None if origin is None else self._stream(origin)
         return self.own if stream is None or not stream.is_reachable else stream

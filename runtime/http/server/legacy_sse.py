@@ -14,8 +14,8 @@ from urllib.parse import parse_qs, quote
 
 from mcpgen.runtime.http.server import responses
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
-from mcpgen.runtime.http.server.session_table import new_id
-from mcpgen.runtime.http.sse import event
+from mcpgen.runtime.http.server.session_table import random_id
+from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import ErrorResponse, Malformed, Notification, Response
 
@@ -45,20 +45,20 @@ class LegacySse:
         desk = self._desk
         busy = desk.refusal(0)
         if busy is not None:
-            await responses.refuse(send, 503, busy)
+            await responses.send_error(send, 503, busy)
             return
         spawner = await desk.open()
         outlet = ResponseBuffer(desk.engine.limits.max_buffered_bytes)
         connection = desk.engine.connect(outlet, spawner)
         connection.session.user = user
-        talk = new_id()
+        talk = random_id()
         address = f"{quote(scope.get('root_path', ''))}{quote(self._path)}?session={talk}"
-        outlet.begin(_message, event(address.encode(), name="endpoint"))
+        outlet.begin(_message, encode_event(address.encode(), name="endpoint"))
         self._talks[talk] = connection, outlet, user
         desk.passing[connection] = None
         desk.enter(outlet)
         try:
-            await responses.stream_until_gone(outlet, receive, send, desk.limits, spawner)
+            await responses.send_events_until_disconnect(outlet, receive, send, desk.limits, spawner)
         finally:
             del self._talks[talk], desk.passing[connection]
             desk.leave(outlet)
@@ -69,24 +69,24 @@ class LegacySse:
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
         talk = self._talks.get(query.get("session", [""])[0])
         if talk is None or talk[2] != user:
-            await responses.refuse(send, 404, "there is no such conversation; the stream says where to post")
+            await responses.send_error(send, 404, "there is no such conversation; the stream says where to post")
             return
         connection, outlet, _ = talk
         busy = self._desk.refusal(len(body))
         if busy is not None:
-            await responses.refuse(send, 503, busy)
+            await responses.send_error(send, 503, busy)
             return
         message = envelope.decode(body, max_batch_length=self._desk.engine.limits.max_batch_length)
         if outlet.is_full and not isinstance(message, Notification | Response | ErrorResponse):
             # Not all that is answered waits for room, and here nothing else keeps a client from asking.
-            await responses.refuse(send, 503, "too much waits to be read (max_buffered_bytes)")
+            await responses.send_error(send, 503, "too much waits to be read (max_buffered_bytes)")
             return
         connection.session.take(message)
         if isinstance(message, Malformed):
-            await responses.refuse(send, 400, message.fault.reason, code=message.fault.code)
+            await responses.send_error(send, 400, message.fault.reason, code=message.fault.code)
         else:
-            await responses.empty(send, 202)
+            await responses.send_empty(send, 202)
 
 
 def _message(message: bytes) -> bytes:
-    return event(message, name="message")
+    return encode_event(message, name="message")

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET, UnsetType
 
 from mcpgen.runtime.http.server import responses
-from mcpgen.runtime.http.server.direct_calls import CALL, begin_alone, begin_in_session, go_on
+from mcpgen.runtime.http.server.direct_calls import CALL, finish_call, start_session_call, start_stateless_call
 from mcpgen.runtime.http.server.http_session import HttpSession
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
-from mcpgen.runtime.http.server.session_table import new_id
+from mcpgen.runtime.http.server.responses import send_response
+from mcpgen.runtime.http.server.session_table import random_id
 from mcpgen.runtime.http.server.stateless_request import (
     HEADER_MISMATCH,
-    StatelessPost,
-    disagreement,
-    says_who_asks,
-    status_of,
+    StatelessConnection,
+    has_required_metadata,
+    header_problem,
+    http_status,
 )
-from mcpgen.runtime.http.server.tool_response import send_tool_response
-from mcpgen.runtime.http.sse import event
+from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.messages import (
@@ -49,13 +49,13 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.http.server.app_state import AppState
     from mcpgen.runtime.http.server.direct_calls import DirectCall
-    from mcpgen.runtime.http.server.event_streams import Stream
+    from mcpgen.runtime.http.server.event_streams import EventStream
     from mcpgen.runtime.http.server.responses import Receive, Send
     from mcpgen.runtime.protocol.messages import Message
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.connection import Connection
 
-__all__ = ["Post"]
+__all__ = ["PostRequest"]
 
 # A client that was refused because there is too much to do may try again then.
 _RETRY_LATER: Final = (b"retry-after", b"1")
@@ -66,7 +66,7 @@ _HANDSHAKE_NEEDED: Final = (
 )
 
 
-class Post:
+class PostRequest:
     """One POST.
 
     Args:
@@ -93,7 +93,7 @@ class Post:
         self._size = len(body)
         busy = self._desk.refusal(self._size)
         if busy is not None:
-            await responses.refuse(self._send, 503, busy, headers=(_RETRY_LATER,))
+            await responses.send_error(self._send, 503, busy, headers=(_RETRY_LATER,))
             return
         limit = self._service.limits.max_batch_length
         message = envelope.decode(body, max_batch_length=limit)
@@ -122,10 +122,10 @@ class Post:
         if not self._desk.may_step:
             return None
         if is_stateless:
-            begun = begin_alone(self._service, self._headers, meta)
+            begun = start_stateless_call(self._service, self._headers, meta)
             return None if begun is None else (begun, None)
         session = self._session()
-        begun = None if session is None else begin_in_session(session.session, call, meta)
+        begun = None if session is None else start_session_call(session.session, call, meta)
         return None if begun is None else (begun, session)
 
     async def _go_through(
@@ -134,7 +134,7 @@ class Post:
         """Answer a call that has begun."""
         answer = begun.answer(call)
         if answer is not None:
-            await responses.answer(self._send, answer)
+            await responses.send_json(self._send, answer)
         elif session is None:
             await self._alone(call, meta, begun)
         else:
@@ -166,15 +166,15 @@ class Post:
         service = self._service
         said = self._headers.get(http.REVISION, "").strip()
         if meta.revision is not UNSET and meta.revision == said and said not in service.stateless:
-            await responses.refuse_revision(self._send, said, service.served, request_id=request.id)
+            await responses.send_unsupported_revision(self._send, said, service.served, request_id=request.id)
             return
-        wrong = disagreement(service, self._headers, request, meta)
+        wrong = header_problem(service, self._headers, request, meta)
         if wrong is not None:
             data = None
             if request.method == "initialize":  # whoever shakes hands learns what would be spoken here
                 data = {"supported": list(reversed(service.served))}
                 wrong += f"; this server serves {', '.join(data['supported'])}"
-            await responses.refuse(self._send, 400, wrong, code=HEADER_MISMATCH, request_id=request.id, data=data)
+            await responses.send_error(self._send, 400, wrong, code=HEADER_MISMATCH, request_id=request.id, data=data)
             return
         await self._alone(request, meta)
 
@@ -183,13 +183,13 @@ class Post:
         desk = self._desk
         spawner = await desk.open()
         outlet = ResponseBuffer(desk.engine.limits.max_buffered_bytes)
-        post = StatelessPost(desk.engine, outlet, spawner, self._user)
+        post = StatelessConnection(desk.engine, outlet, spawner, self._user)
         desk.passing[post] = None
         desk.enter(outlet, self._size)
         try:
-            status = partial(status_of, is_complete=says_who_asks(meta))
-            begin, seconds = partial(outlet.begin, event), desk.limits.keep_alive_seconds
-            sending = partial(send_tool_response, desk, self._receive, self._send, outlet)
+            status = partial(http_status, is_complete=has_required_metadata(meta))
+            begin, seconds = partial(outlet.begin, encode_event), desk.limits.keep_alive_seconds
+            sending = partial(send_response, desk, self._receive, self._send, outlet)
             send_all = partial(sending, begin=begin, seconds=seconds, status=status)
             if begun is None:
                 post.session.take(request)
@@ -197,7 +197,9 @@ class Post:
                     desk.engine.adopt(post)
                 await send_all()
             else:
-                await go_on(desk, post, _exchange(post, request, meta, begun), begun, reply=send_all, end=post.close)
+                await finish_call(
+                    desk, post, _exchange(post, request, meta, begun), begun, reply=send_all, end=post.close
+                )
         finally:
             desk.leave(outlet, self._size)
             del desk.passing[post]
@@ -211,15 +213,15 @@ class Post:
         """
         said = self._desk.unserved(self._headers)
         if said is not None:
-            await responses.refuse_revision(self._send, said, self._service.served)
+            await responses.send_unsupported_revision(self._send, said, self._service.served)
         elif isinstance(message, Notification):
-            await responses.empty(self._send, 202)
+            await responses.send_empty(self._send, 202)
         elif isinstance(message, Malformed):
             await self._malformed(message)
         elif isinstance(message, Batch):
             await self._malformed(Malformed(Fault.NO_BATCHES))
         else:
-            await responses.refuse(self._send, 400, "a client sends no responses in this revision")
+            await responses.send_error(self._send, 400, "a client sends no responses in this revision")
 
     async def _handshake(self, message: Message | Batch | Malformed) -> None:
         said = self._desk.unserved(self._headers)
@@ -227,13 +229,13 @@ class Post:
             # 2026-07-28, streamable-http, "Backward Compatibility": a client of both eras takes its code for the sign
             # of a modern server, and would not shake hands with one that is none.
             code = None if self._service.stateless else Code.INVALID_REQUEST
-            await responses.refuse_revision(self._send, said, self._service.served, code=code)
+            await responses.send_unsupported_revision(self._send, said, self._service.served, code=code)
             return
         session_id = self._headers.get(http.SESSION)
         if session_id is not None:
             session = self._desk.sessions.find(session_id, self._user)
             if session is None:
-                await responses.refuse_session(self._send)
+                await responses.send_unknown_session(self._send)
             else:
                 await self._in_session(session, message)
         elif isinstance(message, Request) and message.method == "initialize":
@@ -242,7 +244,7 @@ class Post:
             await self._malformed(message)
         else:
             request_id = message.id if isinstance(message, Request) else UNSET
-            await responses.refuse(self._send, 400, _HANDSHAKE_NEEDED, request_id=request_id)
+            await responses.send_error(self._send, 400, _HANDSHAKE_NEEDED, request_id=request_id)
 
     async def _begin(self, request: Request) -> None:
         """Begin a session, if its client is agreed with."""
@@ -253,30 +255,30 @@ class Post:
             spawner,
             desk.store,
             desk.limits,
-            session_id=new_id(),
-            streams_id=new_id(),
+            session_id=random_id(),
+            streams_id=random_id(),
             user=self._user,
         )
         _, outlet = session.take(request)
         body = outlet.take()  # the engine answers it at once
         if session.session.peer is None:
             session.close()
-            await responses.answer(self._send, body)
+            await responses.send_json(self._send, body)
             return
         if not desk.sessions.make_room():  # only now, since it may cost another client its session
             session.close()
             headers = (_RETRY_LATER,)
-            await responses.refuse(self._send, 503, "there are too many sessions (max_sessions)", headers=headers)
+            await responses.send_error(self._send, 503, "there are too many sessions (max_sessions)", headers=headers)
             return
         desk.sessions.add(session)
         desk.engine.adopt(session)
-        await responses.answer(self._send, body, headers=((b"mcp-session-id", session.id.encode()),))
+        await responses.send_json(self._send, body, headers=((b"mcp-session-id", session.id.encode()),))
 
     async def _in_session(self, session: HttpSession, message: Message | Batch | Malformed) -> None:
         revision = session.session.revision
         if isinstance(message, Notification | Response | ErrorResponse):
             session.session.take(message)
-            await responses.empty(self._send, 202)
+            await responses.send_empty(self._send, 202)
         elif isinstance(message, Malformed):
             if message.kind == "response":  # somebody waits for it
                 session.session.take(message)
@@ -305,26 +307,26 @@ class Post:
         self._desk.enter(outlet, self._size)
         try:
             if outlet.is_over and outlet.is_empty:  # a batch in which nothing is to be answered
-                await responses.empty(self._send, 202)
+                await responses.send_empty(self._send, 202)
                 return
             send_all = partial(self._reply_in_session, session, stream, outlet)
             if exchange is None or begun is None:
                 await send_all()
             else:
                 leave = partial(self._leave, session, stream, outlet)
-                await go_on(self._desk, session, exchange, begun, reply=send_all, end=leave)
+                await finish_call(self._desk, session, exchange, begun, reply=send_all, end=leave)
         finally:
             self._leave(session, stream, outlet)
 
-    async def _reply_in_session(self, session: HttpSession, stream: Stream, outlet: ResponseBuffer) -> None:
+    async def _reply_in_session(self, session: HttpSession, stream: EventStream, outlet: ResponseBuffer) -> None:
         begin = partial(_begin_stream, session, stream)
         try:
             seconds = self._desk.limits.stream_after_seconds
-            await send_tool_response(self._desk, self._receive, self._send, outlet, begin=begin, seconds=seconds)
+            await send_response(self._desk, self._receive, self._send, outlet, begin=begin, seconds=seconds)
         except _SessionEnded:
-            await responses.refuse_session(self._send)
+            await responses.send_unknown_session(self._send)
 
-    def _leave(self, session: HttpSession, stream: Stream, outlet: ResponseBuffer) -> None:
+    def _leave(self, session: HttpSession, stream: EventStream, outlet: ResponseBuffer) -> None:
         """Take it that nothing more goes over *outlet*; its call may go on, and its session may end meanwhile."""
         if outlet in self._desk.outlets:
             stream.detach(outlet)
@@ -334,7 +336,7 @@ class Post:
     async def _malformed(self, malformed: Malformed) -> None:
         is_answered = malformed.kind not in ("notification", "response")
         request_id = malformed.id if is_answered and malformed.id is not None else UNSET
-        await responses.refuse(
+        await responses.send_error(
             self._send, 400, malformed.fault.reason, code=malformed.fault.code, request_id=request_id
         )
 
@@ -348,7 +350,7 @@ class _SessionEnded(Exception):  # noqa: N818 (no error: its client has asked fo
     """A session has ended before anything was said about a request."""
 
 
-def _begin_stream(session: HttpSession, stream: Stream) -> None:
+def _begin_stream(session: HttpSession, stream: EventStream) -> None:
     if session.session.is_closed:
         raise _SessionEnded
     session.begin(stream)

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 import anyio
 
 from mcpgen.runtime.errors import McpgenError
-from mcpgen.runtime.http.server.timeouts import within
+from mcpgen.runtime.http.server.timeouts import with_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mcpgen.runtime.http.server.responses import Receive
 
-__all__ = ["Hungup", "Unreadable", "read_body"]
+__all__ = ["Hungup", "BodyRefused", "read_body"]
 
 
 class Hungup(Exception):  # noqa: N818 (no error: there is nobody to tell)
     """The client has gone before its request was complete."""
 
 
-class Unreadable(McpgenError):  # noqa: N818 (named as those of runtime/errors.py are)
+class BodyRefused(McpgenError):  # noqa: N818 (named as those of runtime/errors.py are)
     """The body is refused.
 
     Attributes:
@@ -58,7 +58,7 @@ async def read_body(
     if length is not None and length.isdecimal() and (len(length) > 15 or int(length) > most_bytes):  # noqa: PLR2004
         raise _too_long(most_bytes)
     try:
-        message = await within(seconds, receive())
+        message = await with_timeout(seconds, receive())
         if message["type"] == "http.disconnect":
             raise Hungup
         body: bytes = message.get("body", b"")
@@ -66,7 +66,7 @@ async def read_body(
             with anyio.fail_after(seconds):
                 body = await _rest(receive, body, most_bytes, hold)
     except TimeoutError:
-        raise Unreadable(408, f"the body did not come within {seconds:g} seconds") from None
+        raise BodyRefused(408, f"the body did not come within {seconds:g} seconds") from None
     if len(body) > most_bytes:
         raise _too_long(most_bytes)
     return body
@@ -83,7 +83,7 @@ async def _rest(receive: Receive, part: bytes, most_bytes: int, hold: Callable[[
             if is_last:
                 return bytes(body)
             if not has_room:
-                raise Unreadable(503, "the open requests hold too much (max_open_bytes)")
+                raise BodyRefused(503, "the open requests hold too much (max_open_bytes)")
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise Hungup
@@ -93,5 +93,5 @@ async def _rest(receive: Receive, part: bytes, most_bytes: int, hold: Callable[[
         hold(-len(body))
 
 
-def _too_long(most_bytes: int) -> Unreadable:
-    return Unreadable(413, f"the body is over the server's limit of {most_bytes} bytes (max_frame_bytes)")
+def _too_long(most_bytes: int) -> BodyRefused:
+    return BodyRefused(413, f"the body is over the server's limit of {most_bytes} bytes (max_frame_bytes)")

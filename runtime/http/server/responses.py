@@ -1,4 +1,7 @@
-"""What is sent back, as ASGI has it: a JSON document, nothing, a refusal, or a stream of events."""
+"""Sending what comes out of an outlet: as one JSON document, or as a stream of events.
+
+What is sent back, as ASGI has it: a JSON document, nothing, a refusal, or a stream of events.
+"""
 
 from __future__ import annotations
 
@@ -8,37 +11,92 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import anyio
 from msgspec import UNSET
 
-from mcpgen.runtime.http.server.timeouts import within
+from mcpgen.runtime.http.server import responses
+from mcpgen.runtime.http.server.timeouts import with_timeout
 from mcpgen.runtime.http.sse import KEEP_ALIVE
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Code, Error
 from mcpgen.runtime.protocol.negotiation import unsupported_revision
+from mcpgen.runtime.transports.spawner import turn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from msgspec import UnsetType
 
+    from mcpgen.runtime.http.server.app_state import AppState
     from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
     from mcpgen.runtime.limits import HttpLimits
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = [
-    "Gone",
+    "ClientDisconnected",
     "Header",
     "Receive",
     "Scope",
     "Send",
-    "answer",
-    "empty",
-    "lose_when_gone",
-    "refuse",
-    "refuse_revision",
-    "refuse_session",
-    "stream",
-    "stream_until_gone",
+    "send_json",
+    "send_empty",
+    "watch_for_disconnect",
+    "send_error",
+    "send_unsupported_revision",
+    "send_unknown_session",
+    "send_response",
+    "send_events",
+    "send_events_until_disconnect",
 ]
+
+
+async def send_response(  # noqa: PLR0913 (what ASGI gives, and what decides)
+    desk: AppState,
+    receive: Receive,
+    send: Send,
+    outlet: ResponseBuffer,
+    *,
+    begin: Callable[[], object],
+    seconds: float,
+    status: Callable[[bytes], int] | None = None,
+) -> None:
+    """Send what comes out of *outlet*: as JSON, or after so many *seconds* as a stream.
+
+    Args:
+        desk: Of the application.
+        receive: Of ASGI.
+        send: Of ASGI.
+        outlet: Where it comes out.
+        begin: Makes it a stream.
+        seconds: How long the answer may take to be JSON.
+        status: Says which status goes with it; by default 200.
+    """
+    if not outlet.is_ready:
+        await turn()  # most handlers have answered by then
+    only = outlet.only()
+    if only is None:
+        watch = (await desk.open()).start(responses.watch_for_disconnect, receive, outlet)
+        try:
+            only = await _first(desk, outlet, begin, seconds)
+            if only is None and desk.is_leaving and not outlet.is_stream and outlet.is_empty:
+                await responses.send_error(send, 503, "the server is shutting down")
+                return
+            if only is None:
+                await responses.send_events(outlet, send, desk.limits)
+        finally:
+            watch.cancel()
+    if only is not None:
+        await responses.send_json(send, only, 200 if status is None else status(only))
+
+
+async def _first(desk: AppState, outlet: ResponseBuffer, begin: Callable[[], object], seconds: float) -> bytes | None:
+    """Return the answer, if it is the first that comes, and soon; otherwise begin a stream."""
+    with anyio.move_on_after(seconds):
+        await outlet.ready()
+    only = outlet.only()
+    is_told = not outlet.is_lost  # or what is asked later would wait on a stream of which no client knows
+    if only is None and is_told and not outlet.is_stream and not (desk.is_leaving and outlet.is_over):
+        begin()
+    return only
+
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -56,11 +114,11 @@ _EVENTS: Final[tuple[Header, ...]] = (
 )
 
 
-class Gone(Exception):  # noqa: N818 (no error: there is nobody to tell)
+class ClientDisconnected(Exception):  # noqa: N818 (no error: there is nobody to tell)
     """The client has gone, or reads nothing, which is what sending to it says."""
 
 
-async def answer(send: Send, body: bytes, status: int = 200, headers: tuple[Header, ...] = ()) -> None:
+async def send_json(send: Send, body: bytes, status: int = 200, headers: tuple[Header, ...] = ()) -> None:
     """Send one JSON document.
 
     Raises:
@@ -75,10 +133,10 @@ async def _whole(send: Send, body: bytes, status: int, headers: list[Header]) ->
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
     except OSError as error:  # of ASGI 2.4
-        raise Gone("a client went away before its answer") from error
+        raise ClientDisconnected("a client went away before its answer") from error
 
 
-async def empty(send: Send, status: int, headers: tuple[Header, ...] = ()) -> None:
+async def send_empty(send: Send, status: int, headers: tuple[Header, ...] = ()) -> None:
     """Send a status, and no body.
 
     Raises:
@@ -88,7 +146,7 @@ async def empty(send: Send, status: int, headers: tuple[Header, ...] = ()) -> No
     await _whole(send, b"", status, [*length, *headers])
 
 
-async def refuse(  # noqa: PLR0913 (the parts of an error, and of a response)
+async def send_error(  # noqa: PLR0913 (the parts of an error, and of a response)
     send: Send,
     status: int,
     reason: str,
@@ -107,10 +165,10 @@ async def refuse(  # noqa: PLR0913 (the parts of an error, and of a response)
         2025-11-25, basic/transports, "Sending Messages to the Server": the body may be an error response without an id.
     """
     error = Error(code, reason) if data is None else Error(code, reason, data)
-    await answer(send, envelope.encode_error(request_id, error), status, headers)
+    await send_json(send, envelope.encode_error(request_id, error), status, headers)
 
 
-async def refuse_revision(
+async def send_unsupported_revision(
     send: Send,
     revision: str,
     served: Sequence[str],
@@ -136,10 +194,10 @@ async def refuse_revision(
     """
     error = unsupported_revision(revision, served)
     code = error.code if code is None else code
-    await refuse(send, 400, error.message, code=code, request_id=request_id, data=error.data)
+    await send_error(send, 400, error.message, code=code, request_id=request_id, data=error.data)
 
 
-async def refuse_session(send: Send) -> None:
+async def send_unknown_session(send: Send) -> None:
     """Refuse a request of a session that has ended, or never was.
 
     Raises:
@@ -148,10 +206,10 @@ async def refuse_session(send: Send) -> None:
     Spec:
         2025-11-25, basic/transports, "Session Management".
     """
-    await refuse(send, 404, "there is no such session")
+    await send_error(send, 404, "there is no such session")
 
 
-async def stream(outlet: ResponseBuffer, send: Send, limits: HttpLimits) -> None:
+async def send_events(outlet: ResponseBuffer, send: Send, limits: HttpLimits) -> None:
     """Send what comes out of *outlet* as a stream of events, until there is no more or nobody reads it.
 
     Raises:
@@ -160,44 +218,44 @@ async def stream(outlet: ResponseBuffer, send: Send, limits: HttpLimits) -> None
     try:
         await _stream(outlet, send, limits)
     except TimeoutError as error:
-        raise Gone("a connection is given up: its client reads nothing") from error
+        raise ClientDisconnected("a connection is given up: its client reads nothing") from error
     except OSError as error:  # of ASGI 2.4
-        raise Gone("a client left its stream") from error
+        raise ClientDisconnected("a client left its stream") from error
 
 
 async def _stream(outlet: ResponseBuffer, send: Send, limits: HttpLimits) -> None:
     seconds = limits.write_seconds
-    await within(seconds, send({"type": "http.response.start", "status": 200, "headers": [*_EVENTS]}))
-    await within(seconds, send(_chunk(b"")))  # so that the client knows that there is a stream
+    await with_timeout(seconds, send({"type": "http.response.start", "status": 200, "headers": [*_EVENTS]}))
+    await with_timeout(seconds, send(_chunk(b"")))  # so that the client knows that there is a stream
     while True:
         if not outlet.is_ready:
             with anyio.move_on_after(limits.keep_alive_seconds) as scope:
                 await outlet.ready()
             if scope.cancelled_caught and not outlet.is_ready:
-                await within(seconds, send(_chunk(KEEP_ALIVE)))
+                await with_timeout(seconds, send(_chunk(KEEP_ALIVE)))
                 continue
         chunk, is_over = outlet.take(), outlet.is_over
         if outlet.is_lost:
             return
         if chunk:
-            await within(seconds, send(_chunk(chunk)))
+            await with_timeout(seconds, send(_chunk(chunk)))
         if is_over:
-            await within(seconds, send({"type": "http.response.body", "body": b"", "more_body": False}))
+            await with_timeout(seconds, send({"type": "http.response.body", "body": b"", "more_body": False}))
             return
 
 
-async def stream_until_gone(
+async def send_events_until_disconnect(
     outlet: ResponseBuffer, receive: Receive, send: Send, limits: HttpLimits, spawner: Spawner
 ) -> None:
     """Send a stream of events, until there is no more or the client has closed its connection."""
-    watch = spawner.start(lose_when_gone, receive, outlet)
+    watch = spawner.start(watch_for_disconnect, receive, outlet)
     try:
-        await stream(outlet, send, limits)
+        await send_events(outlet, send, limits)
     finally:
         watch.cancel()
 
 
-async def lose_when_gone(receive: Receive, outlet: ResponseBuffer) -> None:
+async def watch_for_disconnect(receive: Receive, outlet: ResponseBuffer) -> None:
     """Lose *outlet* when the client has closed its connection."""
     while (await receive())["type"] != "http.disconnect":
         pass

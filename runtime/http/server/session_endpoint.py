@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.http.server import responses
-from mcpgen.runtime.http.server.event_store import parsed_id
+from mcpgen.runtime.http.server.event_store import parse_event_id
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.protocol import headers as http
 
@@ -38,7 +38,7 @@ async def get(desk: AppState, headers: Mapping[str, str], user: str, receive: Re
         return
     busy = desk.refusal(0)
     if busy is not None:
-        await responses.refuse(send, 503, busy)
+        await responses.send_error(send, 503, busy)
         return
     outlet = ResponseBuffer(desk.engine.limits.max_buffered_bytes)
     desk.sessions.hold(session)
@@ -48,12 +48,12 @@ async def get(desk: AppState, headers: Mapping[str, str], user: str, receive: Re
             is_attached = await _attach(session, headers.get(_LAST_EVENT), outlet)
         except Exception:  # noqa: BLE001 (the boundary: a store is somebody else's)
             _LOG.exception("a stream cannot be resumed: the store of events failed")
-            await responses.refuse(send, 500, "what came after the event of Last-Event-ID cannot be told now")
+            await responses.send_error(send, 500, "what came after the event of Last-Event-ID cannot be told now")
             return
         if not is_attached:
-            await responses.refuse(send, 400, "what came after the event of Last-Event-ID is not known here")
+            await responses.send_error(send, 400, "what came after the event of Last-Event-ID is not known here")
             return
-        await responses.stream_until_gone(outlet, receive, send, desk.limits, await desk.open())
+        await responses.send_events_until_disconnect(outlet, receive, send, desk.limits, await desk.open())
     finally:
         session.leave(outlet)
         desk.leave(outlet)
@@ -64,7 +64,7 @@ async def _attach(session: HttpSession, last_event: str | None, outlet: Response
     if last_event is None:
         session.own.open(outlet, retry_ms=session.retry_ms)
         return True
-    place = parsed_id(last_event.strip())
+    place = parse_event_id(last_event.strip())
     return place is not None and await session.resume(*place, outlet)
 
 
@@ -73,20 +73,20 @@ async def delete(desk: AppState, headers: Mapping[str, str], user: str, send: Se
     session = await _session(desk, headers, user, send)
     if session is not None:
         desk.sessions.end(session)
-        await responses.empty(send, 204)
+        await responses.send_empty(send, 204)
 
 
 async def _session(desk: AppState, headers: Mapping[str, str], user: str, send: Send) -> HttpSession | None:
     """Return the session that is named; without one, the request is refused."""
     said = desk.unserved(headers)
     if said is not None:
-        await responses.refuse_revision(send, said, desk.engine.service.served)
+        await responses.send_unsupported_revision(send, said, desk.engine.service.served)
         return None
     session_id = headers.get(http.SESSION)
     if session_id is None:
-        await responses.refuse(send, 400, _NO_SESSION_ID)
+        await responses.send_error(send, 400, _NO_SESSION_ID)
         return None
     session = desk.sessions.find(session_id, user)
     if session is None:
-        await responses.refuse_session(send)
+        await responses.send_unknown_session(send)
     return session

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.http_session import HttpSession
     from mcpgen.runtime.limits import HttpLimits
 
-__all__ = ["Sessions", "new_id"]
+__all__ = ["SessionTable", "random_id"]
 
 
-def new_id() -> str:
+def random_id() -> str:
     """Return what names a session: 192 bits that nobody can guess, as visible ASCII.
 
     Spec:
@@ -29,7 +29,7 @@ def new_id() -> str:
     return secrets.token_urlsafe(24)
 
 
-class Sessions:
+class SessionTable:
     """The sessions of one application.
 
     Args:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.service import Call, HandlerTable
     from mcpgen.runtime.transports.spawner import Spawner
 
-__all__ = ["HEADER_MISMATCH", "StatelessPost", "disagreement", "says_who_asks", "status_of"]
+__all__ = ["HEADER_MISMATCH", "StatelessConnection", "header_problem", "has_required_metadata", "http_status"]
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ _decode_uri: Final = msgspec.json.Decoder(_Uri).decode
 _decode_arguments: Final = msgspec.json.Decoder(dict[str, object]).decode
 
 
-class StatelessPost(Connection):
+class StatelessConnection(Connection):
     """The connection of one request."""
 
     def __init__(self, engine: Engine, outlet: ResponseBuffer, spawner: Spawner, user: str) -> None:
@@ -143,7 +143,9 @@ class _Nowhere:
 _NOWHERE: Final = _Nowhere()
 
 
-def disagreement(service: HandlerTable, headers: Mapping[str, str], request: Request, meta: RequestMeta) -> str | None:
+def header_problem(
+    service: HandlerTable, headers: Mapping[str, str], request: Request, meta: RequestMeta
+) -> str | None:
     """Return what is wrong with the headers of a request, if they do not say what its body says.
 
     Spec:
@@ -173,7 +175,7 @@ def _read(decode: Callable[[Raw], T], value: Raw) -> T | None:
         return None  # what is wrong with it is found when the params are checked
 
 
-def says_who_asks(meta: RequestMeta) -> bool:
+def has_required_metadata(meta: RequestMeta) -> bool:
     """Whether a request has all that each must have.
 
     Spec:
@@ -188,7 +190,7 @@ def says_who_asks(meta: RequestMeta) -> bool:
     return True
 
 
-def status_of(message: bytes, *, is_complete: bool) -> int:
+def http_status(message: bytes, *, is_complete: bool) -> int:
     """Return the status that goes with an answer.
 
     Args:

@@ -21,12 +21,12 @@ from mcpgen.runtime.transports.spawner import is_asyncio
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Generator
 
-__all__ = ["CountedWait", "within"]
+__all__ = ["ResumedAwaitable", "with_timeout"]
 
 T = TypeVar("T")
 
 
-async def within(seconds: float, awaited: Awaitable[T]) -> T:
+async def with_timeout(seconds: float, awaited: Awaitable[T]) -> T:
     """Return what *awaited* returns.
 
     Raises:
@@ -42,10 +42,10 @@ async def within(seconds: float, awaited: Awaitable[T]) -> T:
         result: T = done.value
         return result
     async with asyncio.timeout(seconds):
-        return await CountedWait(steps, waits_for)
+        return await ResumedAwaitable(steps, waits_for)
 
 
-class CountedWait(Generic[T]):
+class ResumedAwaitable(Generic[T]):
     """What has made its first step already, and waits for something.
 
     Args:

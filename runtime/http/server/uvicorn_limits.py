@@ -1,6 +1,6 @@
 """uvicorn's protocol, with bounds on what a client may do with its connection.
 
-Theory of operation. Heads are bounded already (`BoundedHeads`). Five things are left by which a client could make a
+Theory of operation. Heads are bounded already (`BoundedHeadProtocol`). Five things are left by which a client could make a
 server hold ever more, or hold it for ever:
 
 * It does not read. What is written waits here, be it a stream or the rest of an answer that is long given.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-__all__ = ["BoundedConnection", "BoundedHeads"]
+__all__ = ["BoundedProtocol", "BoundedHeadProtocol"]
 
 # How many requests may wait behind one that is being answered. Browsers and libraries send none.
 MOST_PIPELINED: Final = 64
@@ -53,7 +53,7 @@ MAX_HEAD_BYTES: Final = 64 * 1024
 _HEAD_SECONDS: Final = 10
 
 
-class BoundedHeads(HttpToolsProtocol):
+class BoundedHeadProtocol(HttpToolsProtocol):
     """uvicorn's protocol, with bounds on the head of a request: its length, and how long it takes to come."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
@@ -140,7 +140,7 @@ class _Joined:
         return getattr(self._transport, name)
 
 
-class BoundedConnection(BoundedHeads):
+class BoundedProtocol(BoundedHeadProtocol):
     """uvicorn's protocol, with bounds on what a client may do with its connection.
 
     Args:

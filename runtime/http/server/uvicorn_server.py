@@ -17,7 +17,7 @@ import anyio
 import uvicorn
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.server.uvicorn_limits import BoundedConnection
+from mcpgen.runtime.http.server.uvicorn_limits import BoundedProtocol
 from mcpgen.runtime.transports.gc_tuning import tune_gc
 from mcpgen.runtime.transports.graceful_shutdown import GracefulShutdown
 from mcpgen.runtime.transports.spawner import open_group
@@ -110,7 +110,7 @@ def serve_http(server: AsgiServer, sockets: Sequence[socket.socket], options: Op
 async def _serve(app: Application, sockets: Sequence[socket.socket], line: str, departure: GracefulShutdown) -> None:
     config = uvicorn.Config(
         app,  # pyright: ignore[reportArgumentType] (uvicorn has types of its own for each kind of scope)
-        http=partial(BoundedConnection, write_seconds=app.limits.write_seconds),  # type: ignore[arg-type] # makes one
+        http=partial(BoundedProtocol, write_seconds=app.limits.write_seconds),  # type: ignore[arg-type] # makes one
         ws="none",
         lifespan="off",
         log_config=None,

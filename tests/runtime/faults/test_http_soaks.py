@@ -14,12 +14,12 @@ import pytest
 from mcpgen import Context, Limits
 from mcpgen.runtime.http.server import direct_calls
 from mcpgen.runtime.http.server.direct_calls import DirectCall
-from mcpgen.runtime.http.server.event_streams import Stream
+from mcpgen.runtime.http.server.event_streams import EventStream
 from mcpgen.runtime.http.server.http_session import HttpSession
 from mcpgen.runtime.http.server.legacy_sse import LegacySse
-from mcpgen.runtime.http.server.post_request import Post
+from mcpgen.runtime.http.server.post_request import PostRequest
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
-from mcpgen.runtime.http.server.stateless_request import StatelessPost
+from mcpgen.runtime.http.server.stateless_request import StatelessConnection
 from mcpgen.runtime.server.connection import Connection
 from mcpgen.runtime.server.exchange import Exchange, Origin
 from mcpgen.runtime.server.parked_requests import InputRound
@@ -53,15 +53,15 @@ KEPT = (
     Context,
     Exchange,
     HttpSession,
-    direct_calls._InTask,
+    direct_calls._RequestTask,
     LegacySse,
     Origin,
     ResponseBuffer,
-    Post,
+    PostRequest,
     InputRound,
     ServerSession,
-    StatelessPost,
-    Stream,
+    StatelessConnection,
+    EventStream,
     SubscriptionStream,
     spawner._Task,
 )

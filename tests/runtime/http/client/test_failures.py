@@ -23,8 +23,8 @@ from mcpgen import (
     TransportClosed,
     connect,
 )
-from mcpgen.runtime.http.client.address import address_of
-from mcpgen.runtime.http.client.error_responses import error_reply
+from mcpgen.runtime.http.client.address import parse_address
+from mcpgen.runtime.http.client.error_responses import read_error_reply
 from tests.runtime.client.scripted import discovered, initialized, on_both_loops
 from tests.runtime.http.client.played import NEWEST, Exchange, Played, closed, greeted, opened, played, text
 from tests.runtime.protocol.spec import spec
@@ -230,7 +230,7 @@ async def test_a_status_that_any_request_would_get_is_told_at_once_with_what_to_
     ],
 )
 async def test_a_server_that_says_what_it_does_not_find_is_not_contradicted(body: bytes, said: str) -> None:
-    refused = await error_reply(httpx.Response(404, content=body), None, address_of("http://example.com/mcp"))
+    refused = await read_error_reply(httpx.Response(404, content=body), None, parse_address("http://example.com/mcp"))
 
     assert f"http://example.com/mcp has answered with 404 Not Found{said}" == str(refused.failure)
 

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from mcpgen import Http, UsageError, bearer, connect
-from mcpgen.runtime.http.client.address import address_of, join_url
-from mcpgen.runtime.http.client.known_servers import LegacyServers
+from mcpgen.runtime.http.client.address import join_url, parse_address
+from mcpgen.runtime.http.client.transport import LegacyServers
 from tests.runtime.client.scripted import discovered, on_both_loops
 from tests.runtime.http.client.played import NEWEST, closed, played
 
@@ -135,7 +135,7 @@ def test_those_that_were_met_longest_ago_are_forgotten() -> None:
 
 
 def test_addresses_are_joined_as_browsers_do() -> None:
-    base = address_of("https://user:secret@example.com/a/b?c=d")
+    base = parse_address("https://user:secret@example.com/a/b?c=d")
 
     assert "https://user:secret@example.com/a/x?y" == join_url(base, "x?y").url
     assert ("https", "example.com", 443) == join_url(base, "//EXAMPLE.com:443/x").origin

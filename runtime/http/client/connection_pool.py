@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Generator, Iterable
 
-__all__ = ["Connections"]
+__all__ = ["ConnectionPool"]
 
 # Servers close connections that are idle for 5 seconds (uvicorn, Node.js); a request that crosses with that is lost.
 _IDLE_SECONDS: Final = 4.0
@@ -52,7 +52,7 @@ _SCHEMES: Final = ("http", "https")
 _Origin: TypeAlias = tuple[bytes, bytes, int]
 
 
-class Connections(httpx.AsyncBaseTransport):
+class ConnectionPool(httpx.AsyncBaseTransport):
     """Makes the requests of an `httpx.AsyncClient`, without proxies.
 
     Args:
@@ -63,7 +63,7 @@ class Connections(httpx.AsyncBaseTransport):
     def __init__(self, trust: ssl.SSLContext, max_idle: int) -> None:
         self._trust = trust
         self._most = max_idle
-        self._backend = _Backend()
+        self._backend = _NetworkBackend()
         self._idle: dict[_Origin, deque[httpcore.AsyncHTTPConnection]] = {}
         self._open: set[httpcore.AsyncHTTPConnection] = set()
 
@@ -138,7 +138,7 @@ class _Body(httpx.AsyncByteStream):
 
     def __init__(
         self,
-        connections: Connections,
+        connections: ConnectionPool,
         connection: httpcore.AsyncHTTPConnection,
         stream: Any,  # noqa: ANN401 (httpcore's, whose type is broader than what it is)
         request: httpx.Request,
@@ -182,7 +182,7 @@ def _translated(request: httpx.Request) -> Generator[None]:
         raise kind(str(error), request=request) from error
 
 
-class _Backend(httpcore.AsyncNetworkBackend):
+class _NetworkBackend(httpcore.AsyncNetworkBackend):
     """Opens connections that write the head of a request together with its body."""
 
     def __init__(self) -> None:
@@ -198,14 +198,14 @@ class _Backend(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         """Return a new connection."""
-        return _Wire(await self._inner.connect_tcp(host, port, timeout, local_address, socket_options))
+        return _CoalescingStream(await self._inner.connect_tcp(host, port, timeout, local_address, socket_options))
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         await self._inner.sleep(seconds)
 
 
-class _Wire(httpcore.AsyncNetworkStream):
+class _CoalescingStream(httpcore.AsyncNetworkStream):
     def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
         self._inner = inner
         self._held = b""
@@ -232,7 +232,7 @@ class _Wire(httpcore.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (as httpcore calls it)
     ) -> httpcore.AsyncNetworkStream:
-        return _Wire(await self._inner.start_tls(ssl_context, server_hostname, timeout))
+        return _CoalescingStream(await self._inner.start_tls(ssl_context, server_hostname, timeout))
 
     def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 (as httpcore says)
         return self._inner.get_extra_info(info)
