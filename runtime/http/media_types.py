@@ -1,4 +1,4 @@
-"""What a client accepts, and what it sends, by its headers.
+"""Media types of HTTP bodies: what `Content-Type` names, and what `Accept` allows.
 
 Spec:
     2025-11-25, basic/transports, "Sending Messages to the Server"; RFC 9110, sections 8.3 and 12.5.1.
@@ -7,33 +7,39 @@ Spec:
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Final
 
-__all__ = ["accepts", "is_json"]
+__all__ = ["EVENT_STREAM", "JSON", "accepts", "is_json", "media_type"]
 
-
-@lru_cache(maxsize=256)  # clients say the same with each request; and few clients say something of their own
-def accepts(accept: str | None, kind: str) -> bool:
-    """Whether a client that sends this ``Accept`` takes a body of the media type *kind*.
-
-    Without the header it takes anything.
-    """
-    if accept is None:
-        return True
-    ranges = (kind, f"{kind.partition('/')[0]}/*", "*/*")
-    weights: dict[str, bool] = {}
-    for each in accept.split(","):
-        name, *parameters = (part.strip().lower() for part in each.split(";"))
-        weights[name] = not any(_is_zero(parameter) for parameter in parameters)
-    # The most specific range that fits counts.
-    return next((weights[each] for each in ranges if each in weights), False)
+JSON: Final = "application/json"
+EVENT_STREAM: Final = "text/event-stream"
 
 
-def _is_zero(parameter: str) -> bool:
-    name, _, value = parameter.partition("=")
-    return name.strip() == "q" and value.strip().rstrip("0") in ("", "0.")
+def media_type(content_type: str) -> str:
+    """Return the media type that a ``Content-Type`` names, in lower case and without parameters."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+@lru_cache(maxsize=256)  # a client sends the same value with each request, and most clients send one of a few
+def is_json(content_type: str | None) -> bool:
+    """Return whether a ``Content-Type`` names JSON; its charset is ignored, since JSON is always UTF-8."""
+    return content_type is not None and media_type(content_type) == JSON
 
 
 @lru_cache(maxsize=256)
-def is_json(content_type: str | None) -> bool:
-    """Whether a ``Content-Type`` is that of JSON, which is UTF-8 whatever it says."""
-    return content_type is not None and content_type.partition(";")[0].strip().lower() == "application/json"
+def accepts(accept: str | None, kind: str) -> bool:
+    """Return whether an ``Accept`` header allows the media type *kind*; a missing header allows every type."""
+    if accept is None:
+        return True
+    ranges = (kind, f"{kind.partition('/')[0]}/*", "*/*")
+    allowed: dict[str, bool] = {}
+    for each in accept.split(","):
+        name, *parameters = (part.strip().lower() for part in each.split(";"))
+        allowed[name] = not any(_is_zero_weight(parameter) for parameter in parameters)
+    # The most specific range that matches decides.
+    return next((allowed[each] for each in ranges if each in allowed), False)
+
+
+def _is_zero_weight(parameter: str) -> bool:
+    name, _, value = parameter.partition("=")
+    return name.strip() == "q" and value.strip().rstrip("0") in ("", "0.")

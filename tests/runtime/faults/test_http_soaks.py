@@ -154,7 +154,7 @@ async def test_a_change_reaches_thousands_of_streams_and_their_end_leaves_nothin
             stateless.send("subscriptions/listen", '"notifications":{"toolsListChanged":true}', identity=each)
             for each in range(2000)
         ]
-        await until(lambda: held(web.app).get("outlets") == 2000)
+        await until(lambda: held(web.app).get("responses") == 2000)
         for each in streams:
             await each.message()
         await guest.server.tools_changed()
@@ -162,7 +162,7 @@ async def test_a_change_reaches_thousands_of_streams_and_their_end_leaves_nothin
             assert "notifications/tools/list_changed" == (await each.message())["method"]
         for each in streams[::2]:
             each.leave()
-        await until(lambda: held(web.app).get("outlets") == 1000)
+        await until(lambda: held(web.app).get("responses") == 1000)
         await web.shutdown()
         for each in streams[1::2]:
             (said,) = [one for one in await each.messages() if "id" in one]
