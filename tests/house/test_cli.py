@@ -151,7 +151,7 @@ def test_an_output_that_is_full_is_an_error_in_one_line(arguments: str) -> None:
     done = mcpgen(f"{arguments} > /dev/full")
 
     assert 1 == done.returncode
-    assert "error: cannot write to the standard output: No space left on device\n" == done.stderr
+    assert "Error: cannot write to the standard output: No space left on device\n" == done.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that Linux has")

@@ -13,13 +13,23 @@ from typing import Any
 
 import pytest
 
-from tests.interop import page, theirs
+from tests.interop import page, server_expectations
 from tests.interop.__main__ import PAGE, differences, disagreements, failures
-from tests.interop.expectations import FEATURES, LABELS, TOOLS, Absent, Verdict, difference, expected, judge, normal
-from tests.interop.installing import Server, peers, servers
-from tests.interop.recording import breaches, violations
-from tests.interop.strangers import EVERYTHING, TIME
-from tests.interop.theirs import asked_of, spoken
+from tests.interop.client_expectations import (
+    FEATURES,
+    LABELS,
+    TOOLS,
+    Absent,
+    Verdict,
+    difference,
+    expected,
+    judge,
+    normal,
+)
+from tests.interop.peer_packages import Server, peers, servers
+from tests.interop.reference_servers import EVERYTHING, TIME
+from tests.interop.server_expectations import asked_of, spoken
+from tests.interop.stdio_recording import breaches, violations
 from tests.interop.transports import ALL, HTTP, SSE, STDIO, TRANSPORTS, Cell, columns, looked_at
 
 HERE = Path(__file__).parent
@@ -75,7 +85,7 @@ def test_clients_of_every_language_go_through_the_same_features(file: str, begin
 
 @pytest.mark.parametrize(("name", "wanted"), [("EVERYTHING", EVERYTHING), ("TIME", TIME)])
 def test_what_servers_are_asked_that_come_as_they_are_is_expected(name: str, wanted: dict[str, Any]) -> None:
-    source = (HERE / "peers" / "strangers.py").read_text(encoding="utf-8")
+    source = (HERE / "peers" / "reference_servers.py").read_text(encoding="utf-8")
     table = source.partition(f"{name}: dict[str, Feature] = {{")[2].partition("\n}")[0]
 
     assert list(wanted) == re.findall(r'^    "([a-z ]+)": ', table, re.MULTILINE)
@@ -122,7 +132,7 @@ def test_a_stub_passes_nothing() -> None:
 
 
 def theirs_seen(server: Server, feature: str, cell: Cell) -> tuple[Any, Verdict]:
-    wanted = theirs.expected(server, feature, cell)
+    wanted = server_expectations.expected(server, feature, cell)
     if isinstance(wanted, Absent):
         return wanted.seen, Verdict("unsupported", wanted.reason)
     return wanted, PASSED
@@ -132,7 +142,7 @@ def test_what_must_come_from_a_server_passes() -> None:
     wrong: list[object] = []
     for server, feature, cell in SERVERS:
         seen, verdict = theirs_seen(server, feature, cell)
-        found = theirs.judge(server, feature, cell, "observed", seen)
+        found = server_expectations.judge(server, feature, cell, "observed", seen)
         if found != verdict:
             wrong.append((cell, feature, found))
 
@@ -147,7 +157,7 @@ def test_what_comes_from_a_server_and_is_something_else_fails() -> None:
         passed += [
             (cell, feature, other)
             for other in ([seen, "more"], *stubs)
-            if theirs.judge(server, feature, cell, "observed", other).outcome != "failed"
+            if server_expectations.judge(server, feature, cell, "observed", other).outcome != "failed"
         ]
 
     assert [] == passed

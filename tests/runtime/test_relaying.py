@@ -10,9 +10,9 @@ from typing import Final
 import anyio
 import pytest
 
-from mcpgen.runtime.cli import stdio_relay
-from mcpgen.runtime.cli.printer import Printer
-from mcpgen.runtime.cli.stdio_relay import StdioRelay
+from mcpgen.runtime.cli.trace import stdio_relay
+from mcpgen.runtime.cli.trace.output_buffer import OutputBuffer
+from mcpgen.runtime.cli.trace.stdio_relay import StdioRelay
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.transports.descriptors import Sink, Source, open_sink, open_source
 from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
@@ -54,7 +54,7 @@ class Eyes:
         self.said += data
         self.has_said.set()
 
-    async def printed(self, data: bytes) -> None:
+    async def stderr(self, data: bytes) -> None:
         pass
 
 
@@ -83,8 +83,8 @@ def test_the_server_does_not_outlive_a_relay_that_is_cancelled(host: Host) -> No
     assert -9 == anyio.run(run).status
 
 
-def test_who_asks_to_hurry_twice_is_not_kept_waiting(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stdio_relay, "_HURRIED_SECONDS", 2 * BUSY_SECONDS)  # what it would get otherwise
+def test_the_second_stop_is_immediate(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdio_relay, "_STOP_SECONDS", 2 * BUSY_SECONDS)  # what it would get otherwise
 
     async def run() -> tuple[int | None, float]:
         eyes = Eyes()
@@ -94,8 +94,8 @@ def test_who_asks_to_hurry_twice_is_not_kept_waiting(host: Host, monkeypatch: py
                 group.start_soon(relay.run)
                 await eyes.has_said.wait()
                 begin = anyio.current_time()
-                relay.hurry()
-                relay.hurry()
+                relay.stop()
+                relay.stop()
         return relay.status, anyio.current_time() - begin
 
     status, took = anyio.run(run)
@@ -142,7 +142,7 @@ def test_what_nobody_reads_is_skipped_when_it_gets_too_much() -> None:
     piece = b"x" * 1_000_000 + b"\n"
 
     async def run() -> bytes:
-        printer = Printer(near, lambda count: b"(%d skipped)\n" % count)
+        printer = OutputBuffer(near, lambda count: b"(%d skipped)\n" % count)
         for _ in range(30):
             printer.write(piece)
         read = b""
@@ -169,7 +169,7 @@ def test_a_printer_that_nobody_reads_any_more_holds_nothing() -> None:
     far, near = os.pipe()
 
     async def run() -> None:
-        printer = Printer(near, lambda _: b"")
+        printer = OutputBuffer(near, lambda _: b"")
         os.close(far)
         printer.write(b"x")
         with anyio.fail_after(PATIENCE_SECONDS):

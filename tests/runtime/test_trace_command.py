@@ -183,7 +183,7 @@ def test_what_is_longer_than_the_limit_passes_too(start: Callable[..., Traced]) 
     status, out, err = start("--", "cat").end(line)
 
     assert (0, line) == (status, out)
-    assert f"too long to be looked at: {len(line) - 1:,} bytes" in err
+    assert f"the message is too long to check: {len(line) - 1:,} bytes" in err
 
 
 def test_an_unfinished_line_passes_and_is_told(start: Callable[..., Traced]) -> None:
@@ -319,7 +319,7 @@ def test_what_a_server_leaves_behind_is_ended(start: Callable[..., Traced]) -> N
         (["'unbalanced"], "cannot be split"),
         ([" "], "empty"),
         (["--json", "--body", "--", "cat"], "not both"),
-        (["--output", "/no/such/folder/x", "--", "cat"], "cannot be written"),
+        (["--output", "/no/such/folder/x", "--", "cat"], "Cannot write /no/such/folder/x"),
     ],
 )
 def test_wrong_usage_is_explained(start: Callable[..., Traced], arguments: list[str], complaint: str) -> None:

@@ -12,11 +12,11 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from tests.interop import theirs
-from tests.interop.expectations import FEATURES, LABELS, Verdict, connect, judge
-from tests.interop.manners import misconduct
-from tests.interop.running import driver_of_ours, environment, offers, said_by
-from tests.interop.tape import excerpt, play
+from tests.interop import server_expectations
+from tests.interop.client_expectations import FEATURES, LABELS, Verdict, connect, judge
+from tests.interop.http_client_judge import misconduct
+from tests.interop.http_recording import excerpt, play
+from tests.interop.stdio_runs import driver_of_ours, environment, offers, said_by
 from tests.interop.transports import ALL, HTTP, SESSIONLESS, SSE, Cell, looked_at
 from tests.runtime.http.serving.overseer import Overseer
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from tests.interop.installing import Server
+    from tests.interop.peer_packages import Server
     from tests.interop.relay import Relay, Tape
     from tests.runtime.http.serving.sessions import Owned
 
@@ -185,7 +185,7 @@ class Web:
         """Let our client talk to a server; return what became of each feature."""
         is_ours = not server.package
         offered = LABELS if cell.revision == ALL else [cell.revision]
-        asked = theirs.asked_of(server, cell)
+        asked = server_expectations.asked_of(server, cell)
         repertoire = "alone" if cell.transport == SESSIONLESS else server.repertoire
         try:
             with self._served(self._ours if is_ours else command, cell) as only:
@@ -197,7 +197,7 @@ class Web:
         said["wire"] = ("observed", [*misconduct(only.tape, offered), *own])
         said |= missed(only.tape, asked)
         verdicts = {
-            feature: theirs.judge(server, feature, cell, *said.get(feature, ("failed", "not said")))
+            feature: server_expectations.judge(server, feature, cell, *said.get(feature, ("failed", "not said")))
             for feature in asked
         }
         self._report(cell, verdicts, noise, only)

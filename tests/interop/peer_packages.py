@@ -56,7 +56,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
         revisions: What it speaks, oldest first.
         serves: How it serves them.
         over: What else than stdio it has; see `transports`.
-        repertoire: What there is to ask for; see ``peers/ours.py``.
+        repertoire: What there is to ask for; see ``peers/mcpgen_client.py``.
         quirks: What its users should know, in sentences.
     """
 

@@ -1,4 +1,4 @@
-"""What a server has: its own words, under its own revision, with all their keys."""
+"""Fetch everything that a server lists, as JSON in its own revision, with all keys."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from mcpgen.runtime.protocol.messages import Code
 
 if TYPE_CHECKING:
     from mcpgen.runtime.api.client import Client
-    from mcpgen.runtime.cli.server_visit import ServerVisit
+    from mcpgen.runtime.cli.client.client_run import ClientRun
 
-__all__ = ["Inventory", "LISTS", "Listing", "PROMPTS", "TOOLS", "inventory_of", "listed_by"]
+__all__ = ["Inventory", "LISTS", "Listing", "PROMPTS", "TOOLS", "fetch_inventory", "fetch_list"]
 
-# As a server that always has another page would never end; the engine has the same bound for its own lists.
-_MOST_PAGES: Final = 1000
+# A server could return a next cursor for ever. The client has the same limit for its lists.
+_MAX_PAGES: Final = 1000
 
-_HELLO: Final = {"handshake": "initialize", "stateless": "server/discover"}
+_HELLO_METHODS: Final = {"handshake": "initialize", "stateless": "server/discover"}
 _INFO: Final = "io.modelcontextprotocol/serverInfo"
 
 
 class Listing(NamedTuple):
-    """A list that servers have.
+    """A list that a client can request.
 
     Attributes:
-        method: What asks for it.
-        key: Where its items stand in the result.
+        method: The method of the request.
+        key: The key of the items in the result.
     """
 
     method: str
@@ -48,21 +48,21 @@ LISTS: Final = (
 
 
 class Inventory(Struct, kw_only=True):
-    """What a server has.
+    """The description of a server: its identity, capabilities and lists.
 
     Attributes:
-        server: How it was started, or where it is.
-        place: Which of the two: ``command`` or ``url``.
-        revision: What is spoken with it.
-        era: How that was agreed on.
-        hello: The result of `initialize` or `server/discover`.
-        lists: The items of what it offers, by key.
-        pages: What stood beside the items, page by page, by method.
-        failures: The errors that a list was answered with, by method.
+        server: The command or the URL of the server.
+        kind: ``command`` or ``url``.
+        revision: The negotiated revision.
+        era: ``handshake`` or ``stateless``.
+        hello: The result of ``initialize`` or ``server/discover``.
+        lists: The items of each list, by key.
+        pages: The other members of each page, by method.
+        failures: The error that a list request was answered with, by method.
     """
 
     server: str
-    place: str
+    kind: str
     revision: str
     era: str
     hello: dict[str, Any]
@@ -72,25 +72,25 @@ class Inventory(Struct, kw_only=True):
 
     @property
     def info(self) -> dict[str, Any]:
-        """Name and version, and what else the server says of itself."""
+        """The ``serverInfo`` of the server."""
         meta = self.hello.get("_meta")
         found = self.hello.get("serverInfo", meta.get(_INFO) if is_object(meta) else None)
         return dict(found) if is_object(found) else {}
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """What it has declared."""
+        """The declared capabilities."""
         found = self.hello.get("capabilities")
         return dict(found) if is_object(found) else {}
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it as one object."""
-        made: dict[str, Any] = {self.place: self.server, "revision": self.revision, "era": self.era}
+        """Return everything as one JSON object."""
+        made: dict[str, Any] = {self.kind: self.server, "revision": self.revision, "era": self.era}
         made |= {"serverInfo": self.info, "capabilities": self.capabilities}
         if "instructions" in self.hello:
             made["instructions"] = self.hello["instructions"]
         made |= self.lists
-        results: dict[str, Any] = {_HELLO[self.era]: self.hello, **self.pages}
+        results: dict[str, Any] = {_HELLO_METHODS[self.era]: self.hello, **self.pages}
         made["results"] = results
         if self.failures:
             made["errors"] = {method: _as_error(each) for method, each in self.failures.items()}
@@ -102,20 +102,20 @@ def _as_error(refused: RequestRefused) -> dict[str, Any]:
     return made if refused.data is UNSET else {**made, "data": refused.data}
 
 
-async def inventory_of(client: Client, visit: ServerVisit) -> Inventory:
-    """Ask for all that the server offers.
+async def fetch_inventory(client: Client, run: ClientRun) -> Inventory:
+    """Request every list that the server's capabilities declare.
 
     Raises:
-        McpgenError: As for every request, but for an error that a list is answered with, which is kept.
+        McpgenError: A request failed. An error response to a list request is not raised, but kept in ``failures``.
     """
-    made = await _without_lists(client, visit)
+    made = await _hello(client, run)
     for listing in LISTS:
         if not offers(made.capabilities, client.revision, listing.method):
             continue
         try:
-            items, rest = await _every_page(client, listing)
+            items, rest = await _fetch_pages(client, listing)
         except RequestRefused as refused:
-            # Many a server has resources and knows nothing of templates: there is no capability for these.
+            # Some servers have resources but no templates, and no capability says so.
             if refused.code != Code.METHOD_NOT_FOUND or listing.key != "resourceTemplates":
                 made.failures[listing.method] = refused
             continue
@@ -124,44 +124,42 @@ async def inventory_of(client: Client, visit: ServerVisit) -> Inventory:
     return made
 
 
-async def listed_by(client: Client, visit: ServerVisit, listing: Listing) -> list[Any]:
+async def fetch_list(client: Client, run: ClientRun, listing: Listing) -> list[Any]:
     """Return the items of one list.
 
     Raises:
-        UnsupportedByPeer: The server has not declared that it has one; it was not asked.
-        McpgenError: As for every request.
+        UnsupportedByPeer: The server has not declared the capability; nothing is sent.
+        McpgenError: The request failed.
     """
-    known = await _without_lists(client, visit)
+    known = await _hello(client, run)
     if not offers(known.capabilities, client.revision, listing.method):
         kind = listing.method.partition("/")[0]
-        reason = f"it has not declared {kind}"
+        reason = f"the server has not declared the capability {kind}"
         raise UnsupportedByPeer(revision=client.revision, what=listing.method, reason=reason)
-    items, _ = await _every_page(client, listing)
+    items, _ = await _fetch_pages(client, listing)
     return items
 
 
-async def _without_lists(client: Client, visit: ServerVisit) -> Inventory:
-    method = _HELLO[client.era]
-    hello = visit.result(method)
-    if not is_object(hello):  # it was known what the server speaks, and nobody has asked it
+async def _hello(client: Client, run: ClientRun) -> Inventory:
+    method = _HELLO_METHODS[client.era]
+    hello = run.result(method)
+    if not is_object(hello):  # the client knew the server's era, and skipped `server/discover`
         hello = await client.request_json(method)
-    target = visit.target
-    return Inventory(
-        server=target.name, place=target.place, revision=client.revision, era=client.era, hello=dict(hello)
-    )
+    target = run.target
+    return Inventory(server=target.name, kind=target.kind, revision=client.revision, era=client.era, hello=dict(hello))
 
 
-async def _every_page(client: Client, listing: Listing) -> tuple[list[Any], list[dict[str, Any]]]:
-    """Return the items of all pages of a list, and what each page says beside them.
+async def _fetch_pages(client: Client, listing: Listing) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Return the items of all pages of a list, and the other members of each page.
 
     Raises:
-        McpgenError: As for every request.
+        McpgenError: The request failed.
     """
     items: list[Any] = []
     rest: list[dict[str, Any]] = []
     cursor: object = None
     seen: set[str] = set()
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         page = await client.request_json(listing.method, {} if cursor is None else {"cursor": cursor})
         found = page.get(listing.key)
         items += found if is_array(found) else []

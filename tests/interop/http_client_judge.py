@@ -1,7 +1,7 @@
 """A judge of a client over HTTP: what HTTP demands of its requests, and what the protocol does of its messages.
 
-It watches one conversation, as `tape.play` shows it. The rules are read from the specification, and what the runtime
-thinks of a request is never asked; messages are heard by a `ClientRecorder`, as on any wire.
+It reads one conversation, as `http_recording.play` shows it. Its rules come from the specification, never from what the
+runtime thinks of a request. A `ClientRecorder` judges the messages, as on any wire.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
-from tests.interop.tape import play
+from tests.interop.http_recording import play
 from tests.runtime.client_recorder import ClientRecorder
 from tests.runtime.heard import ERAS, META
 from tests.runtime.http.serving.event_text import EventText

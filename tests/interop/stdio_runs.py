@@ -10,15 +10,15 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tests.interop import theirs
-from tests.interop.expectations import FEATURES, LABELS, Verdict, judge
-from tests.interop.recording import breaches, violations
+from tests.interop import server_expectations
+from tests.interop.client_expectations import FEATURES, LABELS, Verdict, judge
+from tests.interop.stdio_recording import breaches, violations
 from tests.interop.transports import ALL, STDIO, Cell, looked_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from tests.interop.installing import Server
+    from tests.interop.peer_packages import Server
 
 __all__ = ["agreements", "ask", "converse", "driver_of_ours", "environment", "offers", "said_by", "server_command"]
 
@@ -37,7 +37,7 @@ def server_command(*options: str) -> list[str]:
 
 def driver_of_ours() -> list[str]:
     """Return how to run our client."""
-    return [sys.executable, str(HERE / "peers" / "ours.py")]
+    return [sys.executable, str(HERE / "peers" / "mcpgen_client.py")]
 
 
 def converse(driver: Sequence[str], cell: Cell, server: Sequence[str]) -> dict[str, Verdict]:
@@ -64,8 +64,8 @@ def ask(server: Server, command: Sequence[str], cell: Cell) -> dict[str, Verdict
     said["end"] = ("observed", talk.ends)
     said["wire"] = ("observed", talk.violations)
     verdicts = {
-        feature: theirs.judge(server, feature, cell, *said.get(feature, ("failed", "not said")))
-        for feature in theirs.asked_of(server, cell)
+        feature: server_expectations.judge(server, feature, cell, *said.get(feature, ("failed", "not said")))
+        for feature in server_expectations.asked_of(server, cell)
     }
     if any(verdict.outcome == "failed" for verdict in verdicts.values()):
         sys.stderr.write(f"--- what was said beside that: {cell}\n{talk.noise}\n")

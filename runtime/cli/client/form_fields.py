@@ -1,4 +1,4 @@
-"""One field of a form that a server wants filled in: what it may be, in words, and what somebody has typed, as a value.
+"""One field of an elicitation form: its description for the user, and the value of what the user types.
 
 Spec:
     2025-06-18, 2025-11-25 and 2026-07-28, client/elicitation, "Requested Schema".
@@ -11,15 +11,15 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
-from mcpgen.runtime.cli.terminal_text import escaped_line, joined
+from mcpgen.runtime.cli.terminal_text import escaped_line, join_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Field", "InvalidFieldValue", "Value", "fields_of"]
+__all__ = ["FormField", "InvalidFieldValue", "FieldValue", "parse_form"]
 
-Value: TypeAlias = str | int | float | bool | list[str]
-"""What a field can hold."""
+FieldValue: TypeAlias = str | int | float | bool | list[str]
+"""The value of a field."""
 
 _YES: Final = frozenset({"y", "yes", "true"})
 _NO: Final = frozenset({"n", "no", "false"})
@@ -34,20 +34,20 @@ _LONGEST_NUMBER: Final = 300
 
 
 class InvalidFieldValue(ValueError):  # noqa: N818 (never leaves the form)
-    """What was typed is no value of the field; the message says why, to whoever typed it."""
+    """The typed text is not a value of the field. The message tells the user why."""
 
 
-class Field:
-    """One field.
+class FormField:
+    """One field of a form.
 
     Attributes:
         name: The key in the answer.
-        title: What people call it.
-        description: What else is said of it; empty if nothing.
-        is_required: Whether it has to be filled in.
-        default: What it holds if nothing is typed; None if there is none.
-        choices: What can be chosen: values, and what they are called; empty if anything can be typed.
-        is_many: Whether several can be chosen.
+        title: The label, escaped.
+        description: The description; empty if there is none.
+        is_required: Whether the field is required.
+        default: The value if the user types nothing; None if there is none.
+        choices: The values to choose from, with their labels; empty for free text.
+        is_many: Whether several choices are allowed.
     """
 
     def __init__(self, name: str, schema: dict[str, Any], *, is_required: bool) -> None:
@@ -57,14 +57,14 @@ class Field:
         self.is_required: bool = is_required
         self.type: str = str(schema.get("type") or "string")
         self.is_many: bool = self.type == "array"
-        self.default: Value | None = schema.get("default")
+        self.default: FieldValue | None = schema.get("default")
         items = schema.get("items")
         self.choices: list[tuple[str, str]] = _choices(items if self.is_many and is_object(items) else schema)
         self._schema = schema
 
     @property
     def kind(self) -> str:
-        """What it may hold, in words."""
+        """The kind of value that the field takes, as text."""
         if self.choices:
             words = "any of these" if self.is_many else "one of these"
             return ", ".join([words, *self._bounds("minItems", "maxItems", "")])
@@ -79,12 +79,12 @@ class Field:
                 word = form[0] if form else "text"
                 return ", ".join([word, *self._bounds("minLength", "maxLength", " characters")])
 
-    def shown(self, value: Value | None) -> str:
-        """Return *value* in words."""
+    def shown(self, value: FieldValue | None) -> str:
+        """Return *value* as text for the user."""
         names = dict(self.choices)
         match value:
             case None:
-                return "(left out)"
+                return "(no answer)"
             case bool():
                 return "yes" if value else "no"
             case list():
@@ -94,11 +94,11 @@ class Field:
             case _:
                 return str(value)
 
-    def read(self, text: str) -> Value | None:
-        """Return what *text* means; None for nothing.
+    def read(self, text: str) -> FieldValue | None:
+        """Return the value of *text*; None for no answer.
 
         Raises:
-            Unfit: It is no value of this field.
+            InvalidFieldValue: The text is not a value of this field.
         """
         text = text.strip()
         if not text:
@@ -106,11 +106,11 @@ class Field:
                 return self._checked(self.default)
             if not self.is_required:
                 return None
-            more = ' Type "" for an empty text.' if self.type == "string" and not self.choices else ""
-            raise InvalidFieldValue(f"It has to be filled in.{more}")
+            more = ' Type "" for empty text.' if self.type == "string" and not self.choices else ""
+            raise InvalidFieldValue(f"This field is required.{more}")
         return self._checked(self._value(text))
 
-    def _value(self, text: str) -> Value:
+    def _value(self, text: str) -> FieldValue:
         if self.is_many:
             words = [] if text.casefold() == "none" else [each for each in re.split(r"[,\s]+", text) if each]
             return list(dict.fromkeys(self._choice(each) for each in words))
@@ -126,7 +126,7 @@ class Field:
                     return int(text)
                 if self.type == "number" and _NUMBER.fullmatch(text) and len(text) < _LONGEST_NUMBER:
                     return float(text)
-                raise InvalidFieldValue(f"It has to be {'a whole number' if self.type == 'integer' else 'a number'}.")
+                raise InvalidFieldValue(f"Type {'a whole number' if self.type == 'integer' else 'a number'}.")
             case _:
                 return "" if text == '""' else text
 
@@ -138,15 +138,17 @@ class Field:
             for value, title in self.choices:
                 if text.casefold() in (value.casefold(), title.casefold()):
                     return value
-        raise InvalidFieldValue(f"There is no {escaped_line(text)}; type a number from 1 to {len(self.choices)}.")
+        raise InvalidFieldValue(
+            f"There is no choice {escaped_line(text)}. Type a number from 1 to {len(self.choices)}."
+        )
 
-    def _checked(self, value: Value) -> Value:
+    def _checked(self, value: FieldValue) -> FieldValue:
         match value:
             case bool():
                 is_right = self.type == "boolean"
             case int() | float():
                 is_right = self.type == "number" or (self.type == "integer" and float(value).is_integer())
-                self._check(value, "minimum", "maximum", "It has to be {}.")
+                self._check(value, "minimum", "maximum", "The number must be {}.")
             case list():
                 is_right = self.is_many and all(each in dict(self.choices) for each in value)
                 self._check(len(value), "minItems", "maxItems", "Choose {}" + f", not {len(value)}.")
@@ -155,21 +157,21 @@ class Field:
                 is_right = is_right and (not self.choices or value in dict(self.choices))
                 self._check_text(value)
         if not is_right:
-            raise InvalidFieldValue("The server's default is not what it asks for; type something else.")
+            raise InvalidFieldValue("The server's default value is not valid. Type another value.")
         return value
 
     def _check_text(self, value: str) -> None:
         if self.choices:
             return
-        self._check(len(value), "minLength", "maxLength", "It has to have {} characters" + f", not {len(value)}.")
+        self._check(len(value), "minLength", "maxLength", "The text must have {} characters" + f", not {len(value)}.")
         form = _FORMATS.get(str(self._schema.get("format")))
         if form is not None and not form[1](value):
-            raise InvalidFieldValue(f"It has to be {form[0]}.")
+            raise InvalidFieldValue(f"Type {form[0]}.")
 
     def _check(self, value: float, least: str, most: str, sentence: str) -> None:
         low, high = self._schema.get(least), self._schema.get(most)
         if (low is not None and value < low) or (high is not None and value > high):
-            raise InvalidFieldValue(sentence.format(joined(self._bounds(least, most, ""), "and")))
+            raise InvalidFieldValue(sentence.format(join_words(self._bounds(least, most, ""), "and")))
 
     def _bounds(self, least: str, most: str, unit: str) -> list[str]:
         low, high = self._schema.get(least), self._schema.get(most)
@@ -180,19 +182,19 @@ class Field:
         return [] if high is None else [f"at most {high}{unit}"]
 
 
-def fields_of(schema: object) -> list[Field]:
+def parse_form(schema: object) -> list[FormField]:
     """Return the fields of a form."""
     found: Any = schema
     properties, required = found.get("properties"), found.get("required")
     return [
-        Field(name, each, is_required=is_array(required) and name in required)
+        FormField(name, each, is_required=is_array(required) and name in required)
         for name, each in (properties.items() if is_object(properties) else ())
         if is_object(each)
     ]
 
 
 def _choices(schema: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return values and titles, in any of the ways in which revisions write them."""
+    """Return values and titles, in any of the forms that the revisions have."""
     for key in ("oneOf", "anyOf"):
         arms = schema.get(key)
         if is_array(arms):
@@ -220,7 +222,7 @@ def _is_time(text: str) -> bool:
 
 _FORMATS: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "email": ("an e-mail address", _EMAIL.fullmatch),
-    "uri": ("an address, such as https://example.com", _URI.fullmatch),
+    "uri": ("a URI, such as https://example.com", _URI.fullmatch),
     "date": ("a date, such as 2026-01-31", _is_date),
-    "date-time": ("a time, such as 2026-01-31T12:00:00Z", _is_time),
+    "date-time": ("a date and time, such as 2026-01-31T12:00:00Z", _is_time),
 }

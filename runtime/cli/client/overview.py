@@ -1,27 +1,28 @@
-"""The page that shows what a server has, laid out for a terminal of any width, or for a pipe."""
+"""The text of ``mcpgen inspect``, laid out for a terminal of any width, or for a pipe."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
-from mcpgen.runtime.cli.schema_text import Row, rows, says_nothing, type_in_words
-from mcpgen.runtime.cli.terminal_text import bytes_in_words, display_width, escaped_line, laid_out, wrapped
+from mcpgen.runtime.cli.client.schema_text import PropertyRow, property_rows, repeats_name, type_text
+from mcpgen.runtime.cli.terminal_text import display_width, escaped_line, lay_out, size_text, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from mcpgen.runtime.cli.inventory import Inventory
-    from mcpgen.runtime.cli.screen import Screen
+    from mcpgen.runtime.cli.client.inventory import Inventory
+    from mcpgen.runtime.cli.client.terminal import Screen
 
-__all__ = ["overview", "parameters"]
+__all__ = ["overview_lines", "parameter_lines"]
 
 _INDENT: Final = "  "
 _BODY: Final = "    "
-_LABEL: Final = 14  # columns of what stands before a fact
-_ROOMY: Final = 40  # columns that the text beside a table has at least; else it goes below
-_MOST_NAME: Final = 20  # columns of a name in a table; what is longer pushes the rest of its line aside
-_MOST_KIND: Final = 28
+_LABEL_COLUMNS: Final = 15
+_MIN_TEXT_COLUMNS: Final = 40  # for text beside a table; with fewer columns, the text goes below
+_MAX_NAME_COLUMNS: Final = 20  # of a name in a table; a longer name shifts the rest of its line
+_MAX_TYPE_COLUMNS: Final = 28
+_MAX_SIZE: Final = 1 << 63  # of a resource, in bytes; larger numbers are not sizes
 
 _LISTS: Final = {
     "tools": "Tools",
@@ -30,30 +31,15 @@ _LISTS: Final = {
     "prompts": "Prompts",
 }
 
-_CAPABILITIES: Final = {
-    "tools": "tools",
-    "resources": "resources",
-    "prompts": "prompts",
-    "completions": "completions",
-    "logging": "log",
-    "tasks": "tasks",
-}
-_DETAILS: Final = {
-    "listChanged": "tells of changes",
-    "subscribe": "can be watched",
-    "list": "can be listed",
-    "cancel": "can be cancelled",
-}
 
-
-def overview(inventory: Inventory, screen: Screen) -> Iterator[str]:
-    """Yield the lines of the page."""
+def overview_lines(inventory: Inventory, screen: Screen) -> Iterator[str]:
+    """Yield the lines that describe a server."""
     page = _Page(screen)
     yield from page.head(inventory)
     instructions = inventory.hello.get("instructions")
     if isinstance(instructions, str) and instructions.strip():
         yield from page.section("Instructions")
-        yield from laid_out(instructions, screen.width, _INDENT)
+        yield from lay_out(instructions, screen.width, _INDENT)
     for key, title in _LISTS.items():
         items = inventory.lists.get(key)
         if items is not None and (items or key != "resourceTemplates"):
@@ -61,9 +47,9 @@ def overview(inventory: Inventory, screen: Screen) -> Iterator[str]:
             yield from page.items(key, items)
 
 
-def parameters(schema: object, screen: Screen) -> list[str]:
-    """Return the lines of a table of what a tool takes."""
-    return list(_Page(screen).table(rows(schema), _INDENT))
+def parameter_lines(schema: object, screen: Screen) -> list[str]:
+    """Return the table of a tool's arguments."""
+    return list(_Page(screen).table(property_rows(schema), _INDENT))
 
 
 class _Page:
@@ -73,29 +59,27 @@ class _Page:
 
     def head(self, inventory: Inventory) -> Iterator[str]:
         info = inventory.info
-        name = escaped_line(info.get("name") or "(a server without a name)")
+        name = escaped_line(info.get("name") or "(unnamed server)")
         version, title = info.get("version"), info.get("title")
         first = self._paint(name, "name") + (f" {escaped_line(version)}" if version else "")
         yield first + (f" — {escaped_line(title)}" if title and title != info.get("name") else "")
         if info.get("description"):
-            yield from laid_out(info["description"], self._width, _INDENT)
+            yield from lay_out(info["description"], self._width, _INDENT)
         if info.get("websiteUrl"):
             yield from self._fact("website", escaped_line(info["websiteUrl"]))
         yield ""
-        yield from self._fact(inventory.place, escaped_line(inventory.server))
-        yield from self._fact("revision", f"{inventory.revision} ({inventory.era} era)")
+        yield from self._fact("URL" if inventory.kind == "url" else "command", escaped_line(inventory.server))
+        yield from self._fact("revision", f"{inventory.revision} ({inventory.era})")
         supported = inventory.hello.get("supportedVersions")
         if is_array(supported) and len(supported) > 1:
-            yield from self._fact(
-                "also speaks", escaped_line(", ".join(str(e) for e in supported if e != inventory.revision))
-            )
-        offered = list(_offered(inventory.capabilities))
-        yield from self._fact("offers", ", ".join(offered) or "nothing")
+            others = ", ".join(str(each) for each in supported if each != inventory.revision)
+            yield from self._fact("also supports", escaped_line(others))
+        yield from self._fact("capabilities", ", ".join(_capabilities(inventory.capabilities)) or "none")
 
     def _fact(self, label: str, text: str) -> Iterator[str]:
-        margin = _INDENT + " " * _LABEL
-        lines = list(wrapped(text, self._width, indent=margin))
-        first = f"{_INDENT}{self._paint(f'{label:<{_LABEL}}', 'dim')}{lines[0][len(margin) :]}"
+        margin = _INDENT + " " * _LABEL_COLUMNS
+        lines = list(wrap(text, self._width, indent=margin))
+        first = f"{_INDENT}{self._paint(f'{label:<{_LABEL_COLUMNS}}', 'dim')}{lines[0][len(margin) :]}"
         yield from [first, *lines[1:]]
 
     def section(self, title: str, count: int | None = None) -> Iterator[str]:
@@ -116,7 +100,7 @@ class _Page:
 
     def _item(self, key: str, item: object) -> Iterator[str]:
         if not is_object(item):
-            yield f"{_INDENT}(this is no object: {escaped_line(item)[:60]})"
+            yield f"{_INDENT}(not an object: {escaped_line(item)[:60]})"
             return
         match key:
             case "tools":
@@ -126,16 +110,16 @@ class _Page:
             case _:
                 yield from self._resource(item)
 
-    def _title(self, called: object, *others: object) -> Iterator[str]:
-        """Yield a name, and what else it is called if that says more."""
-        name = str(called).strip() or "(no name)"
-        said = {name}
+    def _title(self, value: object, *titles: object) -> Iterator[str]:
+        """Yield a name, and the titles that differ from it."""
+        name = str(value).strip() or "(no name)"
+        shown = {name}
         text = escaped_line(name)
-        for other in others:
-            if isinstance(other, str) and other and other not in said and not says_nothing(other, name):
-                text += f" — {escaped_line(other)}"
-                said.add(other)
-        lines = list(wrapped(text, self._width, indent=_INDENT, hang=_BODY))
+        for title in titles:
+            if isinstance(title, str) and title and title not in shown and not repeats_name(title, name):
+                text += f" — {escaped_line(title)}"
+                shown.add(title)
+        lines = list(wrap(text, self._width, indent=_INDENT, hang=_BODY))
         length = len(_INDENT + escaped_line(name))
         yield _INDENT + self._paint(lines[0][len(_INDENT) : length], "name") + lines[0][length:]
         yield from lines[1:]
@@ -143,7 +127,7 @@ class _Page:
     def _described(self, item: Mapping[str, Any]) -> Iterator[str]:
         description = item.get("description")
         if isinstance(description, str) and description.strip():
-            yield from laid_out(description, self._width, _BODY)
+            yield from lay_out(description, self._width, _BODY)
 
     def _tool(self, tool: Mapping[str, Any]) -> Iterator[str]:
         annotations = tool.get("annotations")
@@ -152,7 +136,7 @@ class _Page:
         description = list(self._described(tool))
         yield from description
         yield from self._hinted(list(_hints(hints, tool.get("execution"))))
-        table = list(self.table(rows(tool.get("inputSchema")), _BODY))
+        table = list(self.table(property_rows(tool.get("inputSchema")), _BODY))
         if table and "" in description:
             yield ""
         yield from table
@@ -160,19 +144,19 @@ class _Page:
             yield from self._output(tool["outputSchema"])
 
     def _hinted(self, hints: list[tuple[str, str]]) -> Iterator[str]:
-        """Yield what a server says of its tool, each hint in its colour."""
+        """Yield the annotations of a tool, each in its colour."""
         listed = ", ".join(text for text, _ in hints)
-        for line in wrapped(f"says it {listed}" if hints else "", self._width, indent=_BODY):
+        for line in wrap(f"hints: {listed}" if hints else "", self._width, indent=_BODY):
             painted = line
-            for text, look in hints:
-                painted = painted.replace(text, self._paint(text, look))
-            yield painted.replace("says it ", self._paint("says it ", "dim"), 1)
+            for text, style in hints:
+                painted = painted.replace(text, self._paint(text, style))
+            yield painted.replace("hints:", self._paint("hints:", "dim"), 1)
 
     def _output(self, schema: Mapping[str, Any]) -> Iterator[str]:
-        members = [row for row in rows(schema) if not row.depth]
+        members = [row for row in property_rows(schema) if not row.depth]
         listed = ", ".join(f"{escaped_line(row.name)}{'' if row.is_required else '?'}: {row.type}" for row in members)
-        text = f"{{ {listed} }}" if listed else type_in_words(schema, schema)
-        lines = list(wrapped(f"returns {text}", self._width, indent=_BODY, hang=_BODY + _INDENT))
+        text = f"{{ {listed} }}" if listed else type_text(schema, schema)
+        lines = list(wrap(f"returns {text}", self._width, indent=_BODY, hang=_BODY + _INDENT))
         yield _BODY + self._paint("returns", "dim") + lines[0][len(_BODY) + len("returns") :]
         yield from lines[1:]
 
@@ -181,7 +165,7 @@ class _Page:
         yield from self._described(prompt)
         arguments = prompt.get("arguments")
         made = [
-            Row(str(each.get("name")), 0, "", each.get("required") is True, _text(each), "")
+            PropertyRow(str(each.get("name")), 0, "", each.get("required") is True, _text(each), "")
             for each in (arguments if is_array(arguments) else [])
             if is_object(each)
         ]
@@ -192,20 +176,20 @@ class _Page:
         names = dict.fromkeys(str(resource[key]) for key in ("title", "name") if resource.get(key))
         size = resource.get("size")
         facts = [escaped_line(resource[key]) for key in ("mimeType",) if resource.get(key)]
-        facts += [bytes_in_words(int(size))] if isinstance(size, int | float) and 0 <= size < _HUGE else []
+        facts += [size_text(int(size))] if isinstance(size, int | float) and 0 <= size < _MAX_SIZE else []
         line = " — ".join(map(escaped_line, names)) + (f" ({', '.join(facts)})" if facts else "")
-        yield from wrapped(line, self._width, indent=_BODY)
+        yield from wrap(line, self._width, indent=_BODY)
         yield from self._described(resource)
 
-    def table(self, members: list[Row], indent: str) -> Iterator[str]:
-        """Lay out properties: name, type, whether it is required; and what is said of it beside that or below it."""
+    def table(self, members: list[PropertyRow], indent: str) -> Iterator[str]:
+        """Lay out properties: name, type, "required"; and the description beside them, or below."""
         if not members:
             return
         names = [_INDENT * row.depth + escaped_line(row.name) for row in members]
         kinds = [", ".join(filter(None, (row.type, "required" if row.is_required else ""))) for row in members]
-        first, second = _widest(names, _MOST_NAME), _widest(kinds, _MOST_KIND)
+        first, second = _widest(names, _MAX_NAME_COLUMNS), _widest(kinds, _MAX_TYPE_COLUMNS)
         beside = len(indent) + first + second + (4 if second else 2)
-        is_beside = self._width is None or self._width - beside >= _ROOMY
+        is_beside = self._width is None or self._width - beside >= _MIN_TEXT_COLUMNS
         for row, name, kind in zip(members, names, kinds, strict=True):
             text = _sentences(row)
             gap = " " * max(2, first + 2 - display_width(name)) if kind else ""
@@ -218,7 +202,7 @@ class _Page:
                 yield line
                 continue
             margin = " " * beside if is_beside else indent + _INDENT * (row.depth + 2)
-            lines = list(laid_out(text, self._width, margin))
+            lines = list(lay_out(text, self._width, margin))
             if is_beside and taken <= beside - 2:
                 yield line + " " * (beside - taken) + lines[0][len(margin) :]
                 yield from lines[1:]
@@ -228,10 +212,7 @@ class _Page:
 
     def _kind(self, text: str) -> str:
         before, required, after = text.partition("required")
-        return self._paint(before, "dim") + self._paint(required, "odd") + after
-
-
-_HUGE: Final = 1 << 63
+        return self._paint(before, "dim") + self._paint(required, "warning") + after
 
 
 def _widest(texts: list[str], most: int) -> int:
@@ -242,8 +223,8 @@ def _text(item: Mapping[str, Any]) -> str:
     return str(item.get("description") or item.get("title") or "")
 
 
-def _sentences(row: Row) -> str:
-    """Return what is said of a property, and its bounds as a sentence behind that."""
+def _sentences(row: PropertyRow) -> str:
+    """Return the description of a property, with its constraints as a second sentence."""
     text = row.text.strip()
     notes = row.notes[:1].upper() + row.notes[1:]
     if not (text and notes):
@@ -252,17 +233,14 @@ def _sentences(row: Row) -> str:
     return f"{text}{end} {notes}."
 
 
-def _offered(capabilities: Mapping[str, Any]) -> Iterator[str]:
+def _capabilities(capabilities: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each capability with its members, under the names that the specification gives them."""
     for key, value in capabilities.items():
         inner: dict[str, Any] = value if is_object(value) else {}
-        if key in ("experimental", "extensions"):
-            if inner:
-                yield f"{'experimental' if key == 'experimental' else 'extensions'}: {escaped_line(', '.join(inner))}"
-            continue
-        details = [_DETAILS[each] for each in inner if each in _DETAILS and inner[each] not in (False, None)]
-        requests = inner.get("requests")
-        details += [f"for {path}" for path in _paths(requests)] if key == "tasks" else []
-        yield _CAPABILITIES.get(key, escaped_line(key)) + (f" ({', '.join(details)})" if details else "")
+        members = [escaped_line(each) for each in inner if each != "requests" and inner[each] not in (False, None)]
+        members += _paths(inner.get("requests"))
+        if members or key not in ("experimental", "extensions"):
+            yield escaped_line(key) + (f" ({', '.join(members)})" if members else "")
 
 
 def _paths(requests: object, before: str = "") -> Iterator[str]:
@@ -277,22 +255,22 @@ def _paths(requests: object, before: str = "") -> Iterator[str]:
 
 
 _HINTS: Final = {
-    ("readOnlyHint", True): ("only reads", "good"),
-    ("readOnlyHint", False): ("changes things", "odd"),
-    ("destructiveHint", True): ("may destroy", "bad"),
-    ("destructiveHint", False): ("destroys nothing", "good"),
-    ("idempotentHint", True): ("does the same when run again", ""),
-    ("idempotentHint", False): ("does more each time", ""),
-    ("openWorldHint", True): ("deals with the outside world", ""),
-    ("openWorldHint", False): ("stays within its own world", ""),
+    ("readOnlyHint", True): ("read-only", "good"),
+    ("readOnlyHint", False): ("changes data", "warning"),
+    ("destructiveHint", True): ("may destroy data", "bad"),
+    ("destructiveHint", False): ("non-destructive", "good"),
+    ("idempotentHint", True): ("idempotent", "plain"),
+    ("idempotentHint", False): ("not idempotent", "plain"),
+    ("openWorldHint", True): ("open world", "plain"),
+    ("openWorldHint", False): ("closed world", "plain"),
 }
 
 
 def _hints(hints: Mapping[str, Any], execution: object) -> Iterator[tuple[str, str]]:
-    """Yield what a server says of its tool, each as it goes on from "says it", and how it looks."""
-    for (key, value), (text, look) in _HINTS.items():
+    """Yield the text and the style of each annotation of a tool."""
+    for (key, value), (text, style) in _HINTS.items():
         if hints.get(key) is value:
-            yield text, look or "plain"
+            yield text, style
     support = execution.get("taskSupport") if is_object(execution) else None
     if support in ("required", "optional"):
-        yield ("has to run as a task" if support == "required" else "can run as a task"), "plain"
+        yield ("must run as a task" if support == "required" else "can run as a task"), "plain"

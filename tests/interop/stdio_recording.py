@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.interop.expectations import LABELS, connect
+from tests.interop.client_expectations import LABELS, connect
 from tests.runtime.client_recorder import ClientRecorder
 from tests.runtime.recorder import Recorder
 

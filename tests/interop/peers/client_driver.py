@@ -1,4 +1,4 @@
-"""A client's hands, and what it sees: what the drivers make, and ``conversation.py`` uses."""
+"""A client's driver, and what it sees: what the drivers make, and ``conversation.py`` uses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = [
     "ROOT",
     "STATELESS",
     "Connection",
-    "Hands",
+    "ClientDriver",
     "Invalid",
     "Missing",
     "Refused",
@@ -95,7 +95,7 @@ class Seen:
         return {"action": "accept", "content": ACCEPTED}
 
 
-class Hands(ABC):
+class ClientDriver(ABC):
     """One client, connected. Results are in the words of the wire; an error of the server's is ``Refused``."""
 
     def __init__(self, seen: Seen) -> None:
@@ -149,5 +149,5 @@ class Hands(ABC):
 class Connection(Protocol):
     """How a driver connects."""
 
-    def __call__(self, revision: str, *, insists: bool) -> AbstractAsyncContextManager[Hands]:
+    def __call__(self, revision: str, *, insists: bool) -> AbstractAsyncContextManager[ClientDriver]:
         """Connect a client: made to offer *revision*, or left alone with a server of that revision only."""

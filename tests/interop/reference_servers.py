@@ -1,13 +1,13 @@
-"""What our client has to get from the servers that come as they are; what it asks them is in ``peers/strangers.py``."""
+"""What our client has to get from the servers that come as they are; ``peers/reference_servers.py`` asks them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.interop.expectations import Absent, always, since, text
+from tests.interop.client_expectations import Absent, always, since, text
 
 if TYPE_CHECKING:
-    from tests.interop.expectations import Expectation
+    from tests.interop.client_expectations import Expectation
 
 __all__ = ["EVERYTHING", "STRANGERS", "TIME"]
 

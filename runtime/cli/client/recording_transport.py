@@ -1,7 +1,7 @@
-"""What a server answered, exactly as it came: results are kept on their way to the client, which reads them as types.
+"""Keep the results of a server exactly as they came, while the client reads them as types.
 
-A result in the types of the newest revision is no longer what the server has sent; and one that took several rounds is
-only known to whoever has seen all of them.
+A result decoded into the types of the newest revision is no longer what the server sent. And a result that needed
+several rounds (``input_required``) is known only after the last one.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 __all__ = ["RecordingTransport"]
 
 
-class _Said(Struct):
+class _Message(Struct):
     id: str | int | float | UnsetType | None = UNSET
     method: str | UnsetType = UNSET
     result: Raw | UnsetType = UNSET
 
 
-_decode_one = msgspec.json.Decoder(_Said).decode
-_decode_many = msgspec.json.Decoder(list[_Said]).decode
+_decode_one = msgspec.json.Decoder(_Message).decode
+_decode_many = msgspec.json.Decoder(list[_Message]).decode
 
 
 class RecordingTransport:
-    """A transport that keeps what is answered over another; a `mcpgen.runtime.transports.interfaces.Transport`.
+    """A `mcpgen.runtime.transports.interfaces.Transport` that records the results which pass over another one.
 
     Args:
-        transport: How the server is reached.
+        transport: The transport that reaches the server.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -47,12 +47,12 @@ class RecordingTransport:
 
     @property
     def identity(self) -> Hashable | None:
-        """As the other transport has it."""
+        """That of the other transport."""
         return self._transport.identity
 
     @property
     def description(self) -> str:
-        """As the other transport has it."""
+        """That of the other transport."""
         return self._transport.description
 
     def result(self, method: str) -> Any:  # noqa: ANN401 (any JSON value)
@@ -62,16 +62,16 @@ class RecordingTransport:
 
     @asynccontextmanager
     async def open(self, limits: ClientLimits, /) -> AsyncGenerator[Channel]:
-        """Begin a conversation with a fresh server, which is ended with the block."""
+        """Open the other transport, and record its results."""
         async with self._transport.open(limits) as channel:
-            yield _Overheard(channel, self._results)
+            yield _RecordingChannel(channel, self._results)
 
 
-class _Overheard:
+class _RecordingChannel:
     def __init__(self, channel: Channel, results: dict[str, bytes]) -> None:
         self._channel = channel
         self._results = results
-        self._asked: dict[object, str] = {}
+        self._methods: dict[object, str] = {}
         self._endpoint: ClientEndpoint
 
     @property
@@ -83,9 +83,9 @@ class _Overheard:
         return self._channel.stderr
 
     def write(self, message: bytes) -> None:
-        for each in _said(message):
+        for each in _messages(message):
             if isinstance(each.method, str) and not isinstance(each.id, UnsetType):
-                self._asked[each.id] = each.method
+                self._methods[each.id] = each.method
         self._channel.write(message)
 
     async def drain(self) -> None:
@@ -102,8 +102,8 @@ class _Overheard:
 
     def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
         for frame in frames:
-            for each in _said(frame):
-                method = None if isinstance(each.id, UnsetType) else self._asked.get(each.id)
+            for each in _messages(frame):
+                method = None if isinstance(each.id, UnsetType) else self._methods.get(each.id)
                 if method is not None and not isinstance(each.result, UnsetType):
                     self._results[method] = bytes(each.result)
         self._endpoint.receive(frames)
@@ -121,8 +121,8 @@ class _Overheard:
         self._endpoint.close()
 
 
-def _said(frame: Frame | OversizedLine) -> list[_Said]:
-    """Return the messages in a frame; none where it is not readable, which the client finds for itself."""
+def _messages(frame: Frame | OversizedLine) -> list[_Message]:
+    """Return the messages in a frame; none if it is not valid, which the client reports itself."""
     if not isinstance(frame, bytes):
         return []
     try:

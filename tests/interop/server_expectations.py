@@ -1,8 +1,8 @@
 """What our client has to get from each server of ``peers.toml``, in each revision, and whether it did.
 
 The servers in ``servers/`` do what ``server.py`` does, so that what must come back from them is what
-``expectations.py`` says, but for what their SDKs do otherwise: that is listed here, one by one. Our client hands out
-the types of the newest revision, whatever was spoken; so what a server sends that its revision does not have is there.
+``client_expectations.py`` says, but for what their SDKs do otherwise: this file lists that. Our client hands out the
+types of the newest revision, whatever was spoken; so what a server sends that its revision does not have is there.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.interop import expectations
-from tests.interop.expectations import FEATURES, LABELS, STATELESS, Absent, Verdict, always, since
-from tests.interop.strangers import STRANGERS
+from tests.interop import client_expectations
+from tests.interop.client_expectations import FEATURES, LABELS, STATELESS, Absent, Verdict, always, since
+from tests.interop.reference_servers import STRANGERS
 from tests.interop.transports import ALL, SESSIONLESS, SSE, STDIO, looked_at
 
 if TYPE_CHECKING:
-    from tests.interop.expectations import Expectation
-    from tests.interop.installing import Server
+    from tests.interop.client_expectations import Expectation
+    from tests.interop.peer_packages import Server
     from tests.interop.transports import Cell
 
 __all__ = ["asked_of", "expected", "judge", "spoken"]
@@ -71,7 +71,7 @@ def expected(server: Server, feature: str, cell: Cell) -> Any:
 
 def judge(server: Server, feature: str, cell: Cell, outcome: str, detail: Any) -> Verdict:
     """Say what became of a feature, given what the driver observed."""
-    return expectations.verdict(expected(server, feature, cell), outcome, detail)
+    return client_expectations.verdict(expected(server, feature, cell), outcome, detail)
 
 
 def ours(feature: str, revision: str) -> Any:

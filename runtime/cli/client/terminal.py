@@ -1,4 +1,4 @@
-"""Where text goes: a stream, as wide as its terminal, in colours if it has them."""
+"""The user's terminal: `Screen` writes to it, and `Keyboard` reads from it without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
+import anyio
 import click
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Screen", "stderr", "stdout"]
+__all__ = ["Keyboard", "Screen", "stderr", "stdout"]
 
 _STYLES: Final[dict[str, dict[str, Any]]] = {
     "heading": {"bold": True},
@@ -20,29 +21,31 @@ _STYLES: Final[dict[str, dict[str, Any]]] = {
     "dim": {"dim": True},
     "good": {"fg": "green"},
     "bad": {"fg": "red"},
-    "odd": {"fg": "yellow"},
+    "warning": {"fg": "yellow"},
     "strong": {"bold": True},
     "plain": {},
 }
 
-# What is written where the encoding of a terminal lacks something.
-_PLAIN: Final = str.maketrans({"→": ">", "·": "-", "…": "~", "—": "-", "“": '"', "”": '"', "█": "#", "░": "."})
+# Replacements for characters that the terminal's encoding lacks.
+_ASCII: Final = str.maketrans({"→": ">", "·": "-", "…": "~", "—": "-", "“": '"', "”": '"', "█": "#", "░": "."})
 
 _CLEAR_LINE: Final = "\r\x1b[K"
 
+_READ_BYTES: Final = 4096  # the longest line that a terminal returns at once
+
 
 class Screen:
-    """A stream for people.
+    """A text stream that may be a terminal.
 
     Attributes:
-        is_terminal: Whether somebody looks at it.
-        width: The columns of a line; None where there is no end of them.
+        is_terminal: Whether the stream is a terminal.
+        width: The columns of a line; None for no limit.
 
     Args:
-        stream: Where text goes.
-        is_terminal: Whether that is a terminal; None to ask it.
-        width: Its columns; None to ask it.
-        is_coloured: Whether colours are used; None to ask the environment.
+        stream: The stream to write to.
+        is_terminal: Whether it is a terminal; None to detect.
+        width: Its columns; None to detect.
+        is_coloured: Whether to use colours; None to decide by the environment.
     """
 
     def __init__(
@@ -60,7 +63,7 @@ class Screen:
         self._status = ""
 
     def paint(self, text: str, style: str) -> str:
-        """Return *text* in a style of `_STYLES`, if there are colours."""
+        """Return *text* in a style of `_STYLES`; unchanged without colours."""
         if not (self._is_coloured and text):
             return text
         return click.style(text, **_STYLES[style])
@@ -74,24 +77,24 @@ class Screen:
         self.write("".join(f"{line}\n" for line in lines))
 
     def write(self, text: str) -> None:
-        """Write *text* as it is; what the encoding of the stream lacks is written as an escape."""
+        """Write *text*; escape characters that the encoding lacks."""
         self.clear_status()
         self._put(text)
 
     def write_bytes(self, data: bytes) -> None:
-        """Write *data* exactly."""
+        """Write *data* unchanged."""
         self._stream.flush()
         self._stream.buffer.write(data)
         self._stream.flush()
 
     def status(self, text: str) -> None:
-        """Show *text*, which fits on the line, until something else is shown; on terminals only."""
+        """Show a status line, until something else is written; on terminals only. *text* must fit on the line."""
         if self.is_terminal and text != self._status:
             self._put(_CLEAR_LINE + text)
             self._status = text
 
     def clear_status(self) -> None:
-        """Take back what `status` has shown."""
+        """Remove the status line."""
         if self._status:
             self._put(_CLEAR_LINE)
             self._status = ""
@@ -101,7 +104,7 @@ class Screen:
         try:
             data = text.encode(encoding)
         except UnicodeEncodeError:
-            data = text.translate(_PLAIN).encode(encoding, "backslashreplace")
+            data = text.translate(_ASCII).encode(encoding, "backslashreplace")
         self._stream.flush()
         self._stream.buffer.write(data)
         self._stream.flush()
@@ -126,3 +129,41 @@ def _columns(stream: TextIO) -> int:
 
 def _wants_colours() -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+class Keyboard:
+    """Lines that the user types; standard input is a terminal."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    @staticmethod
+    def is_there() -> bool:
+        """Whether a user can type, and can see the questions."""
+        return sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None and sys.stderr.isatty()
+
+    def discard_typed(self) -> None:
+        """Discard what was typed before a question was shown: it is not an answer to it."""
+        self._rest = b""
+        if sys.platform != "win32":
+            import termios  # noqa: PLC0415 (Windows has none)
+
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+    async def line(self) -> str | None:
+        """Return the next line without its end; None for Ctrl-D on an empty line, or if the terminal is gone."""
+        if sys.platform == "win32":
+            text = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
+            return text.rstrip("\r\n") if text else None
+        while b"\n" not in self._rest:
+            await anyio.wait_readable(sys.stdin)
+            try:
+                data = os.read(sys.stdin.fileno(), _READ_BYTES)
+            except OSError:  # the terminal was closed
+                data = b""
+            if not data:  # Ctrl-D after some text only submits that text
+                self._rest = b""
+                return None
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode(sys.stdin.encoding or "utf-8", "replace")

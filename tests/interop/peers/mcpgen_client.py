@@ -1,8 +1,8 @@
-"""mcpgen as a client, with a server of another SDK: ``ours.py REPERTOIRE REVISION COMMAND…``, or a URL.
+"""mcpgen as a client, with a server of another SDK: ``mcpgen_client.py REPERTOIRE REVISION COMMAND…``, or a URL.
 
 REVISION is the only one that it offers, or ``all``: then it offers what it has, and must end up with the newest that
 the server speaks. REPERTOIRE says what there is to ask for: ``interop`` for the servers in ``servers/``, which can all
-do the same, and ``alone`` what they can without sessions; for those that come as they are, see ``strangers.py``.
+do the same, and ``alone`` what they can without sessions; ``reference_servers.py`` has those that come as they are.
 ``INTEROP_BACKEND=trio`` has it run on trio.
 """
 
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import msgspec
+from client_driver import ACCEPTED, CLIENT, ROOT, STATELESS, ClientDriver, Invalid, Missing, Refused, Seen, Wire
 from conversation import FEATURES, Feature, go_through
-from hands import ACCEPTED, CLIENT, ROOT, STATELESS, Hands, Invalid, Missing, Refused, Seen, Wire
-from strangers import EVERYTHING, TIME
+from reference_servers import EVERYTHING, TIME
 
 from mcpgen import Client, connect
 from mcpgen.runtime.errors import InvalidPayload, RequestRefused, UnsupportedByPeer
@@ -50,7 +50,7 @@ async def refusals() -> AsyncIterator[None]:
         raise Invalid(error.pointer) from error
 
 
-class Ours(Hands):
+class Ours(ClientDriver):
     def __init__(self, seen: Seen, client: Client) -> None:
         super().__init__(seen)
         self._client = client
@@ -177,14 +177,14 @@ async def connection(revision: str, command: list[str]) -> AsyncIterator[Ours]:
         yield Ours(seen, client)
 
 
-async def input_required(hands: Hands) -> Any:
+async def input_required(driver: ClientDriver) -> Any:
     """Answer demands for input by hand, as each server can expect: this is recorded, and judged."""
-    first = await hands.demand("ask", {}, None, None)
+    first = await driver.demand("ask", {}, None, None)
     [(key, question)] = first["inputRequests"].items()
     answers = {key: {"action": "accept", "content": ACCEPTED}}
-    second = await hands.demand("ask", {}, answers, first["requestState"])
+    second = await driver.demand("ask", {}, answers, first["requestState"])
     [last] = second["inputRequests"]
-    done = await hands.demand("ask", {}, {last: {"action": "cancel"}}, second["requestState"])
+    done = await driver.demand("ask", {}, {last: {"action": "cancel"}}, second["requestState"])
     return {
         "types": [first["resultType"], second["resultType"], done["resultType"]],
         "question": {"method": question["method"], "message": question["params"]["message"]},
