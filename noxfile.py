@@ -1,6 +1,10 @@
-"""The checks. ``nox`` runs them; ``nox -s bench docs fuzz`` the slower rest.
+"""The checks, in three words.
 
-Everything but lint runs against a built wheel, never against the checkout: what is checked is what users install.
+* ``nox`` takes a few minutes: lint, types, the fast tests, and whether the committed bindings are up to date.
+* ``nox -s full`` runs the rest that decides whether a commit is good: slow tests, packages, peers from PyPI and npm.
+* ``nox -s endurance`` is started by hand: fuzzing, soaks and benchmarks, which write result pages.
+
+The other sessions are the parts of these three. All but lint check a built wheel, which is what users install.
 Every session installs what it needs from the package index with pip alone.
 """
 
@@ -18,15 +22,18 @@ import nox
 nox.needs_version = ">=2025.2.9"  # the first with nox.project.dependency_groups
 nox.options.default_venv_backend = "virtualenv"  # no other tool than nox itself has to be installed
 nox.options.download_python = "never"  # an interpreter is the user's to choose
-nox.options.error_on_missing_interpreters = False  # one Python is enough to work here; the CI of releases has all
+nox.options.error_on_missing_interpreters = False  # one Python is enough to work here; `.ci/run` names those missing
 nox.options.stop_on_first_error = False
-nox.options.sessions = ["lint", "types", "tests", "floors", "check", "package", "interop", "conformance"]
 
 HERE: Final = Path(__file__).parent
 PROJECT: Final = nox.project.load_toml(HERE / "pyproject.toml")
 CURRENT: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 # The interpreter that runs nox always exists, so the tests can never come out as nothing but skipped.
-PYTHONS: Final = list(dict.fromkeys(["3.11", "3.12", "3.13", CURRENT]))
+PYTHONS: Final = list(dict.fromkeys([*nox.project.python_versions(PROJECT), CURRENT]))
+
+# `nox -s tests` runs the fast tests on every Python that is installed; `nox`, which has to be quick, on its own.
+nox.options.sessions = ["lint", "types", f"tests-{CURRENT}", "check"]
+FULL: Final = ["slow", "floors", "package", "docs", "interop", "conformance"]
 
 # Python would put the working directory (-c, -m) or the script's on sys.path; the checkout's rooms, which have names
 # as common as "schema", must not be importable from there by their bare names.
@@ -88,8 +95,6 @@ def types(session: nox.Session) -> None:
     _pyright_on_the_package(session, env)
     session.run("mypy", "--strict", "tests/typing", env=env)
     session.run("pyright", "--project", "pyproject.toml", env=env)
-    # What snapshot tests generate and the guide shows, which the tests session has no type checkers for.
-    session.run("pytest", "tests/codegen/test_snapshots.py", "tests/runtime/test_guide.py", "-k", "satisfy", env=env)
 
 
 def _pyright_on_the_package(session: nox.Session, env: dict[str, str]) -> None:
@@ -107,20 +112,30 @@ def _pyright_on_the_package(session: nox.Session, env: dict[str, str]) -> None:
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """Run the tests, with branch coverage of the installed package."""
+    """Run the fast tests."""
     install(session, "test")
-    session.run(
-        # The script rather than "python -m pytest", which would put the checkout's rooms on sys.path.
-        "pytest",
-        "-m",
-        "not package and not docs",
-        "--numprocesses=auto",
-        "--cov",
-        "--cov-report=term",
-        *session.posargs,
-        # Not session.create_tmp(), which would also put the tests' temporary folders inside this checkout.
-        env=SAFE | {"COVERAGE_FILE": str(HERE / ".nox" / f"coverage-{session.python}")},
-    )
+    _pytest(session, "-m", "not slow and not package and not docs")
+
+
+@nox.session
+def slow(session: nox.Session) -> None:
+    """Run the slow tests, those included that have mypy and pyright judge generated packages and the guide."""
+    install(session, "types")
+    _pytest(session, "-m", "slow and not package and not docs")
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Run the fast and the slow tests with branch coverage of the installed package, which takes twice as long."""
+    install(session, "types")
+    _pytest(session, "-m", "not package and not docs", "--cov", "--cov-report=term")
+
+
+def _pytest(session: nox.Session, *options: str) -> None:
+    # The script rather than "python -m pytest", which would put the checkout's rooms on sys.path.
+    # Not session.create_tmp(), which would also put the tests' temporary folders inside this checkout.
+    env = SAFE | {"COVERAGE_FILE": str(HERE / ".nox" / "coverage")}
+    session.run("pytest", *options, "--quiet", "--numprocesses=auto", *session.posargs, env=env)
 
 
 @nox.session(python=PYTHONS[0])  # for newer ones, the oldest releases have no wheels
@@ -133,19 +148,6 @@ def floors(session: nox.Session) -> None:
     # After the tests' own tools, some of which come with newer ones.
     session.install("--only-binary=:all:", *(bound.replace(">=", "==", 1) for bound in bounds))
     session.run("pytest", *(session.posargs or FLOORS), "--numprocesses=auto", env=SAFE)
-
-
-@nox.session
-def fuzz(session: nox.Session) -> None:
-    """Try the laws of the adapters with 10,000 instances of each type for each pair of revisions; takes an hour."""
-    install(session, "test")
-    session.run(
-        "pytest",
-        "tests/adapters/test_properties.py",
-        "--numprocesses=auto",
-        *session.posargs,
-        env={**SAFE, "MCPGEN_FUZZ": os.environ.get("MCPGEN_FUZZ", "10000")},
-    )
 
 
 @nox.session
@@ -170,15 +172,6 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session
-def bench(session: nox.Session) -> None:
-    """Time bindings, adapters, the generator, servers and clients, beside mcp and FastMCP in the same run."""
-    install(session, "bench")
-    # The harness imports its own modules from the checkout; what it measures is in processes that see the wheel alone,
-    # or is found as "mcpgen", which no room is called.
-    session.run("python", "-m", "tests.bench", *session.posargs, env=SAFE | {"PYTHONPATH": str(HERE)})
-
-
-@nox.session
 def interop(session: nox.Session) -> None:
     """Let real clients and servers from PyPI and npm talk to ours, and write what came of it into docs/interop.md."""
     install(session, "test")
@@ -192,3 +185,48 @@ def conformance(session: nox.Session) -> None:
     install(session, "test")
     # As in interop.
     session.run("python", "-m", "tests.conformance", *session.posargs, env=SAFE | {"PYTHONPATH": str(HERE)})
+
+
+@nox.session(python=False)
+def full(session: nox.Session) -> None:
+    """Run the rest of the checks: `nox` and `nox -s full` together are what CI runs."""
+    for name in FULL:
+        session.notify(name)
+
+
+@nox.session(python=False)
+def endurance(session: nox.Session) -> None:
+    """Run for hours what is too long for CI, and write docs/endurance.md and docs/benchmarks.md."""
+    session.notify("fuzz")
+    session.notify("soak")
+    session.notify("bench", ["--write"])
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Try the laws of the adapters with 10,000 instances of each type for each pair of revisions; takes an hour."""
+    install(session, "test")
+    env = {"MCPGEN_FUZZ": os.environ.get("MCPGEN_FUZZ", "10000")}
+    _endure(session, "fuzz", "pytest", "tests/adapters/test_properties.py", "--quiet", "--numprocesses=auto", env=env)
+
+
+@nox.session
+def soak(session: nox.Session) -> None:
+    """Have servers and clients make a million calls; fail if they grow, and write docs/endurance.md."""
+    install(session, "bench")
+    _endure(session, "soak", "python", "-m", "tests.bench", "--sustained")
+
+
+def _endure(session: nox.Session, name: str, *command: str, env: dict[str, str] | None = None) -> None:
+    # As in bench: the modules of tests/ come from the checkout, the package from the wheel.
+    env = SAFE | {"PYTHONPATH": str(HERE)} | (env or {})
+    session.run("python", "-m", "tests.endurance", name, "--", *command, *session.posargs, env=env)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Time bindings, adapters, the generator, servers and clients, beside mcp and FastMCP in the same run."""
+    install(session, "bench")
+    # The harness imports its own modules from the checkout; what it measures is in processes that see the wheel alone,
+    # or is found as "mcpgen", which no room is called.
+    session.run("python", "-m", "tests.bench", *session.posargs, env=SAFE | {"PYTHONPATH": str(HERE)})

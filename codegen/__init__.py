@@ -1,1 +1,1 @@
-"""Schema document in, source text out."""
+"""Generate source text from a schema document."""

@@ -8,33 +8,38 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
+from importlib.resources import files
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from mcpgen.codegen import ir, names
-from mcpgen.codegen.claims import unfounded
+from mcpgen.codegen.canonical import reduce
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.docs import Docs, load_docs
+from mcpgen.codegen.docstrings import prose
 from mcpgen.codegen.document import check_document
 from mcpgen.codegen.emit import Emitter
+from mcpgen.codegen.envelopes import envelopes
+from mcpgen.codegen.layout import filled
 from mcpgen.codegen.methods import Methods
 from mcpgen.codegen.overlay import Overlay, SharedOverlay, apply_overlay, load_overlay, load_shared
+from mcpgen.codegen.overlay_checks import overlay_findings
 from mcpgen.codegen.parse import parse
-from mcpgen.codegen.prose import prose
-from mcpgen.codegen.reduction import reduce
 from mcpgen.codegen.render import render
 from mcpgen.codegen.stubs import Stubs
 from mcpgen.codegen.unions import widen_json_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from mcpgen.codegen.pinned import SchemaRoom
 
 # Of a hash in a header: enough to tell two documents apart, short enough to read.
 _SHOWN_HASH_DIGITS = 12
+_MODELS = "params, results, contents and all other types inside messages."
+_MESSAGES = "requests, notifications, responses and the unions of these."
+SUPPORT = "_support"  # the folder of the support package in generated/, and in a package that stands alone
+_SUPPORT_MODULES = ("lazy", "methods", "structs", "unions", "validation")
 
 
 class Package(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +68,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     docs: Docs
     origin: str  # for the header: where the document is, and its hash
     command: str  # for the header: what wrote the file
+    overlays: str  # for the header: the file with the corrections of the document
 
     def patched(self) -> dict[str, Any]:
         """Return the document with its overlays applied."""
@@ -84,6 +90,7 @@ def pinned_source(room: SchemaRoom, revision: str) -> Source:
         docs=load_docs(room.root / "docs.toml"),
         origin=f"schema/{revision}/schema.json, official sha256 {pin.official_sha256[:_SHOWN_HASH_DIGITS]}",
         command=f"mcpgen build --revision {revision}",
+        overlays=f"schema/{revision}/overlay.toml",
     )
 
 
@@ -102,17 +109,22 @@ def foreign_source(room: SchemaRoom, document: dict[str, Any], label: str) -> So
         docs=load_docs(room.root / "docs.toml"),
         origin=f"a schema document with sha256 {sha256(canonical).hexdigest()[:_SHOWN_HASH_DIGITS]} (keys sorted)",
         command="mcpgen build --schema",
+        overlays="the document",
     )
 
 
-def generate(source: Source) -> Package:
+def generate(source: Source, *, alone: bool = False) -> Package:
     """Return the bindings of *source*.
+
+    Args:
+        source: The document.
+        alone: Include the support package, so that the bindings need no other package than msgspec.
 
     Raises:
         Refused: The document has a construct that the bindings cannot express exactly.
     """
     try:
-        return _generate(source)
+        return _generate(source, alone=alone)
     except RecursionError as error:  # the last resort: `check_document` refuses what is known to be too deep
         finding = Diagnostic(
             code="MG006",
@@ -132,7 +144,8 @@ def _worked_on(error: RecursionError) -> str:
     return ""
 
 
-def _generate(source: Source) -> Package:
+def _generate(source: Source, *, alone: bool) -> Package:
+    support = f".{SUPPORT}" if alone else f"..{SUPPORT}"
     patched = source.patched()
     noticed = check_document(patched)
     if any(each.severity == "error" for each in noticed):
@@ -140,31 +153,40 @@ def _generate(source: Source) -> Package:
     schema = widen_json_value(parse(patched))
     reader = Methods(schema, source.overlay, source.shared)
     methods = reader.read()
-    emitter = Emitter(schema, revision=source.revision, docs=source.docs, overlay=source.overlay)
-    models = emitter.models()
+    emitter = Emitter(
+        schema,
+        revision=source.revision,
+        docs=source.docs,
+        overlay=source.overlay,
+        support=support,
+    )
+    found = envelopes(schema, methods)
     stubs = Stubs(schema, methods, emitter)
     tables = stubs.methods(source.revision, source.overlay, source.shared)
     views: dict[str, tuple[str, dict[str, object]]] = {
-        "_structs.py": ("structs.py.jinja", {}),
-        "_settling.py": ("settling.py.jinja", {}),
-        "_unions.py": ("unions.py.jinja", {}),
-        "models.py": ("models.py.jinja", {"models": models}),
+        "models.py": ("models.py.jinja", {"models": emitter.models(found), "doc": _MODELS}),
+        "messages.py": ("models.py.jinja", {"models": emitter.messages(found), "doc": _MESSAGES}),
         "methods.py": ("methods.py.jinja", {"methods": tables}),
         "server.py": ("side.py.jinja", {"side": stubs.side("server")}),
         "client.py": ("side.py.jinja", {"side": stubs.side("client")}),
-        "__init__.py": ("init.py.jinja", {"door": _door(models.exports, tables.exports)}),
+        "__init__.py": (
+            "init.py.jinja",
+            {"door": {"imports": filled(f"{name} as {name}," for name in tables.shown), "support": support}},
+        ),
     }
-    claims = unfounded(schema, methods, source.overlay, source.shared)
+    claims = overlay_findings(schema, methods, source.overlay, source.shared)
     findings = (*noticed, *reader.diagnostics, *claims, *emitter.diagnostics, *stubs.diagnostics)
     if any(each.severity == "error" for each in findings):
         raise Refused(findings)
-    files = {
+    rendered = {
         name: render(template, module=_module(source, template), **view) for name, (template, view) in views.items()
     }
+    if alone:
+        rendered |= support_files()
     return Package(
         revision=source.revision,
         folder=names.package(source.revision),
-        files=files,
+        files=rendered,
         types=len(schema.definitions),
         findings=findings,
     )
@@ -191,15 +213,13 @@ def _module(source: Source, template: str) -> dict[str, str]:
     provenance = (
         f"Generated by ``{prose(source.command)}``; do not edit.\n"
         f"Source: {prose(source.origin)}.\n"
-        f"To change this file, change the overlay, docs.toml, the generator or templates/{template}."
+        f"To change this file, change {prose(source.overlays)}, schema/docs.toml, codegen/ or templates/{template}."
     )
     return {"title": f"MCP {prose(source.revision)}", "provenance": provenance}
 
 
-def _door(models: Iterable[str], methods: Iterable[str]) -> dict[str, list[str]]:
-    """Return what ``__init__`` exports: the definitions, the stubs, and the parts of methods.py that they name."""
-    shown = [name for name in methods if not name.isupper() or name in {"ERA", "REVISION"}]
-    shown.remove("declared")
-    stubs = ["ClientHandlers", "ClientMethods", "ServerHandlers", "ServerMethods"]
-    modules = ["client", "methods", "models", "server"]
-    return {"models": list(models), "methods": shown, "exports": sorted([*models, *shown, *stubs, *modules])}
+def support_files() -> dict[str, str]:
+    """Return the files of the support package, below the folder of a revision; the adapters' part is not among them."""
+    folder = files("mcpgen").joinpath("generated", SUPPORT)
+    names_there = ["__init__.py", *(f"{module}.py" for module in _SUPPORT_MODULES)]
+    return {f"{SUPPORT}/{name}": folder.joinpath(name).read_text(encoding="utf-8") for name in names_there}

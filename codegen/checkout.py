@@ -1,4 +1,4 @@
-"""Where this project is checked out, if the work happens inside a checkout."""
+"""Find the checkout of this project around the working directory. The tests use it too, without other imports."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pathlib import Path
 
 __all__ = ["find_checkout"]
 
-# Both must exist: a folder that merely has a schema/ room of its own must not be taken for this project and written to.
+# Both must exist: commands write to the checkout, so another project with a schema/ folder must not match.
 _MARKS = (".package/mcpgen/__init__.py", "schema/PINNED.toml")
 
 
 def find_checkout(start: Path | None = None) -> Path | None:
-    """Return the root of the checkout that holds *start* (default: the working directory), or None."""
+    """Return the root of the checkout that contains *start* (default: the working directory), or None."""
     folder = (start or Path.cwd()).resolve()
     for candidate in (folder, *folder.parents):
         if all((candidate / mark).is_file() for mark in _MARKS):

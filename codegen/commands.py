@@ -11,44 +11,58 @@ import msgspec
 
 from mcpgen.codegen import names
 from mcpgen.codegen.adapters.build import FOLDER, generate_adapters, planned
-from mcpgen.codegen.build import Package, foreign_source, generate, generate_registry, pinned_source
+from mcpgen.codegen.build import SUPPORT, Package, foreign_source, generate, generate_registry, pinned_source
 from mcpgen.codegen.checkout import find_checkout
+from mcpgen.codegen.console import echo_diagnostics, echo_json, refusals_reported
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.document import read_document
 from mcpgen.codegen.output import Content, drift, recover, strays, write
 from mcpgen.codegen.pinned import SchemaRoom
-from mcpgen.codegen.report import echo_diagnostics, echo_json, refusals_reported
 
 __all__ = ["build", "check"]
 
-_as_json = click.option("--json", "as_json", is_flag=True, help="Report as JSON on standard output.")
+_as_json = click.option("--json", "as_json", is_flag=True, help="Write the report as JSON to standard output.")
 
 
 @click.command()
-@click.option("--revision", "labels", multiple=True, metavar="R", help="A vendored revision; may be repeated.")
-@click.option("--all", "build_all", is_flag=True, help="Every vendored revision, and the registry.")
-@click.option("--schema", type=click.Path(path_type=Path), metavar="FILE", help="A schema document of your own.")
-@click.option("--out", type=click.Path(), metavar="DIR", help="Where to write; default: generated/ here.")
+@click.option(
+    "--revision",
+    "labels",
+    multiple=True,
+    metavar="R",
+    help="Build this vendored revision (see `mcpgen schema list`). Repeat the option for several.",
+)
+@click.option("--all", "build_all", is_flag=True, help="Build all vendored revisions and the registry.")
+@click.option(
+    "--schema", type=click.Path(path_type=Path), metavar="FILE", help="Build from this schema document instead."
+)
+@click.option(
+    "--out", type=click.Path(), metavar="DIR", help="Write to this folder. Default: generated/ of the checkout."
+)
 @_as_json
 def build(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out: str | None, as_json: bool) -> None:
-    """Write the bindings of one or more revisions, and the adapters between all of them.
+    """Generate the bindings of revisions, and the adapters between them.
 
-    With --schema, the bindings of that document are written to DIR/v<label>/, where <label> is what --revision says
-    with every character that is not a letter or a digit as an underscore. They need msgspec and nothing else.
+    Without --out, the command writes to generated/ of the checkout and also rebuilds the adapters.
+
+    With --schema FILE, --revision gives the new bindings a label, and --out is required. The bindings are written to
+    DIR/v<label>/, with an underscore for each character of the label that is not a letter or a digit. They need only
+    msgspec.
     """
     _check_usage(labels, build_all=build_all, schema=schema, out=out)
     with refusals_reported(as_json=as_json):
         room = SchemaRoom()
         if schema is None:
             for label in labels:
-                room.pin(label)  # said before anything about folders: a revision that is not there goes nowhere
+                room.pin(label)  # report an unknown revision before a missing folder
         root = _generated_folder() if out is None else Path(out)
         recover(root)
-        # Whatever a revision says may change the adapters: which keys are foreign depends on all of them. And what is
-        # left to declare is said at once.
+        # Any change of a revision can change all adapters, because it can change which keys are foreign. Planning first
+        # reports missing changes early.
         plans = planned(room) if out is None else None
         packages = [
-            _generate(room, label, schema) for label in (room.revisions if build_all else dict.fromkeys(labels))
+            _generate(room, label, schema, alone=out is not None)
+            for label in (room.revisions if build_all else dict.fromkeys(labels))
         ]
         adapters = None if plans is None else generate_adapters(plans)
         outputs: dict[Path, Content] = {root / package.folder: package.files for package in packages}
@@ -78,9 +92,10 @@ def build(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out:
 @click.command()
 @_as_json
 def check(*, as_json: bool) -> None:
-    """Fail if the bindings differ from a fresh build.
+    """Check that generated/ equals a fresh build.
 
-    Verifies the pinned hashes, rebuilds every revision in memory, and prints how generated/ differs.
+    Verifies the pinned hashes, rebuilds everything in memory, and prints the differences. The exit status is 1 if there
+    are any.
     """
     with refusals_reported(as_json=as_json):
         room = SchemaRoom()
@@ -90,7 +105,7 @@ def check(*, as_json: bool) -> None:
         packages = [_generate(room, revision, None) for revision in room.revisions]
         differences = drift(beside, root)
         differences |= drift(adapters, root / FOLDER)
-        unexpected = strays({*beside, FOLDER, *(package.folder for package in packages)}, root)
+        unexpected = strays({*beside, FOLDER, SUPPORT, *(package.folder for package in packages)}, root)
         unexpected += strays(adapters, root / FOLDER)
         for package in packages:
             differences |= drift(package.files, root / package.folder)
@@ -98,48 +113,58 @@ def check(*, as_json: bool) -> None:
         if not as_json:
             for difference in differences.values():
                 click.echo(difference)
-        findings = [_drifted(f"{path} is not what schema/ says") for path in differences]
-        findings += [_drifted(f"{path} is not generated") for path in unexpected]
+        findings = [_drifted(f"{path} differs from a fresh build") for path in differences]
+        findings += [_drifted(f"{path} is not a generated file") for path in unexpected]
         if findings:
             raise Refused(findings)
     if as_json:
         echo_diagnostics((), as_json=True)
     elif sys.stdout.isatty():
-        click.echo(f"generated/ is what schema/ says, for {len(packages)} revisions.")
+        click.echo(f"generated/ equals a fresh build of {len(packages)} revisions.")
 
 
 def _check_usage(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out: str | None) -> None:
-    if out == "":  # not the same as ".", which it would be as a path
-        raise click.UsageError("--out DIR must name a folder.")
+    if out == "":  # as a path it would mean "."
+        raise click.UsageError("`--out` is empty. Give a folder.")
     if schema is not None:
         if build_all or len(labels) != 1 or out is None:
-            raise click.UsageError("--schema FILE takes exactly one --revision LABEL, and --out DIR.")
+            raise click.UsageError(
+                "`--schema` needs exactly one `--revision LABEL` and `--out DIR`, and cannot be combined with `--all`."
+            )
         if not names.is_nameable(labels[0]):
             raise click.UsageError(
-                f"--revision LABEL takes at most {names.MAX_LABEL_LENGTH} printable characters, one of them at least a "
-                "letter or a digit."
+                f"`--revision` is not a valid label. Use at most {names.MAX_LABEL_LENGTH} printable characters, "
+                "with at least one ASCII letter or digit."
             )
     elif build_all == bool(labels):
-        raise click.UsageError("Give --revision R, or --all, or --schema FILE with --revision LABEL and --out DIR.")
+        raise click.UsageError("Give one of: `--all`; `--revision R`; or `--schema FILE --revision LABEL --out DIR`.")
 
 
-def _generate(room: SchemaRoom, label: str, schema: Path | None) -> Package:
+def _generate(room: SchemaRoom, label: str, schema: Path | None, *, alone: bool = False) -> Package:
     started = time.perf_counter()
     source = pinned_source(room, label) if schema is None else foreign_source(room, read_document(schema), label)
-    package = generate(source)
+    package = generate(source, alone=alone)
     if sys.stderr.isatty():
         click.echo(f"{label}: {package.types} types in {time.perf_counter() - started:.1f} s", err=True)
     return package
 
 
 def _generated_folder() -> Path:
-    """Return ``generated/`` of the checkout that the command runs in."""
+    """Return ``generated/`` of the checkout around the working directory."""
     checkout = find_checkout()
     if checkout is None:
-        hint = "Give --out DIR, or run the command inside a checkout of mcpgen."
-        raise Refused([Diagnostic(code="MG404", message="there is no generated/ folder here to write to", hint=hint)])
+        hint = "Give `--out DIR`, or run the command inside a checkout of mcpgen."
+        raise Refused(
+            [
+                Diagnostic(
+                    code="MG404",
+                    message="the working directory is not inside a checkout of mcpgen",
+                    hint=hint,
+                )
+            ]
+        )
     return checkout / "generated"
 
 
 def _drifted(message: str) -> Diagnostic:
-    return Diagnostic(code="MG403", message=message, hint="Run `mcpgen build --all` and commit what it writes.")
+    return Diagnostic(code="MG403", message=message, hint="Run `mcpgen build --all` and commit the result.")

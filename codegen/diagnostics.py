@@ -1,7 +1,8 @@
 """Findings about schema documents, as values.
 
-A schema usually has several faults, so the stages of the generator collect ``Diagnostic`` values instead of raising at
-the first one. ``Refused`` carries them out of a stage that cannot go on. Only ``report.py`` and the commands print.
+A schema often has several faults. The stages of the generator collect ``Diagnostic`` values instead of stopping at the
+first fault. A stage that cannot continue raises ``Refused``, which carries them. Only ``console.py`` and the commands
+print.
 """
 
 from __future__ import annotations
@@ -15,81 +16,81 @@ if TYPE_CHECKING:
 
 __all__ = ["CODES", "Diagnostic", "Refused", "codes_table", "pointer_to"]
 
-# Stable: cited by tests, by docs/diagnostics.md and by users. A code is never reused for another meaning; a retired one
-# stays as a comment. MG0xx: file and document; MG1xx: schema constructs; MG2xx: names; MG3xx: overlay and pins; MG4xx:
+# Tests, docs/diagnostics.md and users cite the codes. A code is never reused for another meaning; a retired code stays
+# as a comment. MG0xx: file and document; MG1xx: schema constructs; MG2xx: names; MG3xx: overlay and pins; MG4xx:
 # output; MG5xx: adapters.
 CODES: dict[str, str] = {
     "MG001": "The file cannot be read.",
     "MG002": "The file is not UTF-8 text.",
     "MG003": "The file is not JSON.",
     "MG004": "An object in the document repeats a key.",
-    "MG005": "A number in the document is outside what JSON or this generator can carry.",
+    "MG005": "A number in the document is not a JSON number, or is too large.",
     "MG006": "The document is nested too deeply.",
-    "MG007": "The file is larger than any schema document should be.",
-    "MG008": "A string in the document is not Unicode text.",
+    "MG007": "The file is larger than the limit for schema documents.",
+    "MG008": "A string in the document is not valid Unicode.",
     "MG009": "The document is not a JSON object.",
-    "MG010": "The document is not a schema document: it has no definitions, or two places for them.",
-    "MG011": "The document is a schema, but does not define MCP messages.",
-    "MG101": "The schema uses a keyword that is not supported, or not in this place.",
-    "MG102": "A keyword has a value of the wrong shape.",
+    "MG010": "The document has no definitions, or has both `$defs` and `definitions`.",
+    "MG011": "The document is a JSON Schema, but does not define MCP messages.",
+    "MG101": "The schema uses a keyword that is not supported, or not supported in this place.",
+    "MG102": "The value of a keyword has the wrong JSON type.",
     "MG103": "`type` names a type that JSON Schema does not have.",
-    "MG104": "The schema `false` accepts nothing and cannot become a type.",
+    "MG104": "The schema is `false`: it accepts no value, so it has no Python type.",
     "MG105": "A `$ref` does not point at a definition of this document.",
-    "MG106": "A `$ref` points at another document; such references are never fetched.",
+    "MG106": "A `$ref` points at another document. The generator never fetches documents.",
     "MG107": "A `$ref` points at a definition that does not exist.",
-    "MG108": "A `$ref` has sibling keywords, which revisions of JSON Schema treat differently.",
+    "MG108": "Other keywords stand beside a `$ref`. Draft-07 ignores them, 2020-12 does not.",
     "MG109": "Definitions are aliases of each other in a circle.",
-    "MG110": "An `enum` or `const` value is not a string, integer, boolean or null.",
+    "MG110": "An `enum` or `const` value is not a string, an integer, a boolean or null.",
     "MG111": "An integer does not fit into 64 bits.",
-    "MG112": "Bounds leave no value, or two are given for one direction.",
+    "MG112": "The bounds exclude every value, or two bounds limit the same direction.",
     "MG113": "`required` names a key that `properties` does not describe.",
-    "MG114": "A keyword that needs at least one alternative has none.",
-    "MG115": "A `pattern` is not a regular expression that ECMA-262 and Python share.",
-    "MG116": "The document describes a type at its top, where it has no name.",
-    "MG117": "`properties`, `additionalProperties` or `items` stands without `type`, and is read as if it were there.",
-    "MG118": "Bounds stand where no type can keep them: without `type`, or a `pattern` beside `enum` or `const`.",
-    "MG119": "The `default` of a required key, which the bindings fill in, is not known to be valid there.",
-    "MG120": "datamodel-code-generator, the front end, does not take the document.",
-    "MG121": "`additionalProperties` restricts the keys beside known properties.",
-    "MG122": "Two arms of an `allOf` give different schemas for one property.",
-    "MG123": "An `allOf` cannot be merged, because it does not say that the value is an object.",
-    "MG124": "An `anyOf` stands beside keywords that also decide what the value is.",
-    "MG125": "An `enum` lists no value that has the type, and is within the bounds, given beside it.",
-    "MG126": "An `enum`, or an `anyOf` of constants, has more values than can be written as one type.",
-    "MG130": "A method's result type is not known.",
-    "MG131": "Two messages of one direction have the same method.",
-    "MG132": "A message does not fix its method.",
-    "MG133": "The capabilities of a side cannot be made of the methods that it serves.",
-    "MG134": "A union has more arms than Python can compile.",
-    "MG201": "A definition's name is not an ASCII Python identifier, nor a generic type's (`Record<string,string>`).",
+    "MG114": "A keyword that needs at least one entry is empty.",
+    "MG115": "A `pattern` is not a regular expression with the same meaning in ECMA-262 and Python.",
+    "MG116": "The root of the document describes a type. The root has no name, so the type is ignored.",
+    "MG117": "`properties`, `additionalProperties` or `items` is used without `type`. The generator assumes the type.",
+    "MG118": "Bounds are used without `type`, or a `pattern` is used beside `enum` or `const`.",
+    "MG119": "The `default` of a required key may not be a valid value of that key.",
+    "MG120": "The schema parser (datamodel-code-generator) rejects the document.",
+    "MG121": "`additionalProperties` restricts further keys of an object that also has `properties`.",
+    "MG122": "Two members of an `allOf` give different schemas for one property.",
+    "MG123": "An `allOf` cannot be merged, because its members do not say that the value is an object.",
+    "MG124": "An `anyOf` stands beside other keywords that also restrict the value.",
+    "MG125": "No value of an `enum` or `const` matches the `type` and the bounds beside it.",
+    "MG126": "An `enum`, or an `anyOf` of constants, has too many values.",
+    "MG130": "The result type of a method is not known.",
+    "MG131": "Two messages from the same sender have the same method.",
+    "MG132": "A message type does not give its method as a constant.",
+    "MG133": "The capabilities of a client or server cannot be built from its methods.",
+    "MG134": "A union has more members than Python can compile.",
+    "MG201": "A definition's name cannot become the name of a Python class.",
     "MG202": "A definition's name is a Python keyword.",
     "MG203": "A definition's name starts with two underscores.",
-    "MG204": "A property's name holds characters that the bindings cannot carry.",
+    "MG204": "A property's name is empty or has characters that msgspec cannot encode.",
     "MG210": "Two inline types would get the same name.",
     "MG211": "Two properties of an object would become the same Python attribute.",
-    "MG212": "A definition has a name that the generated modules need for themselves.",
+    "MG212": "A definition has a name that the generated modules use themselves.",
     "MG213": "Two methods would become the same Python method.",
-    "MG301": "A vendored document does not have the pinned hash.",
-    "MG302": "`PINNED.toml` cannot be understood.",
-    "MG303": "The revision is not one of the pinned ones.",
-    "MG304": "The revision's label cannot be used.",
+    "MG301": "A vendored document does not have its pinned hash.",
+    "MG302": "`PINNED.toml` is not valid.",
+    "MG303": "The revision is not vendored.",
+    "MG304": "The label of the revision is not valid.",
     "MG305": "The revision is already vendored with other content.",
     "MG306": "The document differs from the vendored one.",
-    "MG307": "The schema room cannot be written.",
+    "MG307": "The document cannot be written to `schema/`.",
     "MG310": "A patch of the overlay does not find the value that it replaces.",
     "MG311": "A pointer of the overlay matches nothing in the document.",
-    "MG312": "The overlay cannot be understood.",
-    "MG313": "The inline schemas that an overlay extracts are not all the same.",
-    "MG314": "`docs.toml` cannot be understood.",
-    "MG315": "An overlay speaks of something that the document does not have.",
-    "MG316": "Overlays give two meanings to an error code, or two codes to a name.",
-    "MG401": "The output folder holds something that was not generated.",
+    "MG312": "The overlay is not valid.",
+    "MG313": "An overlay extracts inline schemas that are not all equal.",
+    "MG314": "`docs.toml` is not valid.",
+    "MG315": "An overlay names something that the document does not have.",
+    "MG316": "Overlays give one error code two names, or one name two codes.",
+    "MG401": "The output folder contains files that were not generated.",
     "MG402": "The output folder cannot be written.",
-    "MG403": "The output differs from what the schema says.",
+    "MG403": "`generated/` differs from a fresh build.",
     "MG404": "There is no output folder.",
-    "MG501": "Nothing says how a difference between two revisions is adapted.",
-    "MG502": "A declared change explains no difference, or is never applied.",
-    "MG503": "The declared changes of a step cannot be used.",
+    "MG501": "A difference between two revisions has no rule: neither an adapter nor a declared change covers it.",
+    "MG502": "A declared change matches no difference, or one of its actions is never used.",
+    "MG503": "The declared changes of a step are not valid.",
 }
 
 
@@ -98,7 +99,7 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
 
     code: str  # "MG104"; a key of CODES
     severity: Literal["error", "warning"] = "error"
-    pointer: str = ""  # RFC 6901, for example "/$defs/Tool/properties/execution"; "" is the document as a whole
+    pointer: str = ""  # RFC 6901, for example "/$defs/Tool/properties/execution"; "" is the whole document
     message: str  # what is wrong, in the schema author's words
     hint: str = ""  # what to do next
 
@@ -108,11 +109,11 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.code} {self.severity}{place}: {self.message}"
 
 
-class Refused(Exception):  # noqa: N818 - named for what happened to the document, as TransportClosed is
-    """The document was not accepted; ``diagnostics`` says why and is never empty."""
+class Refused(Exception):  # noqa: N818 - the name says what happened to the document, as TransportClosed does
+    """The generator does not accept the document. ``diagnostics`` gives the reasons and is never empty."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
-        """Carry *diagnostics*, in the order in which they were found."""
+        """Carry *diagnostics* in the order of discovery."""
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
         super().__init__(self.diagnostics)
 

@@ -1,4 +1,4 @@
-"""The command ``diff``."""
+"""The commands ``diff`` and ``losses``: what differs between revisions, and what adapters lose."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import msgspec
 from msgspec.structs import replace
 
 from mcpgen.codegen.build import foreign_source, pinned_source
+from mcpgen.codegen.canonical import reduce
+from mcpgen.codegen.console import echo_diagnostics, echo_json, refusals_reported
 from mcpgen.codegen.diff import Edition, compare, edition
-from mcpgen.codegen.diff_report import markdown, text
+from mcpgen.codegen.diff.report import markdown, text
 from mcpgen.codegen.document import read_document
 from mcpgen.codegen.overlay import Overlay
 from mcpgen.codegen.pinned import SchemaRoom
-from mcpgen.codegen.reduction import reduce
-from mcpgen.codegen.report import echo_diagnostics, echo_json, refusals_reported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mcpgen.codegen.diff_values import Diff
+    from mcpgen.codegen.diff.model import Diff
 
-__all__ = ["diff"]
+__all__ = ["diff", "losses"]
 
 _FORMATS = {"text": text, "md": markdown}
 
@@ -38,14 +38,14 @@ _FORMATS = {"text": text, "md": markdown}
     type=click.Choice([*_FORMATS, "json"]),
     default="text",
     show_default=True,
-    help="For a terminal, for GitHub, or for machines.",
+    help="Output format: text for a terminal, md for GitHub, json for programs.",
 )
 def diff(old: str, new: str, *, output: str) -> None:
-    """Report what changed from A to B, in either order.
+    """Report the differences from A to B.
 
-    A and B are vendored revisions, or paths of schema documents. A file that holds a vendored document, with prose or
-    without, is that revision. If either is any other file, both are compared as their documents stand: without what
-    the overlays of revisions correct and add. The exit status does not tell whether they differ.
+    A and B are vendored revisions (see `mcpgen schema list`) or paths of schema documents, in any order. A file that
+    equals a vendored document, apart from descriptions, counts as that revision. If one of them is another file, both
+    are compared without the overlays of revisions. The exit status is 0 with and without differences.
     """
     with refusals_reported(as_json=output == "json", option="--format json"):
         room = SchemaRoom()
@@ -53,24 +53,54 @@ def diff(old: str, new: str, *, output: str) -> None:
     if output == "json":
         echo_json(msgspec.to_builtins(found))
         return
-    # No format lists warnings.
+    # The formats of this command do not list warnings.
     echo_diagnostics([finding for each in editions for finding in each.findings], as_json=False, option="")
     report = _FORMATS[output](found)
-    # Names come from documents; what the terminal cannot show must not end the report.
+    # Names come from documents. A character that the terminal cannot show must not end the report.
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     click.echo(report.encode(encoding, "backslashreplace").decode(encoding), nl=False)
 
 
-def _compared(room: SchemaRoom, old: str, new: str) -> tuple[Diff, list[Edition]]:
-    """Return the diff of what *old* and *new* name, with its rules if both are vendored, and the editions of both.
+@click.command()
+@click.option("--from", "source", metavar="A", help="Show only losses if the sender of a message uses this revision.")
+@click.option("--to", "target", metavar="B", help="Show only losses if the receiver of a message uses this revision.")
+@click.option("--json", "as_json", is_flag=True, help="Write the report as JSON to standard output.")
+def losses(source: str | None, target: str | None, *, as_json: bool) -> None:
+    """List the losses between revisions, with reasons, as Markdown.
 
-    The overlay of a revision is about its own document. If only one of the two had one, all that it corrects and adds
-    would count as a difference of the other.
+    A loss is a value that an adapter drops, replaces by one with less information, fills in with a default, or
+    refuses.
+    """
+    # `diff` starts faster without the adapter compiler.
+    from mcpgen.codegen.adapters.build import planned  # noqa: PLC0415
+    from mcpgen.codegen.adapters.losses import loss_rows, losses_markdown  # noqa: PLC0415
+
+    with refusals_reported(as_json=as_json):
+        room = SchemaRoom()
+        for each in (source, target):
+            if each is not None:
+                room.pin(each)
+        rows = [
+            row
+            for row in loss_rows(planned(room), room.revisions)
+            if (source is None or source in row.sources) and (target is None or target in row.targets)
+        ]
+    if as_json:
+        echo_json({"losses": msgspec.to_builtins(rows)})
+    else:
+        click.echo(losses_markdown(rows, room.revisions), nl=False)
+
+
+def _compared(room: SchemaRoom, old: str, new: str) -> tuple[Diff, list[Edition]]:
+    """Return the diff of *old* and *new*, with rules if both are vendored, and the editions of both.
+
+    An overlay belongs to one document. If only one side had an overlay, each of its corrections would appear as a
+    difference. So without two vendored revisions, no overlay of a revision is used.
     """
     match _named(room, old), _named(room, new):
         case str() as one, str() as other:
-            # The compiler of adapters, which knows the rules, is not needed for anything else.
-            from mcpgen.codegen.adapters.coverage import compare_vendored  # noqa: PLC0415
+            # Only this case needs the rules, and importing the adapter compiler takes time.
+            from mcpgen.codegen.adapters.rule_coverage import compare_vendored  # noqa: PLC0415
 
             vendored = _vendored(room, [one, other])
             found = compare_vendored(one, other, vendored)
@@ -84,7 +114,7 @@ def _compared(room: SchemaRoom, old: str, new: str) -> tuple[Diff, list[Edition]
 
 
 def _named(room: SchemaRoom, name: str) -> str | dict[str, Any]:
-    """Return the revision that *name* names, itself or by the file of its document; otherwise the document there."""
+    """Return the revision that *name* means, or the document in the file *name* if it is not a vendored one."""
     if name in room.revisions or not _is_path(name):
         return room.pin(name).revision
     document = read_document(Path(name))
@@ -93,13 +123,13 @@ def _named(room: SchemaRoom, name: str) -> str | dict[str, Any]:
 
 
 def _vendored(room: SchemaRoom, revisions: Sequence[str]) -> list[Edition]:
-    """Return the editions from the oldest revision to the newest of *revisions*; what came later is not looked at."""
+    """Return the editions from the oldest revision to the newest of *revisions*."""
     last = max(map(room.revisions.index, revisions))
     return [edition(pinned_source(room, each), vendored=True) for each in room.revisions[: last + 1]]
 
 
 def _edition(room: SchemaRoom, name: str, named: str | dict[str, Any]) -> Edition:
-    """Return the edition of a document as it stands; only what is true of every document is applied to it."""
+    """Return the edition of a document without the overlay of its revision; the shared overlay is applied."""
     if isinstance(named, str):
         source = replace(pinned_source(room, named), revision=name, overlay=Overlay())
     else:
@@ -108,6 +138,6 @@ def _edition(room: SchemaRoom, name: str, named: str | dict[str, Any]) -> Editio
 
 
 def _is_path(name: str) -> bool:
-    """Whether *name* is meant as a path: a file of that name is there, or it looks like one that should be."""
+    """Whether *name* is meant as a path: the file exists, or the name looks like a path."""
     path = Path(name)
     return path.is_file() or path.suffix == ".json" or path.name != name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,6 +12,23 @@ from mcpgen.codegen.overlay import read_toml
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from importlib.resources.abc import Traversable
+
+
+_SITE = "https://modelcontextprotocol.io/specification"
+_DATED = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
+def spec_url(revision: str, reference: str) -> str:
+    """Return the URL of a place in the specification.
+
+    Args:
+        revision: A label. The site has a page for each dated revision; any other label means the draft.
+        reference: A page, as in ``docs.toml``, perhaps with an anchor: ``basic/index#meta``.
+    """
+    page, mark, anchor = reference.partition("#")
+    edition = revision if _DATED.fullmatch(revision) else "draft"
+    parts = filter(None, [_SITE, edition, "" if page == "index" else page.removesuffix("/index")])
+    return "/".join(parts) + mark + anchor
 
 
 class Doc(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,8 +1,8 @@
-"""Reading a schema document: bytes of unknown origin in, plain JSON values or coded diagnostics out.
+"""Read a schema document: bytes from an untrusted source in, plain JSON values or diagnostics out.
 
-What passes here is safe for the stages behind it: an object, of bounded size and depth, without repeated keys, with
-numbers and strings that can be written again. Whether it is a schema that can be generated from is ``check_document``'s
-question. Nothing here follows a reference or touches the network.
+A document that passes is safe for the later stages: a JSON object with limited size and depth, without repeated keys,
+and with numbers and strings that can be written again. ``check_document`` checks whether bindings can be generated from
+it. This module follows no references and does not use the network.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, cast
 
-from mcpgen.codegen.constructs import check_document
 from mcpgen.codegen.diagnostics import Diagnostic, Refused, pointer_to
+from mcpgen.codegen.schema_checks import check_document
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mcpgen.codegen.places import Json
+    from mcpgen.codegen.json_pointers import Json
 
 __all__ = ["check_document", "check_mcp", "parse_document", "read_document"]
 
-# The largest document upstream has published is 0.4 MB (a draft saved as UTF-16). Twenty times that leaves
-# room for growth and keeps a wrong file name, a log or a disk image, from filling the memory.
+# The largest document that upstream has published is 0.4 MB (a draft saved as UTF-16). Twenty times that leaves room
+# for growth, and the limit protects the memory when a user names a wrong file, such as a log or a disk image.
 MAX_DOCUMENT_BYTES = 8 * 1024 * 1024
 
-# Upstream's deepest document nests 14 levels. The stages behind us recurse over nested schemas, a few Python frames a
-# level; 64 is far from the interpreter's limit of 1,000 frames and four times what was ever needed.
+# Upstream's deepest document has 14 levels. The later stages recurse over nested schemas with a few Python frames per
+# level. 64 levels stay far below the interpreter's limit of 1,000 frames, and are four times what upstream needs.
 MAX_DEPTH = 64
 
-# Longer integers than this have no use in a schema, and Python refuses to convert beyond 4,300 digits.
+# A schema has no use for longer integers, and Python refuses to convert more than 4,300 digits.
 MAX_INTEGER_DIGITS = 400
 
-# Where MCP keeps the direction of its messages, and the envelope they travel in. Every document that upstream ever
-# published has both; schemas of its registry, and of other JSON-RPC protocols, lack one or the other.
+# The unions of MCP's messages by direction, and the JSON-RPC envelopes. Every document that upstream has published has
+# both. The schemas of its registry and of other JSON-RPC protocols lack one or the other.
 _DIRECTIONS = ("ClientRequest", "ServerRequest", "ClientNotification", "ServerNotification")
 _ENVELOPES = ("JSONRPCMessage", "JSONRPCRequest")
 
@@ -41,7 +41,7 @@ Parsed: TypeAlias = "dict[str, Parsed] | list[Parsed] | str | int | float | bool
 
 
 class _Unrepresentable:
-    """Stands in a parsed document for a number that cannot be carried, until its pointer is known."""
+    """A placeholder in a parsed document for a number that is not supported, until its pointer is known."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -51,30 +51,30 @@ def read_document(path: Path) -> dict[str, Json]:
     """Return the JSON object in the file at *path*.
 
     Raises:
-        Refused: MG001 to MG009, with every fault of the last kind found.
+        Refused: MG001 to MG009.
     """
     return parse_document(read_bytes(path), name=str(path))
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of the file at *path*, which is at most ``MAX_DOCUMENT_BYTES`` long.
+    """Return the content of the file at *path*.
 
     Raises:
-        Refused: MG001, it cannot be read; MG007, it is longer.
+        Refused: MG001, it cannot be read; MG007, it is longer than ``MAX_DOCUMENT_BYTES``.
     """
     try:
         with path.open("rb") as file:
             content = file.read(MAX_DOCUMENT_BYTES + 1)
-    except (OSError, ValueError) as error:  # ValueError: the path holds a null character
+    except (OSError, ValueError) as error:  # ValueError: the path contains a null character
         reason = getattr(error, "strerror", None) or str(error)
-        _refuse("MG001", f"cannot read {path}: {reason}", "Give the path of a JSON file that you may read.")
+        _refuse("MG001", f"cannot read {path}: {reason}", "Check the path and the permissions of the file.")
     if len(content) > MAX_DOCUMENT_BYTES:
-        _refuse("MG007", f"{path} is longer than {MAX_DOCUMENT_BYTES} bytes", "Check that this is the right file.")
+        _refuse("MG007", f"{path} is larger than {MAX_DOCUMENT_BYTES} bytes", "Check that this is the right file.")
     return content
 
 
 def parse_document(content: bytes, *, name: str) -> dict[str, Json]:
-    """Return the JSON object that *content* holds; *name* says in diagnostics where it came from.
+    """Return the JSON object in *content*; diagnostics call the document *name*.
 
     Raises:
         Refused: MG002 to MG006, MG008, MG009.
@@ -100,15 +100,15 @@ def parse_document(content: bytes, *, name: str) -> dict[str, Json]:
         )
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        _refuse("MG003", f"{name} is not JSON: {error.msg}, {where}", "Correct the file; JSON has no comments.")
+        _refuse("MG003", f"{name} is not JSON: {error.msg}, {where}", "Correct the file. JSON has no comments.")
     except RecursionError:
         _refuse_depth()
     findings = _faults(document, repeated)
     if findings:
         raise Refused(findings)
     if not isinstance(document, dict):
-        _refuse("MG009", f"{name} holds a JSON value that is not an object", "A schema document is a JSON object.")
-    return cast("dict[str, Json]", document)  # nothing unrepresentable is left in it
+        _refuse("MG009", f"the JSON value in {name} is not an object", "Use a schema document, which is a JSON object.")
+    return cast("dict[str, Json]", document)  # no _Unrepresentable is left in it
 
 
 def check_mcp(document: dict[str, Json]) -> list[Diagnostic]:
@@ -120,22 +120,22 @@ def check_mcp(document: dict[str, Json]) -> list[Diagnostic]:
     return [
         Diagnostic(
             code="MG011",
-            message="no MCP messages are defined here",
-            hint=f"An MCP document defines one of {', '.join(_DIRECTIONS)} and one of {', '.join(_ENVELOPES)}.",
+            message="the document does not define MCP messages",
+            hint=f"Use an MCP schema: it defines one of {', '.join(_DIRECTIONS)} and one of {', '.join(_ENVELOPES)}.",
         )
     ]
 
 
 def _decode(content: bytes, name: str) -> str:
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        _refuse("MG002", f"{name} is UTF-16 text", "JSON files are UTF-8 (RFC 8259, section 8.1): convert the file.")
+        _refuse("MG002", f"{name} is UTF-16 text", "Convert the file to UTF-8 (RFC 8259, section 8.1).")
     if content.startswith(b"\xef\xbb\xbf"):
         hint = "Save the file as UTF-8 without a byte order mark (RFC 8259, section 8.1)."
         _refuse("MG002", f"{name} starts with a byte order mark", hint)
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        hint = "JSON files are UTF-8 (RFC 8259, section 8.1): convert the file."
+        hint = "Convert the file to UTF-8 (RFC 8259, section 8.1)."
         _refuse("MG002", f"{name} is not UTF-8 text: byte {error.start} is not part of a character", hint)
 
 
@@ -149,9 +149,9 @@ def _parse_number(text: str) -> float | _Unrepresentable:
 
 
 def _faults(document: Parsed, repeated: list[tuple[dict[str, Parsed], str]]) -> list[Diagnostic]:
-    """Return what is wrong with the values of *document*, whatever they mean.
+    """Return the faults of the values of *document* that do not depend on their meaning.
 
-    Objects in *repeated* that are not found in the document were themselves the value of a repeated key, and lost.
+    An object in *repeated* may be missing in the document: it was itself the value of a repeated key.
     """
     keys_of: dict[int, list[str]] = {}
     for members, key in repeated:
@@ -176,17 +176,17 @@ def _faults(document: Parsed, repeated: list[tuple[dict[str, Parsed], str]]) -> 
                     Diagnostic(
                         code="MG005",
                         pointer=pointer_to(*path),
-                        message=f"the number {value.text[:60]} cannot be carried",
-                        hint="JSON has no NaN or Infinity; write a number that fits into 64 bits.",
+                        message=f"the number {value.text[:60]} is not supported",
+                        hint="Use a number that fits into 64 bits. JSON has no NaN and no Infinity.",
                     )
                 )
             case _:
-                pass  # any other value can be carried as it is
+                pass  # any other value is supported
     return findings
 
 
 def _is_text(value: str) -> bool:
-    # "\ud800" is JSON, but half a character: no UTF-8 file can hold it, so it could not be written to source.
+    # "\ud800" is valid JSON but half a character: UTF-8 cannot encode it, so it cannot be written to a source file.
     return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
 
 
@@ -194,8 +194,8 @@ def _not_text(value: str, path: tuple[str | int, ...]) -> Diagnostic:
     return Diagnostic(
         code="MG008",
         pointer=pointer_to(*path),
-        message=f"{value[:60]!a} holds half of a surrogate pair",
-        hint="Write the character itself, or both halves of the pair.",
+        message=f"{value[:60]!a} contains half of a surrogate pair",
+        hint="Use the character itself, or both halves of the pair.",
     )
 
 
@@ -203,14 +203,14 @@ def _repeated(key: str, path: tuple[str | int, ...]) -> Diagnostic:
     return Diagnostic(
         code="MG004",
         pointer=pointer_to(*path),
-        message=f"the key {key[:60]!a} is given more than once",
-        hint="Keep one of them: readers disagree on which one counts.",
+        message=f"the key {key[:60]!a} occurs more than once",
+        hint="Keep one of them: JSON parsers disagree on which one counts.",
     )
 
 
 def _refuse_depth(pointer: str = "") -> NoReturn:
     message = f"the document is nested more than {MAX_DEPTH} levels deep"
-    _refuse("MG006", message, "Give inner schemas definitions of their own.", pointer)
+    _refuse("MG006", message, "Move inner schemas to definitions.", pointer)
 
 
 def _refuse(code: str, message: str, hint: str, pointer: str = "") -> NoReturn:

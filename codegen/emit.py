@@ -9,127 +9,95 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, assert_never
 
-import msgspec
-
 from mcpgen.codegen import ir, names
 from mcpgen.codegen.diagnostics import Diagnostic
-from mcpgen.codegen.prose import prose, wrapped
+from mcpgen.codegen.docs import spec_url
+from mcpgen.codegen.docstrings import prose, wrapped
+from mcpgen.codegen.layout import call, literal, packed, union
+from mcpgen.codegen.model_views import AliasView, ClassView, FieldView, ModelsView, ShortcutView
 from mcpgen.codegen.unions import Structural, Tagged, Unions, oversized
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from collections.abc import Set as AbstractSet
 
-    from mcpgen.codegen.docs import Doc, Docs
+    from mcpgen.codegen.docs import Docs
     from mcpgen.codegen.overlay import Overlay
 
-__all__ = ["RESERVED", "AliasView", "ClassView", "Emitter", "FieldView", "ModelsView"]
+__all__ = ["RESERVED", "Emitter"]
 
 _CLASS_INDENT = "    "
+_MOST_WITHOUT_HEADING = 5
 
-# What models.py imports. A definition of the same name (`Annotated` of 2024-11-05) is renamed on import, not itself.
+# The names that the generated modules import. If a definition has the same name (`Annotated` of 2024-11-05), the import
+# gets another name, not the definition.
 _TYPING = ("Annotated", "Any", "Literal", "TYPE_CHECKING", "TypeAlias")
-_MSGSPEC = ("Meta", "Struct", "UNSET", "UnsetType", "ValidationError", "convert", "field")
-_STRUCTS = ("Constants", "Open", "const", "preset")
-_SETTLING = ("Checked", "decode", "decoder", "misplaced")
-_UNIONS = ("AnyOf", "tagged")
-_SUPPORT = (*_TYPING, *_MSGSPEC, *_STRUCTS, *_SETTLING, *_UNIONS)
-# Names that the package's door exports beside the definitions, and builtins that annotations use.
+_MSGSPEC = ("Meta", "UNSET", "UnsetType", "ValidationError", "convert", "field")
+_SUPPORT = {
+    "structs": ("Constants", "JSON", "Model", "Open", "const", "preset"),
+    "unions": ("AnyOf", "tagged"),
+    "validation": ("Checked", "CheckedMeta", "decode", "decoder", "misplaced"),
+}
+_IMPORTED = (*_TYPING, *_MSGSPEC, *(name for names_there in _SUPPORT.values() for name in names_there))
+# The other names that a package exports, and the builtins in annotations.
 RESERVED = frozenset(
-    {"ClientHandlers", "ClientMethods", "ErrorCode", "NotificationMethod", "RequestMethod", "Sender"}
+    {"ClientHandlers", "ClientMethods", "ErrorCode", "MetaKey", "NotificationMethod", "RequestMethod", "Sender"}
     | {"ServerHandlers", "ServerMethods", "Unhandled", "bool", "dict", "float", "int", "list", "object", "str"}
-    | {"REVISION", "ERA", "models", "methods", "server", "client", "decode", "decoder"}
+    | {"REVISION", "ERA", "models", "messages", "methods", "server", "client", "decode", "decoder"}
     | {"TYPE_CHECKING", "TypeAlias"}  # type checkers know the former by this name alone
 )
 
 
-class FieldView(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of a class."""
-
-    name: str
-    annotation: str
-    default: str  # with " = ", or nothing
-    doc: str
-
-
-class ShortcutView(msgspec.Struct, frozen=True, kw_only=True):
-    """How a checked class sees quickly that there is nothing to settle.
-
-    Attributes:
-        converts: The open objects that every message has, as calls that check them, and their keys.
-        present: The condition that another field to settle is there, or nothing if there are none.
-    """
-
-    converts: tuple[tuple[str, str], ...]
-    present: str
-
-
-class ClassView(msgspec.Struct, frozen=True, kw_only=True):
-    """One class."""
-
-    name: str
-    bases: str
-    options: str
-    doc: str
-    fields: tuple[FieldView, ...]
-    shortcut: ShortcutView | None
-
-
-class AliasView(msgspec.Struct, frozen=True, kw_only=True):
-    """One alias; *runtime* is empty where the static annotation also serves msgspec."""
-
-    name: str
-    static: str
-    runtime: str
-    doc: str
-
-
-class ModelsView(msgspec.Struct, frozen=True, kw_only=True):
-    """All that models.py shows."""
-
-    classes: tuple[ClassView, ...]
-    aliases: tuple[AliasView, ...]
-    exports: tuple[str, ...]
-    typing_imports: tuple[str, ...]
-    msgspec_imports: tuple[str, ...]
-    own_imports: tuple[tuple[str, tuple[str, ...]], ...]
-    any: str
-    checked: str
-    misplaced: str
-    validation_error: str
-
-
 class Emitter:
-    """Lays out the models of one revision."""
+    """Lays out the models and the messages of one revision; *support* is the support package in a relative import."""
 
-    def __init__(self, schema: ir.Schema, *, revision: str, docs: Docs, overlay: Overlay) -> None:
+    def __init__(
+        self,
+        schema: ir.Schema,
+        *,
+        revision: str,
+        docs: Docs,
+        overlay: Overlay,
+        support: str = "._support",
+    ) -> None:
         self.diagnostics: list[Diagnostic] = []
+        self.support: str = support
         self._schema = schema
         self._unions = Unions(schema)
         self._revision = revision
+        self.revision: str = prose(revision)
         self._docs = docs
         self._deprecated = {name: each.reason for each in overlay.deprecated for name in each.names}
         self._used: set[str] = set()
-        self._support = {name: self._free_name(name) for name in _SUPPORT}
+        self._elsewhere: set[str] = set()  # the definitions in another module than the one being written
+        self._siblings: set[str] = set()
+        self._support = {name: self._free_name(name) for name in _IMPORTED}
 
-    def models(self) -> ModelsView:
-        """Return the view of ``models.py``."""
+    def models(self, envelopes: frozenset[str]) -> ModelsView:
+        """Return the view of ``models.py``, which has all definitions but the *envelopes*."""
         self._check_names()
         self.diagnostics += oversized(self._schema)
-        classes = tuple(self._class(each) for each in self._schema.objects())
-        aliases = tuple(self._alias(each) for each in self._in_order_of_use())
-        self._used |= {"Any", "TYPE_CHECKING", "decode", "decoder"}
+        return self._view(self._schema.definitions.keys() - envelopes, ("decode", "decoder"))
+
+    def messages(self, envelopes: frozenset[str]) -> ModelsView:
+        """Return the view of ``messages.py``, which has the *envelopes*."""
+        return self._view(envelopes, ())
+
+    def _view(self, shown: AbstractSet[str], others: tuple[str, ...]) -> ModelsView:
+        """Return the view of the module with the definitions *shown*, which also exports *others*."""
+        self.module()
+        self._elsewhere = self._schema.definitions.keys() - shown
+        classes = tuple(self._class(each) for each in self._schema.objects() if each.name in shown)
+        aliases = tuple(self._alias(each) for each in self._in_order_of_use() if each.name in shown)
+        self._used.update(others)
         return ModelsView(
             classes=classes,
             aliases=aliases,
-            exports=tuple(sorted((*self._schema.definitions, "decode", "decoder"))),
+            exports=packed(sorted((*shown, *others))),
             typing_imports=self._imports(_TYPING),
             msgspec_imports=self._imports(_MSGSPEC),
-            own_imports=tuple(
-                (module, found)
-                for module, names_there in (("_settling", _SETTLING), ("_structs", _STRUCTS), ("_unions", _UNIONS))
-                if (found := self._imports(names_there))
-            ),
-            any=self._support["Any"],
+            siblings=tuple(sorted(self._siblings)),
+            own_imports=self.support_imports(),
             checked=self._support["Checked"],
             misplaced=self._support["misplaced"],
             validation_error=self._support["ValidationError"],
@@ -138,6 +106,12 @@ class Emitter:
     def module(self) -> None:
         """Begin another module: what earlier ones import does not count."""
         self._used.clear()
+        self._siblings.clear()
+
+    def support_imports(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Return (module, names) for all names of the support package that the module uses."""
+        found = ((module, self._imports(names_there)) for module, names_there in _SUPPORT.items())
+        return tuple((f"{self.support}.{module}", used) for module, used in found if used)
 
     def typing_imports(self, *others: str) -> tuple[str, ...]:
         """Return what the annotations made since the last `module` import from typing, and *others*."""
@@ -157,7 +131,7 @@ class Emitter:
         """
         match ref:
             case ir.Anything():
-                return "object"
+                return self._use("JSON")
             case ir.Scalar():
                 return self._scalar(ref)
             case ir.Fixed(values=values):
@@ -169,28 +143,31 @@ class Emitter:
             case ir.Named(name=name):
                 target = self._schema.definitions[name]
                 if isinstance(target, ir.Object) and target.unknown == "kept":
-                    return (
-                        f"{self._use('Annotated')}[dict[str, object], {prefix}{name}]" if views else "dict[str, object]"
-                    )
-                return prefix + name
+                    held = f"dict[str, {self._use('JSON')}]"
+                    return f"{self._use('Annotated')}[{held}, {self._mention(name, prefix)}]" if views else held
+                return self._mention(name, prefix)
             case ir.Union(arms=arms):
                 return " | ".join(dict.fromkeys(self.annotation(arm, prefix=prefix, views=views) for arm in arms))
             case _:
                 assert_never(ref)
 
     def doc(self, name: str, description: str, *, anonymous: bool, indent: str = "") -> str:
-        """Return the docstring of the definition *name*: ours, else the document's, else where it stands."""
+        """Return the docstring of the definition *name*: ours, else the document's, else its place in the document."""
         about = self._docs.about(name, self._revision)
         text = prose(about.text or description)
         if not text:
             where = self._schema.definitions[name].pointer
-            text = f"The value at ``{prose(where)}``." if anonymous else f"{name} of MCP {prose(self._revision)}."
+            text = f"The value at ``{prose(where)}``." if anonymous else f"{name} of MCP {self.revision}."
         paragraphs = [text]
         if deprecation := self.deprecation(name):
             paragraphs.append(deprecation)
-        if about.spec:
-            paragraphs.append(f"Spec: {prose(self._revision)}, {prose(about.spec)}")
+        paragraphs += self.spec(name)
         return wrapped(*paragraphs, indent=indent)
+
+    def spec(self, name: str) -> list[str]:
+        """Return the paragraph with the place of the definition *name* in the specification, if it is known."""
+        reference = self._docs.about(name, self._revision).spec
+        return [f"Spec: {prose(spec_url(self._revision, reference))}"] if reference else []
 
     def deprecation(self, name: str) -> str:
         """Return why the definition *name*, or the key *name* of one, is deprecated; nothing if it is not."""
@@ -200,14 +177,19 @@ class Emitter:
         """Return what ``docs.toml`` or the document says of the definition *name*, on one line."""
         return prose(self._docs.about(name, self._revision).text or self._schema.definitions[name].description)
 
+    def field_text(self, owner: str, field: ir.Property) -> str:
+        """Return what ``docs.toml`` or the document says of *field* of the definition *owner*, on one line."""
+        return prose(self._docs.about(owner, self._revision).fields.get(field.wire, "") or field.description)
+
     # Classes
 
     def _class(self, target: ir.Object) -> ClassView:
         fields = self._fields(target)
         uses_camel = any(names.camel(name) == each.wire != name for name, each in fields)
         constants = any(each.constant or each.preset is not None for _, each in fields)
-        checked = any(self._unions.is_settled(each.type) for _, each in fields)
-        bases = ["Constants"] * constants + ["Open"] * (target.unknown == "kept") + ["Checked"] * checked
+        settled = [(name, each.required) for name, each in fields if self._unions.is_settled(each.type)]
+        checked = "CheckedMeta" if settled == [("meta", False)] else "Checked"
+        bases = ["Constants"] * constants + ["Open"] * (target.unknown == "kept") + [checked] * bool(settled)
         options = ["frozen=True", "kw_only=True"]
         if uses_camel:
             options.append('rename="camel"')
@@ -215,23 +197,30 @@ class Emitter:
             options.append("forbid_unknown_fields=True")
         if self._unions.is_leaf(target.name):
             options.append("gc=False")  # such instances cannot be in a reference cycle
-        about = self._docs.about(target.name, self._revision)
         return ClassView(
             name=target.name,
-            bases=", ".join(map(self._use, bases or ["Struct"])),
+            bases=", ".join(map(self._use, bases or ["Model"])),
             options=", ".join(options),
             doc=self.doc(target.name, target.description, anonymous=target.anonymous, indent=_CLASS_INDENT),
             fields=tuple(
-                self._field(name, each, owner=target.name, uses_camel=uses_camel, about=about) for name, each in fields
+                self._field(name, each, owner=target.name, uses_camel=uses_camel, heading=heading)
+                for heading, (name, each) in zip(self._headings(target.name, fields), fields, strict=True)
             ),
-            shortcut=self._shortcut(fields) if checked else None,
+            shortcut=self._shortcut(target.name, fields) if settled and checked == "Checked" else None,
         )
 
-    def _shortcut(self, fields: list[tuple[str, ir.Property]]) -> ShortcutView | None:
+    def _headings(self, owner: str, fields: list[tuple[str, ir.Property]]) -> list[str]:
+        """Return the comment above each field: a long class says where its optional keys begin."""
+        required = sum(each.required for _, each in fields)
+        has_heading = 0 < required < len(fields) > _MOST_WITHOUT_HEADING
+        heading = f"Optional keys of {owner} in {self.revision}:"
+        return [heading if has_heading and index == required else "" for index in range(len(fields))]
+
+    def _shortcut(self, owner: str, fields: list[tuple[str, ir.Property]]) -> ShortcutView | None:
         """Return the shortcut of a checked class; it has none if every message has a union to settle."""
         settled = [(name, each) for name, each in fields if self._unions.is_settled(each.type)]
         always = [(name, each.wire, self._schema.resolve(each.type)) for name, each in settled if each.required]
-        views = [(name, wire, each.name) for name, wire, each in always if isinstance(each, ir.Object)]
+        views = [(name, wire, self._mention(each.name)) for name, wire, each in always if isinstance(each, ir.Object)]
         if len(views) < len(always):
             return None
         unset = self._use("UNSET")
@@ -241,6 +230,7 @@ class Emitter:
             self._use("misplaced")
         optional = [name for name, each in settled if not each.required]
         return ShortcutView(
+            doc=f"Check the unions and open objects of {owner} in {self.revision}.",
             converts=converts,
             present=" or ".join(f"self.{name} is not {unset}" for name in optional),
         )
@@ -263,7 +253,7 @@ class Emitter:
             key=lambda item: (not item[1].constant, not item[1].required, item[1].wire == "_meta", item[1].wire),
         )
 
-    def _field(self, name: str, each: ir.Property, *, owner: str, uses_camel: bool, about: Doc) -> FieldView:
+    def _field(self, name: str, each: ir.Property, *, owner: str, uses_camel: bool, heading: str) -> FieldView:
         wire = (names.camel(name) if uses_camel else None) or name
         given = [] if wire == each.wire else [f"name={each.wire!a}"]
         annotation = self.annotation(each.type)
@@ -278,9 +268,9 @@ class Emitter:
             default = f"{self._use('field')}({', '.join([*given, f'default={unset}'])})" if given else unset
         elif given:
             default = f"{self._use('field')}({given[0]})"
-        text = prose(about.fields.get(each.wire, "") or each.description)
-        text = " ".join(filter(None, [text, self.deprecation(f"{owner}.{each.wire}")]))
+        text = " ".join(filter(None, [self.field_text(owner, each), self.deprecation(f"{owner}.{each.wire}")]))
         return FieldView(
+            heading=heading,
             name=name,
             annotation=annotation,
             default=f" = {default}" if default else "",
@@ -290,29 +280,36 @@ class Emitter:
     # Aliases
 
     def _alias(self, alias: ir.Alias) -> AliasView:
-        static = self.annotation(alias.type)
-        runtime = ""
+        arms = alias.type.arms if isinstance(alias.type, ir.Union) else (alias.type,)
+        static = list(dict.fromkeys(map(self.annotation, arms)))
+        if alias.name in self._unions.recursive:
+            static = [literal(" | ".join(static))]
+        runtime = self._runtime(alias)
+        typed = f"{alias.name}: {self._use('TypeAlias')} = "
+        if runtime is None:
+            lines = union(typed, static)
+        else:
+            indent = " " * 4
+            both = union(f"{indent}{typed}", static), call(f"{indent}{alias.name} = {runtime[0]}", *runtime[1:])
+            lines = [f"if {self._use('TYPE_CHECKING')}:", *both[0], "else:", *both[1]]
+        return AliasView(lines=tuple(lines), doc=self.doc(alias.name, alias.description, anonymous=alias.anonymous))
+
+    def _runtime(self, alias: ir.Alias) -> tuple[str, list[str], str] | None:
+        """Return what msgspec needs for *alias*: the start of an expression, its items and its end.
+
+        None if the annotation for type checkers serves msgspec too.
+        """
         kind = self._unions.kind(alias.type)
         if alias.name in self._unions.recursive or isinstance(kind, Structural):
-            arms = [self.annotation(arm) for arm in self._unions_arms(alias)]
-            made = f"({', '.join(arms)})" if len(arms) > 1 else f"({arms[0]},)"
-            runtime = f"{self._use('Annotated')}[{self._use('Any')}, {self._use('AnyOf')}(lambda: {made})]"
-        elif isinstance(kind, Tagged):
-            objects = f"{self._use('tagged')}({kind.tag!a}, {', '.join(kind.objects)})"
-            runtime = " | ".join([objects, *map(self.annotation, kind.rest)])
-        elif isinstance(alias.type, ir.Union) and any(map(self._unions.is_swallowing, alias.type.arms)):
-            runtime = self.annotation(ir.Union(arms=tuple(self._unions.arms(alias.type))))
-        self._use("TypeAlias")
-        if runtime:
-            self._use("TYPE_CHECKING")
-        if alias.name in self._unions.recursive:
-            static = ascii(static)
-        return AliasView(
-            name=alias.name,
-            static=static,
-            runtime=runtime,
-            doc=self.doc(alias.name, alias.description, anonymous=alias.anonymous),
-        )
+            arms = [f"{self.annotation(arm)}," for arm in self._unions_arms(alias)]
+            return f"{self._use('Annotated')}[{self._use('Any')}, {self._use('AnyOf')}(lambda: (", arms, "))]"
+        if isinstance(kind, Tagged):
+            objects = [f"{each}," for each in (literal(kind.tag), *map(self._mention, kind.objects))]
+            rest = "".join(f" | {self.annotation(each)}" for each in kind.rest)
+            return f"{self._use('tagged')}(", objects, f"){rest}"
+        if isinstance(alias.type, ir.Union) and any(map(self._unions.is_swallowing, alias.type.arms)):
+            return "(", [self.annotation(ir.Union(arms=tuple(self._unions.arms(alias.type))))], ")"
+        return None
 
     def _unions_arms(self, alias: ir.Alias) -> list[ir.TypeRef]:
         """Return the arms to try for *alias*; one that is not a union is the only arm of itself."""
@@ -355,6 +352,13 @@ class Emitter:
     def _bounded(self, annotation: str, bounds: Iterable[tuple[str, object]]) -> str:
         keywords = ", ".join(f"{name}={value!a}" for name, value in bounds)
         return f"{self._use('Annotated')}[{annotation}, {self._use('Meta')}({keywords})]" if keywords else annotation
+
+    def _mention(self, name: str, prefix: str = "") -> str:
+        """Return *name* as the module being written refers to it: messages.py imports models.py as a whole."""
+        if prefix or name not in self._elsewhere:
+            return prefix + name
+        self._siblings.add("models")
+        return f"models.{name}"
 
     def _use(self, name: str) -> str:
         self._used.add(name)

@@ -1,7 +1,7 @@
-"""The keywords of JSON Schema that are supported, and the shape that the value of each must have.
+"""The supported keywords of JSON Schema, with a check of the value of each.
 
-A keyword is here if msgspec can honour exactly what it says. Everything else is refused rather than ignored, unknown
-keywords and ``x-`` extensions included: the front end gives meanings of its own to some of those.
+A keyword is supported if msgspec can enforce it exactly. All others are refused, not ignored. This includes unknown
+keywords and ``x-`` extensions, because the front end gives some of these a meaning of its own.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import TypeGuard
 
-    from mcpgen.codegen.places import Json
+    from mcpgen.codegen.json_pointers import Json
 
 __all__ = ["ANNOTATIONS", "CHECKS", "HINTS", "INT64", "ROOT_ONLY", "Fault", "bounds_faults", "shown"]
 
-# They say nothing about which values are valid, so they may stand beside a $ref in every revision of JSON Schema.
+# Annotations do not affect validation, so every revision of JSON Schema allows them beside a $ref.
 ANNOTATIONS = frozenset({"title", "description", "$comment", "default", "examples", "deprecated"})
 
-# They speak about the document, or would change what references mean; only its top may have them.
+# These describe the document or change the target of references, so only the root of the document may have them.
 ROOT_ONLY = frozenset({"$schema", "$id", "definitions", "$defs"})
 
 TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
 
-# msgspec keeps integers of constants and bounds in 64 bits, signed.
+# msgspec stores integer constants and bounds as signed 64-bit integers.
 INT64 = range(-(2**63), 2**63)
 
 _LONGEST_SHOWN = 60
 
 
 class Fault(NamedTuple):
-    """What is wrong with the value of one keyword; ``at`` leads from the keyword to the place."""
+    """A fault in the value of one keyword; ``at`` is the path from the keyword to the fault."""
 
     code: str
     message: str
@@ -42,7 +42,7 @@ class Fault(NamedTuple):
 
 
 def shown(value: Json) -> str:
-    """Return *value* for a message: on one line, in ASCII, and not longer than a line."""
+    """Return *value* as short ASCII text on one line, for a message."""
     text = repr(value) if isinstance(value, (str, int, float, bool)) or value is None else f"an {_kind(value)}"
     return text.encode("ascii", "backslashreplace").decode("ascii")[:_LONGEST_SHOWN]
 
@@ -57,17 +57,17 @@ def _is_number(value: Json) -> TypeGuard[int | float]:
 
 def _text(value: Json) -> Iterator[Fault]:
     if not isinstance(value, str):
-        yield Fault("MG102", f"{shown(value)} stands where a string is due", "Give a string.")
+        yield Fault("MG102", f"expected a string, but found {shown(value)}", "Use a string.")
 
 
 def _flag(value: Json) -> Iterator[Fault]:
     if not isinstance(value, bool):
-        yield Fault("MG102", f"{shown(value)} stands where true or false is due", "Give true or false.")
+        yield Fault("MG102", f"expected true or false, but found {shown(value)}", "Use true or false.")
 
 
 def _list(value: Json) -> Iterator[Fault]:
     if not isinstance(value, list):
-        yield Fault("MG102", f"{shown(value)} stands where an array is due", "Give an array.")
+        yield Fault("MG102", f"expected an array, but found {shown(value)}", "Use an array.")
 
 
 def _anything(_value: Json) -> Iterator[Fault]:
@@ -76,102 +76,113 @@ def _anything(_value: Json) -> Iterator[Fault]:
 
 def _object(value: Json) -> Iterator[Fault]:
     if not isinstance(value, dict):
-        yield Fault("MG102", f"{shown(value)} stands where an object is due", "Give an object: name to schema.")
+        yield Fault(
+            "MG102", f"expected an object, but found {shown(value)}", "Use an object that maps names to schemas."
+        )
 
 
 def _properties(value: Json) -> Iterator[Fault]:
     yield from _object(value)
     for name in value if isinstance(value, dict) else ():
         if not name or any(character in '"\\' or character < " " for character in name):
-            reason = "is empty" if not name else "holds a quotation mark, a backslash or a control character"
-            hint = "Rename the property: msgspec cannot write such a key."
+            reason = "is empty" if not name else "contains a quotation mark, a backslash or a control character"
+            hint = "Rename the property: msgspec cannot encode such a key."
             yield Fault("MG204", f"the property name {shown(name)} {reason}", hint, (name,))
 
 
 def _required(value: Json) -> Iterator[Fault]:
     if not isinstance(value, list):
-        yield Fault("MG102", f"{shown(value)} stands where an array is due", "List the names of required properties.")
+        yield Fault("MG102", f"expected an array, but found {shown(value)}", "Use an array of property names.")
         return
     for index, name in enumerate(value):
         if not isinstance(name, str):
-            yield Fault("MG102", f"{shown(name)} is not the name of a property", "List strings only.", (index,))
+            yield Fault(
+                "MG102", f"expected the name of a property, but found {shown(name)}", "Use only strings.", (index,)
+            )
 
 
 def _type(value: Json) -> Iterator[Fault]:
     if not isinstance(value, (str, list)):
-        yield Fault("MG102", f"{shown(value)} is not a type", f"Use {', '.join(TYPES)}, or an array of them.")
+        yield Fault(
+            "MG102",
+            f"expected the name of a type, but found {shown(value)}",
+            f"Use {', '.join(TYPES)}, or an array of them.",
+        )
         return
     names: list[Json] = [value] if isinstance(value, str) else value
     if not names:
-        yield Fault("MG114", "`type` lists no type", "List at least one type, or leave the keyword out.")
+        yield Fault("MG114", "`type` is an empty array", "Name at least one type, or remove `type`.")
     for index, name in enumerate(names):
         at = () if isinstance(value, str) else (index,)
         if not isinstance(name, str):
-            yield Fault("MG102", f"{shown(name)} is not the name of a type", f"Use {', '.join(TYPES)}.", at)
+            yield Fault(
+                "MG102", f"expected the name of a type, but found {shown(name)}", f"Use {', '.join(TYPES)}.", at
+            )
         elif name not in TYPES:
-            yield Fault("MG103", f"{shown(name)} is not a type of JSON Schema", f"Use {', '.join(TYPES)}.", at)
+            yield Fault("MG103", f"JSON Schema has no type {shown(name)}", f"Use {', '.join(TYPES)}.", at)
 
 
 def _items(value: Json) -> Iterator[Fault]:
     if isinstance(value, list):
-        hint = "Give one schema for all items; a schema for each position has no exact msgspec type."
+        hint = "Use one schema for all items: msgspec has no exact type for a schema per position."
         yield Fault("MG101", "`items` as an array of schemas is not supported", hint)
 
 
 def _alternatives(value: Json) -> Iterator[Fault]:
     if not isinstance(value, list):
-        yield Fault("MG102", f"{shown(value)} stands where an array of schemas is due", "Give an array of schemas.")
+        yield Fault("MG102", f"expected an array of schemas, but found {shown(value)}", "Use an array of schemas.")
     elif not value:
-        yield Fault("MG114", "there is no alternative", "Give at least one schema, or leave the keyword out.")
+        yield Fault("MG114", "the array of schemas is empty", "Give at least one schema, or remove the keyword.")
 
 
 def _constant(value: Json) -> Iterator[Fault]:
     if isinstance(value, int) and value not in INT64:
-        yield Fault("MG111", f"{shown(value)} does not fit into 64 bits", "Use an integer of 64 bits, or a string.")
+        yield Fault("MG111", f"{shown(value)} does not fit into 64 bits", "Use a 64-bit integer or a string.")
     elif not isinstance(value, (str, int)) and value is not None:
-        hint = "Constants can be strings, integers, booleans or null."
+        hint = "Use a string, an integer, a boolean or null."
         yield Fault("MG110", f"{shown(value)} cannot be a constant", hint)
 
 
 def _enum(value: Json) -> Iterator[Fault]:
     if not isinstance(value, list):
-        yield Fault("MG102", f"{shown(value)} stands where an array of values is due", "List the values.")
+        yield Fault("MG102", f"expected an array of values, but found {shown(value)}", "Use an array of values.")
         return
     if not value:
-        yield Fault("MG114", "`enum` lists no value", "List at least one value, or leave the keyword out.")
+        yield Fault("MG114", "`enum` is an empty array", "List at least one value, or remove `enum`.")
     for index, member in enumerate(value):
         yield from (fault._replace(at=(index,)) for fault in _constant(member))
 
 
 def _bound(value: Json) -> Iterator[Fault]:
     if not _is_number(value):
-        yield Fault("MG102", f"{shown(value)} stands where a number is due", "Give a number.")
+        yield Fault("MG102", f"expected a number, but found {shown(value)}", "Use a number.")
     elif not INT64.start <= value < INT64.stop:
-        yield Fault("MG111", f"{shown(value)} does not fit into 64 bits", "Use a bound of 64 bits, or none.")
+        yield Fault("MG111", f"{shown(value)} does not fit into 64 bits", "Use a 64-bit number, or remove the bound.")
 
 
 def _exclusive_minimum(value: Json) -> Iterator[Fault]:
     yield from _bound(value)
-    # msgspec adds 1 to an exclusive bound, and the sum has to fit.
+    # msgspec adds 1 to an exclusive bound, and the sum must fit into 64 bits too.
     if _is_number(value) and value == INT64[-1]:
-        yield Fault("MG111", f"no integer of 64 bits is greater than {shown(value)}", "Use a smaller bound, or none.")
+        yield Fault("MG111", f"no 64-bit integer is greater than {shown(value)}", "Use a smaller bound, or remove it.")
 
 
 def _exclusive_maximum(value: Json) -> Iterator[Fault]:
     yield from _bound(value)
     if _is_number(value) and value == INT64[0]:
-        yield Fault("MG111", f"no integer of 64 bits is less than {shown(value)}", "Use a greater bound, or none.")
+        yield Fault("MG111", f"no 64-bit integer is less than {shown(value)}", "Use a greater bound, or remove it.")
 
 
 def _length(value: Json) -> Iterator[Fault]:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        yield Fault("MG102", f"{shown(value)} stands where a length is due", "Give an integer that is 0 or more.")
+        yield Fault("MG102", f"expected a length, but found {shown(value)}", "Use an integer that is 0 or more.")
     elif value not in INT64:
-        yield Fault("MG111", f"{shown(value)} does not fit into 64 bits", "Use a shorter length, or none.")
+        yield Fault("MG111", f"{shown(value)} does not fit into 64 bits", "Use a smaller length, or remove it.")
 
 
-# Escapes and classes of characters, each as a whole; which of them ECMA-262 reads otherwise; and of what is left, what
-# it does not have: flags, comments, conditions, names with P, atomic groups, possessive quantifiers.
+# _PATTERN_PARTS splits a pattern into escapes, character classes and single characters. ECMA-262 gives the parts in
+# _READ_OTHERWISE another meaning. It has none of the syntax in _PYTHONS_OWN: flags, comments, conditions, names with P,
+# atomic groups, possessive quantifiers.
 _PATTERN_PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
 _READ_OTHERWISE = ("\\A", "\\Z", "[]", "[^]")
 _PYTHONS_OWN = re.compile(r"\(\?(?:[P#>(]|[aiLmsux-]+[:)])|(?:[*+?]|\{\d*,?\d*\})\+")
@@ -183,23 +194,23 @@ def _pattern(value: Json) -> Iterator[Fault]:
         return
     try:
         with warnings.catch_warnings():
-            # "[[a]" warns that its meaning may change; the bindings would warn on every import.
+            # Python warns that the meaning of "[[a]" may change. The bindings would warn at every import.
             warnings.simplefilter("error")
             re.compile(value)
     except (re.error, OverflowError, RecursionError, Warning) as error:
-        message = f"{shown(value)} is no regular expression to Python: {str(error)[:_LONGEST_SHOWN]}"
-        yield Fault("MG115", message, "Use the syntax that ECMA-262 and Python share.")
+        message = f"{shown(value)} is not a regular expression in Python: {str(error)[:_LONGEST_SHOWN]}"
+        yield Fault("MG115", message, "Use only syntax that ECMA-262 and Python share.")
         return
     parts = _PATTERN_PARTS.findall(value)
     plain = "".join(part if len(part) == 1 else "x" for part in parts)
     if any(part.startswith(_READ_OTHERWISE) for part in parts) or _PYTHONS_OWN.search(plain):
-        message = f"{shown(value)} says something in Python that it does not say in ECMA-262"
-        yield Fault("MG115", message, "Use the syntax that ECMA-262 and Python share.")
+        message = f"{shown(value)} has another meaning in Python than in ECMA-262"
+        yield Fault("MG115", message, "Use only syntax that ECMA-262 and Python share.")
 
 
 def _property_names(value: Json) -> Iterator[Fault]:
     if value != {"type": "string"}:
-        hint = 'Leave it out: only {"type": "string"}, which is always true, is taken.'
+        hint = 'Remove it: only {"type": "string"} is supported, which every key satisfies.'
         yield Fault("MG101", "`propertyNames` restricts the keys", hint)
 
 
@@ -209,9 +220,9 @@ CHECKS: dict[str, Callable[[Json], Iterator[Fault]]] = {
     "$id": _text,
     "$ref": _text,
     "$schema": _text,
-    # Draft-07 lets it speak only beside an array of `items`, which is refused; later revisions do not have it.
+    # In draft-07 it only has an effect beside an array of `items`, which is refused. Later drafts do not have it.
     "additionalItems": _anything,
-    "additionalProperties": _anything,  # a schema or a boolean: the walk sees to that, here and for `items`
+    "additionalProperties": _anything,  # a schema or a boolean: schema_checks.py checks that, also for `items`
     "allOf": _alternatives,
     "anyOf": _alternatives,
     "const": _constant,
@@ -223,7 +234,7 @@ CHECKS: dict[str, Callable[[Json], Iterator[Fault]]] = {
     "examples": _list,
     "exclusiveMaximum": _exclusive_maximum,
     "exclusiveMinimum": _exclusive_minimum,
-    "format": _text,  # an annotation in both dialects, unless a validator is told otherwise
+    "format": _text,  # by default an annotation, in draft-07 and in 2020-12
     "items": _items,
     "maxItems": _length,
     "maxLength": _length,
@@ -239,14 +250,14 @@ CHECKS: dict[str, Callable[[Json], Iterator[Fault]]] = {
     "type": _type,
 }
 
-# What to write instead of the keywords that people reach for; for others there is nothing better than leaving them out.
+# Hints for common keywords that are not supported. Other keywords can only be removed.
 HINTS = {
-    "oneOf": "Use anyOf: where the alternatives exclude each other it means the same.",
+    "oneOf": "Use `anyOf`: it means the same if the alternatives exclude each other.",
     "nullable": 'Add "null" to the type: `nullable` is OpenAPI, not JSON Schema.',
-    "prefixItems": "Give one schema for all items; a schema for each position has no exact msgspec type.",
-    "patternProperties": "Use additionalProperties: msgspec has no keys by pattern.",
-    "$dynamicRef": "Use $ref.",
-    "$recursiveRef": "Use $ref.",
+    "prefixItems": "Use one schema for all items: msgspec has no exact type for a schema per position.",
+    "patternProperties": "Use `additionalProperties`: msgspec cannot match keys by pattern.",
+    "$dynamicRef": "Use `$ref`.",
+    "$recursiveRef": "Use `$ref`.",
 }
 
 _PAIRS = (
@@ -261,16 +272,16 @@ _TWICE = (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
 
 
 def bounds_faults(schema: dict[str, Json]) -> Iterator[Fault]:
-    """Yield what is wrong between the bounds of *schema*; ``at`` leads from the schema itself."""
+    """Yield the conflicts between the bounds of *schema*; ``at`` is the path from the schema."""
     for low, high in _PAIRS:
         lower, upper = schema.get(low), schema.get(high)
         if not (_is_number(lower) and _is_number(upper)):
             continue
         empty = lower >= upper if "exclusive" in low + high else lower > upper
         if empty:
-            message = f"{low} {shown(lower)} and {high} {shown(upper)} leave no value"
+            message = f"no value satisfies both `{low}` {shown(lower)} and `{high}` {shown(upper)}"
             yield Fault("MG112", message, "Correct one of the bounds.", (low,))
     for plain, exclusive in _TWICE:
         if plain in schema and exclusive in schema:
-            hint = "Keep the narrower one: msgspec takes one bound in each direction."
-            yield Fault("MG112", f"{plain} and {exclusive} are both given", hint, (exclusive,))
+            hint = "Keep the narrower one: msgspec supports one bound in each direction."
+            yield Fault("MG112", f"`{plain}` and `{exclusive}` limit the same direction", hint, (exclusive,))

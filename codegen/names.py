@@ -1,16 +1,17 @@
-"""How wire names become Python names: one rule each for attributes, classes, methods and folders."""
+"""Convert wire names to Python names: one rule each for attributes, classes, methods and folders."""
 
 from __future__ import annotations
 
 import keyword
 import re
 
-# What a class body of models.py reads while it is executed or its annotations are evaluated: an attribute of the same
-# name would shadow it there. `as_dict`, `check` and `view` are methods of every open object.
+# Names that the class bodies in models.py use, in code or in annotations. An attribute with the same name would shadow
+# them. `as_dict`, `check` and `view` are methods of every open object.
 _TAKEN_ATTRIBUTES = frozenset(
-    {"as_dict", "bool", "check", "const", "dict", "field", "float", "int", "list", "object", "preset", "str", "view"}
+    {"as_dict", "bool", "check", "const", "dict", "field", "float", "int", "list", "models", "object", "preset", "str"}
+    | {"view"}
 )
-# A label becomes the name of a folder, which file systems bound at 255 bytes, and has another name while it is written.
+# A label becomes a folder name, which file systems limit to 255 bytes. While it is written, it has a longer name.
 MAX_LABEL_LENGTH = 80
 _WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NOT_WORD = re.compile(r"[^A-Za-z0-9]+")
@@ -19,13 +20,13 @@ _PLAIN_WORDS = re.compile(r"[a-z]+(_[a-z]+)*")
 
 
 def snake(name: str) -> str:
-    """Return *name* in snake_case, with anything that is not a letter or a digit as a separator."""
+    """Return *name* in snake_case; characters other than letters and digits are separators."""
     words = _NOT_WORD.sub("_", _WORD_BOUNDARY.sub("_", name))
     return words.strip("_").lower()
 
 
 def pascal(name: str) -> str:
-    """Return *name* in PascalCase; capitals inside it stay (``mimeType`` becomes ``MimeType``)."""
+    """Return *name* in PascalCase; capitals inside a word stay (``mimeType`` becomes ``MimeType``)."""
     return "".join(word[:1].upper() + word[1:] for word in _NOT_WORD.split(local_name(name)) if word)
 
 
@@ -40,10 +41,10 @@ def local_name(wire: str) -> str:
 
 
 def definition(name: str) -> str:
-    """Return the class that the definition *name* becomes: ``Record<string,string>`` becomes ``Record_string_string``.
+    """Return the class name for the definition *name*: ``Record<string,string>`` becomes ``Record_string_string``.
 
-    That is how TypeScript's generators, upstream's among them, call what a generic type has been applied to. All other
-    names stay as they are.
+    TypeScript's schema generators, upstream's among them, write applied generic types in this way. All other names stay
+    unchanged.
     """
     return _NOT_WORD.sub("_", name).strip("_") if _APPLIED.fullmatch(name) else name
 
@@ -51,7 +52,7 @@ def definition(name: str) -> str:
 def attribute(wire: str) -> str:
     """Return the Python attribute for the key *wire*: snake_case, never a keyword, never private.
 
-    A key without a single ASCII letter or digit is spelt by its code points.
+    A key without any ASCII letter or digit is written as its code points.
     """
     name = snake(local_name(wire)) or "u" + "_".join(f"{ord(char):04x}" for char in wire)
     if name[0].isdigit():
@@ -60,7 +61,7 @@ def attribute(wire: str) -> str:
 
 
 def camel(attribute_name: str) -> str | None:
-    """Return the wire name that ``rename="camel"`` gives an attribute, or None where its rule is not obvious."""
+    """Return the wire name that ``rename="camel"`` gives an attribute, or None if its rule is not obvious."""
     if not _PLAIN_WORDS.fullmatch(attribute_name):
         return None
     first, *rest = attribute_name.split("_")
@@ -68,7 +69,7 @@ def camel(attribute_name: str) -> str | None:
 
 
 def is_nameable(label: str) -> bool:
-    """Say whether a revision can be called *label*: something must remain of it in the name of a folder."""
+    """Whether *label* can be the label of a revision: it must contain characters for a folder name."""
     return (
         len(label) <= MAX_LABEL_LENGTH
         and label.isprintable()
@@ -77,5 +78,5 @@ def is_nameable(label: str) -> bool:
 
 
 def package(label: str) -> str:
-    """Return the folder of a revision's bindings: ``v2025_11_25``; every other character becomes an underscore."""
+    """Return the folder of a revision's bindings, ``v2025_11_25``: other characters become underscores."""
     return "v" + re.sub(r"[^A-Za-z0-9]", "_", label)

@@ -1,8 +1,8 @@
-"""How deeply the definitions of a document hold one another, references followed.
+"""Limit how deeply the definitions of a document are nested, with references followed.
 
-A *level* is one schema inside another. A definition that leads back to itself has no depth of its own, because values
-end where they like; but the types of such a circle are built one inside the other before the circle closes, so it
-counts as deep as all its definitions together.
+A *level* is one schema inside another. The depth of a recursive definition is not limited by its values. But msgspec
+builds the types of such a circle inside each other until the circle closes, so a circle counts as deep as all its
+definitions together.
 """
 
 from __future__ import annotations
@@ -16,32 +16,33 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_NESTING", "Nesting"]
 
-# msgspec builds a decoder recursively, and settling recurses over values; both share the interpreter's 1,000 frames
-# with their caller. Measured a hundred frames deep on CPython 3.11, which counts calls into C as well: open objects in
-# each other can be decoded to 177 levels, structural unions to 250; decoders of lists and dicts can be built to 880.
-# With 100, a caller may be 400 frames deep. Upstream's deepest definition, of any revision or draft, has 22 levels.
+# msgspec builds a decoder recursively, and the generated code checks decoded values recursively. Both share the 1,000
+# frames of the interpreter with their caller. Measured from a caller that is 100 frames deep on CPython 3.11, which
+# also counts calls into C: nested open objects decode to 177 levels, structural unions to 250, and decoders of lists
+# and dicts can be built to 880. With 100 levels, a caller may be 400 frames deep. Upstream's deepest definition, of any
+# revision or draft, has 22 levels.
 MAX_NESTING = 100
 
 
 class Nesting:
-    """What the definitions *names* of a document hold, collected schema by schema."""
+    """The nesting of the definitions *names* of a document, collected schema by schema."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._levels = dict.fromkeys(names, 1)
         self._held: dict[str, dict[str, int]] = {name: {} for name in self._levels}
 
     def add_schema(self, owner: str, level: int) -> None:
-        """Note a schema, not a reference, *level* levels deep in the definition *owner*, which is itself the first."""
+        """Record a schema that is not a reference at *level* in the definition *owner*, which itself is level 1."""
         self._levels[owner] = max(self._levels[owner], level)
 
     def add_reference(self, owner: str, level: int, target: str) -> None:
-        """Note that the schema *level* levels deep in *owner* is a reference to *target*."""
+        """Record a reference to *target* at *level* in *owner*."""
         held = self._held[owner]
-        # The target stands in place of the reference; a definition that is another name for it still counts.
+        # The target takes the place of the reference, but an alias still counts as one level.
         held[target] = max(held.get(target, 0), level - 1, 1)
 
     def faults(self, *, home: str) -> Iterator[Diagnostic]:
-        """Yield a diagnostic for each definition in *home* with which a chain becomes too deep, not for its holders."""
+        """Yield a diagnostic for the innermost definition of each chain that is too deep, not for its holders."""
         depths: dict[str, int] = {}
         for circle in _circles(self._held):
             held = {target: depths[target] for name in circle for target in self._held[name] if target in depths}
@@ -51,7 +52,7 @@ class Nesting:
                 yield _too_deep(circle[0], home)
 
     def _depth(self, circle: list[str], held: Mapping[str, int]) -> int:
-        """Return the depth of the definitions in *circle*, given the depths of those that they hold outside it."""
+        """Return the depth of the definitions in *circle*, given the depths of the definitions that they hold."""
         name, *others = circle
         if others or name in self._held[name]:
             return sum(self._levels[each] for each in circle) + max(held.values(), default=0)
@@ -59,12 +60,12 @@ class Nesting:
 
 
 def _circles(held: Mapping[str, Collection[str]]) -> Iterator[list[str]]:
-    """Yield all names in groups that lead to one another, mostly of one, each after the groups that it leads to.
+    """Yield the strongly connected components of *held*, each after the components that it leads to.
 
-    Tarjan's algorithm, in linear time and with a stack of its own.
+    Tarjan's algorithm: linear time, with its own stack. Most components have one name.
     """
-    reached: dict[str, int] = {}  # in which order
-    earliest: dict[str, int] = {}  # the first name that an unfinished one leads back to, as its place in that order
+    reached: dict[str, int] = {}  # position in the order of discovery
+    earliest: dict[str, int] = {}  # the lowest position that an unfinished name leads back to
     unfinished: list[str] = []
     for start in held:
         chain = [] if start in reached else [(start, iter(held[start]))]
@@ -89,7 +90,7 @@ def _circles(held: Mapping[str, Collection[str]]) -> Iterator[list[str]]:
 
 
 def _finished(name: str, unfinished: list[str], earliest: dict[str, int]) -> list[str]:
-    """Take the circle that was reached through *name* off *unfinished*, and return it."""
+    """Remove the component that was entered at *name* from *unfinished*, and return it."""
     circle: list[str] = []
     while not circle or circle[-1] != name:
         circle.append(unfinished.pop())
@@ -101,6 +102,6 @@ def _too_deep(name: str, home: str) -> Diagnostic:
     return Diagnostic(
         code="MG006",
         pointer=pointer_to(home, name),
-        message=f"the definition holds others more than {MAX_NESTING} levels deep",
-        hint="Break up the longest chain of definitions, each of which holds the next.",
+        message=f"the definition nests other definitions more than {MAX_NESTING} levels deep",
+        hint="Shorten the longest chain of definitions that hold each other.",
     )

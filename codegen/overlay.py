@@ -1,8 +1,8 @@
-"""What a schema document gets wrong or cannot say: ``schema/overlay.toml`` and ``schema/<revision>/overlay.toml``.
+"""Overlays: corrections and additions to schema documents, in ``schema/[<revision>/]overlay.toml``.
 
-An overlay turns the vendored document into the *patched* one, which the bindings are generated from and the oracles
-validate against. Every change states what it expects to find, so that an upstream fix makes it fail instead of rot.
-A pointer is RFC 6901 with one addition: a ``*`` token stands for every key or index at its place.
+An overlay turns the vendored document into the *patched* document. The bindings are generated from it, and the oracle
+tests validate against it. Each entry states what it expects to find, so an upstream fix makes the entry fail. A pointer
+is RFC 6901 with one addition: the token ``*`` matches every key or index.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from msgspec import UNSET, UnsetType
 
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.document import MAX_DEPTH
+from mcpgen.codegen.json_pointers import Json, Location, locations, objects
 from mcpgen.codegen.pinned import SchemaRoom
-from mcpgen.codegen.places import Json, Place, objects, places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-# It becomes a member of an enumeration. What Python and Enum use themselves (``import``, ``mro``) has no capitals.
+# The name becomes a member of an enum. Keywords and names of Enum itself (``import``, ``mro``) have no capitals.
 _ERROR_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the tables of an overlay: a misspelt key is an error."""
+    """Base of the tables of an overlay. An unknown key is an error."""
 
 
 class Patch(_Table, frozen=True, kw_only=True):
-    """Replace *old* by *new* at each of *pointers*; without *old* there must be nothing yet."""
+    """Replace *old* by *new* at each of *pointers*. Without *old*, there must be no value yet."""
 
     pointers: list[str]
     old: Any = UNSET
@@ -50,14 +50,14 @@ class Patch(_Table, frozen=True, kw_only=True):
 
 
 class Open(_Table, frozen=True, kw_only=True):
-    """Mark the objects at *pointers* as open, where the document fails to: they keep keys that are not known."""
+    """Mark the objects at *pointers* as open, so that they keep unknown keys; the document does not mark them."""
 
     pointers: list[str]
     reason: str
 
 
 class Extract(_Table, frozen=True, kw_only=True):
-    """Give the equal inline schemas at *pointers* a definition, under the *name* that later revisions use."""
+    """Replace the equal inline schemas at *pointers* by a definition *name*, the name that later revisions use."""
 
     name: str
     pointers: list[str]
@@ -65,10 +65,10 @@ class Extract(_Table, frozen=True, kw_only=True):
 
 
 class MethodFacts(_Table, frozen=True, kw_only=True):
-    """What the document does not say about a method."""
+    """Facts about a method that the document lacks."""
 
-    result: str = ""  # the definition of its result, where it is not <Method>Result
-    task_result: str = ""  # the definition of its result when the request asked for a task
+    result: str = ""  # the definition of its result, if it is not <Method>Result
+    task_result: str = ""  # the definition of its result if the request runs as a task
 
 
 class ErrorCode(_Table, frozen=True, kw_only=True):
@@ -80,7 +80,9 @@ class ErrorCode(_Table, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not _ERROR_NAME.fullmatch(self.name):
-            raise ValueError(f"the name of an error code has capitals, digits and underscores only, not {self.name!a}")
+            raise ValueError(
+                f"the `name` of an error code must have only capitals, digits and underscores, but is {self.name!a}"
+            )
 
 
 class Deprecation(_Table, frozen=True, kw_only=True):
@@ -94,7 +96,8 @@ class Overlay(_Table, frozen=True, kw_only=True):
     """The overlay of one revision.
 
     Attributes:
-        reserved_errors: The lowest and the highest of the error codes that nobody may use without a meaning given here.
+        reserved_errors: The lowest and the highest reserved error code; only `errors` may define one of them.
+        meta_keys: Reserved keys of ``_meta`` that the specification describes and the document lacks, and their texts.
     """
 
     era: Literal["handshake", "stateless"] = "handshake"
@@ -105,21 +108,22 @@ class Overlay(_Table, frozen=True, kw_only=True):
     methods: dict[str, MethodFacts] = {}
     errors: list[ErrorCode] = []
     deprecated: list[Deprecation] = []
+    meta_keys: dict[str, str] = {}
 
     def __post_init__(self) -> None:
         if self.reserved_errors is not None and self.reserved_errors[0] > self.reserved_errors[1]:
-            raise ValueError("reserved_errors has the highest code before the lowest")
+            raise ValueError("the first code in `reserved_errors` must not be higher than the second")
 
 
 class Capabilities(_Table, frozen=True, kw_only=True):
-    """Which capability, as a path of keys, follows from serving a method."""
+    """The capability, as a path of keys, that a peer declares when it serves a method."""
 
     server: dict[str, list[str]] = {}
     client: dict[str, list[str]] = {}
 
 
 class SharedOverlay(_Table, frozen=True, kw_only=True):
-    """What holds for every document, also for those that are not vendored."""
+    """The overlay for every document, including those that are not vendored."""
 
     open_properties: list[str] = []
     methods: dict[str, MethodFacts] = {}
@@ -128,7 +132,7 @@ class SharedOverlay(_Table, frozen=True, kw_only=True):
 
 
 def load_overlay(file: Traversable) -> Overlay:
-    """Read the overlay of a revision; a revision without the file has an empty one."""
+    """Read the overlay of a revision; return an empty one if the file does not exist."""
     return _load(file, Overlay) if file.is_file() else Overlay()
 
 
@@ -138,18 +142,18 @@ def load_shared(file: Traversable) -> SharedOverlay:
 
 
 def _load(file: Traversable, shape: type[_T]) -> _T:
-    return read_toml(file, shape, code="MG312", hint="See CONTRIBUTING.md for the tables of an overlay.")
+    return read_toml(file, shape, code="MG312", hint="CONTRIBUTING.md describes the tables of an overlay.")
 
 
 def read_toml(file: Traversable, shape: type[_T], *, code: str, hint: str) -> _T:
     """Read *file* as *shape*.
 
     Raises:
-        Refused: With *code* and *hint*, it cannot be read, is not TOML, or not of that shape.
+        Refused: With *code* and *hint*, the file cannot be read, is not TOML or does not have that structure.
     """
     try:
         return msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), shape)
-    # ValueError: it is not TOML or not UTF-8, or an integer has more digits than Python converts.
+    # ValueError: not TOML, not UTF-8, or an integer with more digits than Python converts.
     except (OSError, ValueError, RecursionError, msgspec.ValidationError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         reason = getattr(error, "strerror", None) or reason
@@ -160,7 +164,7 @@ def apply_overlay(document: dict[str, Any], overlay: Overlay, shared: SharedOver
     """Return *document* with both overlays applied: patches, then openness, then extracted definitions.
 
     Raises:
-        Refused: A change did not find what it expects (MG310, MG311, MG313), one diagnostic for each.
+        Refused: With a diagnostic (MG310, MG311, MG313) for each entry that does not find what it expects.
     """
     applied = _Application(copy.deepcopy(document))
     for patch in overlay.patch:
@@ -176,7 +180,7 @@ def apply_overlay(document: dict[str, Any], overlay: Overlay, shared: SharedOver
 
 
 def patched_document(revision: str, room: SchemaRoom | None = None) -> dict[str, Any]:
-    """Return the vendored document of *revision* with its overlays applied: what the bindings are exact for.
+    """Return the vendored document of *revision* with its overlays applied. The bindings are exact for it.
 
     Raises:
         Refused: The revision is not pinned, its file is not the pinned one, or an overlay does not fit.
@@ -187,7 +191,7 @@ def patched_document(revision: str, room: SchemaRoom | None = None) -> dict[str,
 
 
 class _Application:
-    """One document while its overlay is applied."""
+    """The application of overlays to one document."""
 
     def __init__(self, document: dict[str, Json]) -> None:
         self.document = document
@@ -197,24 +201,24 @@ class _Application:
         self._definitions = definitions if isinstance(definitions, dict) else {}
 
     def patch(self, patch: Patch) -> None:
-        for place in self._places(patch.pointers):
+        for place in self._locations(patch.pointers):
             found = place.get()
             if not _is_same(found, patch.old):
                 expected, actual = ("nothing" if each is UNSET else repr(each) for each in (patch.old, found))
-                self._report("MG310", place.pointer, f"expected {expected}, found {actual} (patch: {patch.reason})")
+                self._report("MG310", place.pointer, f"expected {expected}, but found {actual} (patch: {patch.reason})")
                 continue
             place.put(copy.deepcopy(patch.new))
 
     def open(self, opened: Open) -> None:
-        for place in self._places(opened.pointers):
+        for place in self._locations(opened.pointers):
             node = self._followed(place.get())
             if not isinstance(node, dict) or "additionalProperties" in node:
-                self._report("MG310", place.pointer, "expected an object that is not marked open yet")
+                self._report("MG310", place.pointer, "expected an object schema without `additionalProperties`")
                 continue
             node["additionalProperties"] = {}
 
     def open_by_name(self, keys: list[str]) -> None:
-        """Open the object schema of every property in *keys*, wherever it stands."""
+        """Mark the object schema of each property in *keys* as open, anywhere in the document."""
         for node in list(objects(self.document)):
             properties = node.get("properties")
             found = properties if isinstance(properties, dict) else {}
@@ -224,12 +228,12 @@ class _Application:
                     target.setdefault("additionalProperties", {})
 
     def extract(self, extract: Extract) -> None:
-        for place in self._places(extract.pointers):
+        for place in self._locations(extract.pointers):
             found = place.get()
             if isinstance(found, UnsetType):
-                self._report("MG311", place.pointer, f"there is nothing to extract as {extract.name}")
+                self._report("MG311", place.pointer, f"there is no schema to extract as {extract.name}")
             elif not _is_same(self._definitions.setdefault(extract.name, found), found):
-                self._report("MG313", place.pointer, f"differs from the schema extracted as {extract.name}")
+                self._report("MG313", place.pointer, f"this schema differs from the one extracted as {extract.name}")
             else:
                 place.put({"$ref": f"#/{self._keyword}/{extract.name}"})
 
@@ -239,20 +243,20 @@ class _Application:
             return self._definitions.get(ref.rsplit("/", 1)[-1])
         return node
 
-    def _places(self, pointers: list[str]) -> Iterator[Place]:
+    def _locations(self, pointers: list[str]) -> Iterator[Location]:
         for pointer in pointers:
-            found = places(self.document, pointer)
+            found = locations(self.document, pointer)
             if not found:
-                self._report("MG311", pointer, "there is no such place in the document")
+                self._report("MG311", pointer, "the pointer matches nothing in the document")
             yield from found
 
     def _report(self, code: str, pointer: str, message: str) -> None:
-        hint = "Upstream may have changed the document: compare, then correct or delete this table of the overlay."
+        hint = "Upstream may have changed the document. Compare, then correct or delete this table of the overlay."
         self.diagnostics.append(Diagnostic(code=code, pointer=pointer, message=message, hint=hint))
 
 
 def _is_same(one: object, other: object) -> bool:
-    """Return whether both are the same JSON, in which 1, 1.0 and true are three values, or neither is there."""
+    """Whether both are equal JSON, or both are absent. 1, 1.0 and true are three different values."""
     if one is UNSET or other is UNSET:
         return one is other
     texts = (json.dumps(each, sort_keys=True) for each in (one, other))
@@ -260,10 +264,10 @@ def _is_same(one: object, other: object) -> bool:
 
 
 def _check_json(value: Json | UnsetType) -> None:
-    """Refuse a *value* that no document can hold: TOML also has dates, times, infinities and NaN.
+    """Refuse a *value* that JSON cannot express: TOML also has dates, times, infinities and NaN.
 
     Raises:
-        ValueError: With the reason; msgspec adds where it stands.
+        ValueError: With the reason. msgspec adds the place.
     """
     pending: list[tuple[Json | UnsetType, int]] = [(value, 1)]
     while pending:
@@ -280,4 +284,4 @@ def _check_json(value: Json | UnsetType) -> None:
             case str() | int() | None | UnsetType():  # a bool is an int
                 pass
             case _:
-                raise ValueError(f"JSON has no value like {found}")
+                raise ValueError(f"JSON cannot express {found}")

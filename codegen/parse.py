@@ -1,7 +1,8 @@
-"""From parsed schema objects to the intermediate representation.
+"""Convert parsed schema objects to the intermediate representation.
 
-Inline objects, and inline unions that need a decoder of their own, are hoisted into definitions named after their path
-(``ClientCapabilitiesElicitation``): a name says where the type came from and does not change when a sibling appears.
+Inline objects, and inline unions that need their own decoder, become definitions that are named after their path
+(``ClientCapabilitiesElicitation``). Such a name shows the origin of the type and does not change when the schema gains
+a sibling.
 """
 
 from __future__ import annotations
@@ -13,53 +14,48 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from mcpgen.codegen import ir, names
-from mcpgen.codegen.arms import fixed_type, json_type, json_types_differ, keeps, ref_name, simplified, suffixes
+from mcpgen.codegen.constants import json_type, json_types, keeps, preset_findings
 from mcpgen.codegen.diagnostics import Diagnostic, Refused, pointer_to
-from mcpgen.codegen.frontend import SchemaNode, SchemaObject, admits_anything, exact, schema_objects
-from mcpgen.codegen.presets import preset_findings
+from mcpgen.codegen.frontend import SchemaNode, SchemaObject, admits_anything, exact, quoted, schema_objects
+from mcpgen.codegen.union_arms import fixed_type, json_types_differ, ref_name, simplified, suffixes
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
 __all__ = ["parse"]
 
-_STRING_BOUNDS = (("min_length", "minLength"), ("max_length", "maxLength"), ("pattern", "pattern"))
-_NUMBER_BOUNDS = (("ge", "minimum"), ("gt", "exclusiveMinimum"), ("le", "maximum"), ("lt", "exclusiveMaximum"))
-_ARRAY_BOUNDS = (("min_length", "minItems"), ("max_length", "maxItems"))
+_APART = {"all_of", "any_of", "ref"}  # keywords that cannot be merged with others
 
-# What cannot be merged with other keywords, as SchemaObject and as the document call it.
-_APART = {"ref": "$ref", "any_of": "anyOf", "all_of": "allOf"}
-
-# What an allOf inherits (definitions, their properties, the inline types in those) is looked at again for each heir: a
-# document of a few kilobytes can ask for more of that than there is time. Upstream's largest, of any draft, needs 304.
+# For each allOf, the parser visits all inherited definitions, properties and inline types again. A document of a few
+# kilobytes can make that take hours. Upstream's largest document, of any draft, needs 304 visits.
 MAX_INHERITED = 10_000
 
-# Laying out more takes minutes. Upstream's longest enum has 8 values.
+# Formatting more values takes minutes. Upstream's longest enum has 8 values.
 MAX_VALUES = 10_000
 
 _HINTS = {
-    "MG006": "Let definitions hold one another with $ref instead of extending one another with allOf.",
-    "MG110": "List strings, integers, booleans or null.",
-    "MG118": "Give the type; beside enum and const, leave out the pattern and the values that do not match it.",
-    "MG121": "Give additionalProperties as {} or leave it out, or patch it so in the overlay.",
-    "MG122": "Repeat the property in both arms with the same keywords, or patch one arm in the overlay.",
-    "MG123": "Write the schema without allOf, or patch it in the overlay.",
-    "MG124": "Move the other keywords into each arm, or patch the schema in the overlay.",
-    "MG125": "List a value of that type and within those bounds, or drop them.",
-    "MG126": "Take a string or an integer, and say in the description which values there are.",
+    "MG006": "Let definitions hold each other with `$ref` instead of extending each other with `allOf`.",
+    "MG110": "Use strings, integers, booleans or null.",
+    "MG118": "Add `type`. Beside `enum` or `const`, remove the `pattern` and each value that does not match it.",
+    "MG121": "Set `additionalProperties` to {} or remove it, in the document or with a patch in the overlay.",
+    "MG122": "Use the same keywords for the property in both members, or patch one of them in the overlay.",
+    "MG123": "Write the schema without `allOf`, or patch it in the overlay.",
+    "MG124": "Move the other keywords into each member of `anyOf`, or patch the schema in the overlay.",
+    "MG125": "Add a value that matches the type and the bounds, or remove these.",
+    "MG126": "Use a string or an integer without `enum`, and list the values in the description.",
     "MG201": "Rename one of the definitions.",
-    "MG210": "Give the inline type a definition of its own, with an [[extract]] in the overlay.",
+    "MG210": "Make the inline type a definition, with an [[extract]] in the overlay.",
 }
 
 _Part: TypeAlias = tuple[SchemaObject, str]
-"""One of the object schemas whose conjunction an object is, with its pointer."""
+"""One of the object schemas that an ``allOf`` merges, with its pointer."""
 
 
 def parse(document: dict[str, Any]) -> ir.Schema:
     """Parse a checked and patched *document*.
 
     Raises:
-        Refused: With a diagnostic for every construct that has no exact Python type.
+        Refused: With a diagnostic for each construct that has no exact Python type.
     """
     parser = _Parser(document)
     schema = parser.schema()
@@ -76,21 +72,27 @@ class _Parser:
         self._objects = schema_objects(document)
         self._called = Counter(map(names.definition, self._objects))
         self._definitions: dict[str, ir.Definition] = {}
-        self._merging: dict[bytes, str] = {}  # the inline conjunctions that are being merged: what they are called
-        self._hoisted: set[str] = set()  # from where
+        self._merging: dict[bytes, str] = {}  # the names of the inline allOf schemas that are being merged
+        self._hoisted: set[str] = set()  # the pointers of hoisted schemas
         self._inherited = 0
-        self.diagnostics: dict[Diagnostic, None] = {}  # what is inherited is looked at more than once
+        self.diagnostics: dict[Diagnostic, None] = {}  # a dict, because inherited schemas are visited more than once
 
     def schema(self) -> ir.Schema:
         for name, node in sorted(self._objects.items()):
             pointer = self._pointer(name)
             called = names.definition(name)
             if self._called[called] > 1:
-                self._report("MG201", pointer, f"the definition {name} would be named {called}, like another")
+                self._report(
+                    "MG201", pointer, f"the definition {name} would get the Python name {called}, and so would another"
+                )
             try:
                 self._define(called, node, pointer, anonymous=False)
             except RecursionError:
-                self._report("MG006", pointer, "the definition is nested too deeply with what it extends and holds")
+                self._report(
+                    "MG006",
+                    pointer,
+                    "the definition is nested too deeply, including the definitions that it extends and holds",
+                )
                 raise Refused(self.diagnostics) from None
         schema = ir.Schema(definitions=dict(sorted(self._definitions.items())))
         self.diagnostics |= dict.fromkeys(preset_findings(schema))
@@ -102,7 +104,7 @@ class _Parser:
         return pointer_to(self._keyword, name)
 
     def _define(self, name: str, node: SchemaObject, pointer: str, *, anonymous: bool) -> ir.Named:
-        """Add *node* under *name*, as an object where it has known keys and as an alias where it has none."""
+        """Add *node* under *name*: as an object if it has known keys, otherwise as an alias."""
         if anonymous:
             name = self._claimed(name, pointer)
         self._definitions[name] = self._object(name, node, pointer, anonymous=anonymous) or ir.Alias(
@@ -115,32 +117,34 @@ class _Parser:
         return ir.Named(name=name)
 
     def _inherit(self, count: int, pointer: str) -> None:
-        """Note that the schema at *pointer* inherits *count* more definitions, properties or types."""
+        """Count *count* more definitions, properties or types that the schema at *pointer* inherits."""
         self._inherited += count
         if self._inherited > MAX_INHERITED:
             self._report(
-                "MG006", pointer, f"more than {MAX_INHERITED} inherited definitions, properties and types, from here"
+                "MG006",
+                pointer,
+                f"the `allOf` schemas inherit more than {MAX_INHERITED} definitions, properties and types",
             )
             raise Refused(self.diagnostics)
 
     def _claimed(self, name: str, pointer: str) -> str:
-        """Return what the inline schema at *pointer* is called as a definition: *name*, which ought to be free."""
+        """Return the definition's name of the inline schema at *pointer*, and report a conflict."""
         self._inherit(pointer in self._hoisted, pointer)
         self._hoisted.add(pointer)
         name = self._free(name)
         if name in self._definitions:
             where = self._definitions[name].pointer
-            self._report("MG210", pointer, f"the inline type here would be named {name}, like the one at {where}")
+            self._report("MG210", pointer, f"the inline type here and the one at {where} would both be named {name}")
         return name
 
     def _free(self, name: str) -> str:
-        """Return *name*, or where a definition of the document has it, that with a suffix."""
+        """Return *name*, with a suffix if a definition of the document has that name."""
         while name in self._called:
             name += "Inline"
         return name
 
     def _object(self, name: str, node: SchemaObject, pointer: str, *, anonymous: bool) -> ir.Object | None:
-        """Return *node* as an object with known keys, its ``allOf`` merged, or None if it has none."""
+        """Return *node* as an object with known keys and its ``allOf`` merged, or None if it has no known keys."""
         if node.ref or not (node.all_of or {*node.types} <= {"object"}):
             return None
         parts = self._parts(node, pointer, set())
@@ -167,31 +171,39 @@ class _Parser:
         )
 
     def _check_parts(self, parts: list[_Part], keys: AbstractSet[str], pointer: str) -> None:
-        """Report what an object with *keys*, merged of *parts*, would not say."""
+        """Report the keywords of *parts* that an object with *keys*, merged from them, cannot express."""
         for part, where in parts:
             if part.any_of:
-                self._report("MG124", where, "anyOf stands beside properties or allOf, which also decide")
+                self._report(
+                    "MG124", where, "`anyOf` stands beside `properties` or `allOf`, which also restrict the value"
+                )
             if part.fixed is not None:
-                self._report("MG125", where, "no listed value is an object with these properties")
+                self._report("MG125", where, "no value of `enum` or `const` is an object with these properties")
             if part.additional is False and keys - (part.properties or {}).keys():
-                self._report("MG121", where, "additionalProperties refuses keys that another arm of allOf describes")
+                self._report(
+                    "MG121", where, "`additionalProperties` forbids keys that another member of `allOf` describes"
+                )
             if not (part.additional is None or part.additional is False or admits_anything(part.additional)):
-                self._report("MG121", where, "additionalProperties restricts the keys beside known properties")
-        # An integer is a number as well.
+                self._report(
+                    "MG121",
+                    where,
+                    "`additionalProperties` restricts further keys of an object that also has `properties`",
+                )
+        # An integer is also a number.
         types = [{*part.types, *(("integer",) if "number" in part.types else ())} for part, _ in parts if part.types]
         together = types[0].intersection(*types[1:]) if types else {"object"}
         if together != {"object"}:
             admitted = ", ".join(sorted(together)) or "nothing"
-            self._report("MG123", pointer, f"allOf has properties, but its types together admit {admitted}")
+            self._report("MG123", pointer, f"`allOf` has properties, but its `type` keywords together allow {admitted}")
 
     def _unknown(self, parts: list[_Part]) -> Literal["kept", "dropped"]:
-        """Say what becomes of unknown keys; one part that is open opens the whole, which then holds all keys."""
+        """Say whether unknown keys are kept: they are if one of *parts* is open."""
         return "dropped" if all(part.additional is None for part, _ in parts) else "kept"
 
     def _property(
         self, key: str, described: list[tuple[SchemaNode, str]], owner: str, *, required: bool
     ) -> ir.Property:
-        """Return the property *key* of *owner*, as the parts of its ``allOf`` describe it."""
+        """Return the property *key* of *owner*, merged from its descriptions in an ``allOf``."""
         (node, pointer), *others = described
         for other, other_pointer in others:
             node, pointer = self._narrow(node, other, other_pointer), other_pointer
@@ -205,7 +217,7 @@ class _Parser:
         )
 
     def _narrow(self, first: SchemaNode, second: SchemaNode, pointer: str) -> SchemaNode:
-        """Return a schema that admits what both admit, where one only adds keywords to the other."""
+        """Return a schema that accepts what both accept; report it if one does more than add keywords to the other."""
         if not isinstance(first, SchemaObject) or not isinstance(second, SchemaObject):
             return second if first is True else first
         own, other = first.decides(), second.decides()
@@ -216,21 +228,27 @@ class _Parser:
             keyword for keyword in own.keys() & other.keys() if exact(own[keyword]) != exact(other[keyword])
         )
         for keyword in differing:
-            self._report("MG122", pointer, f"two arms of allOf give different {keyword} for one property")
-        if apart := [word for keyword, word in _APART.items() if keyword in {*own, *other} - {*differing}]:
             self._report(
-                "MG122", pointer, f"two arms of allOf describe one property, and {', '.join(apart)} stands alone"
+                "MG122", pointer, f"two members of `allOf` give different {quoted([keyword])} for one property"
             )
-        # additionalProperties speaks of the keys that its own arm does not describe.
+        if apart := sorted(({*own, *other} & _APART) - {*differing}):
+            self._report(
+                "MG122",
+                pointer,
+                f"two members of `allOf` describe one property, and {quoted(apart)} cannot be merged",
+            )
+        # additionalProperties applies to the keys that its own member does not describe.
         restricts = merged.additional is not None and not admits_anything(merged.additional)
         if restricts and exact(first.properties) != exact(second.properties):
             self._report(
-                "MG122", pointer, "two arms of allOf describe different keys of one property, and one refuses more"
+                "MG122",
+                pointer,
+                "two members of `allOf` describe different keys of one property, and one forbids others",
             )
         return merged
 
     def _parts(self, node: SchemaObject, pointer: str, seen: set[str]) -> list[_Part]:
-        """Return the schemas whose conjunction *node* is, references followed, but each definition only once."""
+        """Return the schemas that *node* merges, with references followed, each definition only once."""
         if node.ref:
             name = ref_name(node.ref)
             self._inherit(1, pointer)
@@ -242,15 +260,15 @@ class _Parser:
         for index, arm in enumerate(node.all_of):
             where = f"{pointer}/allOf/{index}"
             found = [] if isinstance(arm, bool) else self._parts(arm, where, seen)
-            if found and not any(map(_speaks_of_objects, found)):
-                self._report("MG123", where, "allOf can only be merged where every arm is an object with properties")
+            if found and not any(map(_describes_objects, found)):
+                self._report("MG123", where, "`allOf` can only be merged if every member is an object with properties")
             parts += found
         return parts
 
     # Types
 
     def _type(self, node: SchemaNode, pointer: str, name: str, *, hoist: bool = True) -> ir.TypeRef:
-        """Return the type of *node*; *name* is what it is called if it must be hoisted."""
+        """Return the type of *node*; *name* is its name if it is hoisted."""
         if isinstance(node, bool):
             return ir.Anything()
         if node.ref:
@@ -264,31 +282,33 @@ class _Parser:
         types = node.types or node.implied_types()
         if node.bounds and not types:
             self._report(
-                "MG118", pointer, f"{', '.join(sorted(node.bounds))} without type bounds values of one type only"
+                "MG118",
+                pointer,
+                f"{quoted(sorted(node.bounds))} is used without `type`, and so applies to values of one type only",
             )
         return simplified([self._kind(kind, node, pointer, name, hoist=hoist) for kind in types] or [ir.Anything()])
 
     def _kind(self, kind: str, node: SchemaObject, pointer: str, name: str, *, hoist: bool) -> ir.TypeRef:
-        """Return the type of *node* where its JSON type is *kind*, one of those that `check_document` lets pass."""
+        """Return the type of *node* for the JSON type *kind*, which `check_document` has checked."""
         match kind:
             case "object":
                 return self._mapping(node, pointer, name, hoist=hoist)
             case "array":
                 item = self._type(True if node.items is None else node.items, f"{pointer}/items", f"{name}Item")
-                return ir.Array(item=item, bounds=_bounds(node, _ARRAY_BOUNDS))
+                return ir.Array(item=item, bounds=node.bounds_for("array"))
             case "string":
-                return ir.Scalar(kind="string", bounds=_bounds(node, _STRING_BOUNDS))
+                return ir.Scalar(kind="string", bounds=node.bounds_for("string"))
             case "integer":
-                return ir.Scalar(kind="integer", bounds=_bounds(node, _NUMBER_BOUNDS))
+                return ir.Scalar(kind="integer", bounds=node.bounds_for("integer"))
             case "number":
-                return ir.Scalar(kind="number", bounds=_bounds(node, _NUMBER_BOUNDS))
+                return ir.Scalar(kind="number", bounds=node.bounds_for("number"))
             case "boolean":
                 return ir.Scalar(kind="boolean")
             case _:
                 return ir.Scalar(kind="null")
 
     def _mapping(self, node: SchemaObject, pointer: str, name: str, *, hoist: bool) -> ir.TypeRef:
-        """Return an inline object: hoisted where it has known keys, otherwise a mapping."""
+        """Return an inline object: a hoisted definition if it has known keys, otherwise a mapping."""
         if node.properties or node.additional is False:
             node = msgspec.structs.replace(node, types=("object",))
             return self._define(name if hoist else f"{name}Object", node, pointer, anonymous=True)
@@ -298,31 +318,31 @@ class _Parser:
         return ir.Mapping(value=self._type(extra, f"{pointer}/additionalProperties", f"{name}Value"))
 
     def _conjunction(self, node: SchemaObject, pointer: str, name: str) -> ir.TypeRef:
-        """Return the type of an ``allOf``: one arm stands for itself, several are merged into an object."""
+        """Return the type of an ``allOf``: that of its only member, or an object merged from several."""
         arm, *others = node.all_of
         if not others and (node.decides().keys() == {"all_of"} or self._is_only_object(node, arm)):
             return self._type(arm, f"{pointer}/allOf/0", name)
         if not any(part.properties for part, _ in self._parts(node, pointer, set())):
-            self._report("MG123", pointer, "allOf can only be merged where an arm is an object with properties")
+            self._report("MG123", pointer, "`allOf` can only be merged if a member is an object with properties")
             return ir.Anything()
-        # An object may extend itself under one of its own keys: what is inherited there is what is being merged.
-        said = exact(node)
-        if said not in self._merging:
-            self._merging[said] = self._free(name)
+        # An object may extend itself under one of its own keys. That key then refers to the object being merged.
+        content = exact(node)
+        if content not in self._merging:
+            self._merging[content] = self._free(name)
             self._define(name, node, pointer, anonymous=True)
-            return ir.Named(name=self._merging.pop(said))
-        return ir.Named(name=self._merging[said])
+            return ir.Named(name=self._merging.pop(content))
+        return ir.Named(name=self._merging[content])
 
     def _is_only_object(self, node: SchemaObject, arm: SchemaNode) -> bool:
-        """Whether *node* says no more beside *arm* than that it is an object, as the definition there says itself."""
+        """Whether *node* only adds ``type: object`` to *arm*, a reference to a definition that has this type itself."""
         if not isinstance(arm, SchemaObject) or not arm.ref or node.decides().keys() != {"all_of", "types"}:
             return False
         return node.types == self._objects[ref_name(arm.ref)].types == ("object",)
 
     def _union(self, node: SchemaObject, pointer: str, name: str, *, hoist: bool) -> ir.TypeRef:
-        """Return the type of an ``anyOf``, hoisted where it takes more than JSON types to tell its arms apart."""
+        """Return the type of an ``anyOf``; hoist it if JSON types alone do not distinguish its members."""
         if beside := sorted(node.decides().keys() - {"any_of"}):
-            self._report("MG124", pointer, f"anyOf stands beside {', '.join(beside)}, which also decides")
+            self._report("MG124", pointer, f"`anyOf` stands beside {quoted(beside)}, which also restricts the value")
         distinct = {exact(arm): (index, arm) for index, arm in reversed([*enumerate(node.any_of)])}
         given = sorted(distinct.values(), key=itemgetter(0))
         named = zip(given, suffixes([arm for _, arm in given]), strict=True)
@@ -337,19 +357,23 @@ class _Parser:
         return ir.Named(name=name)
 
     def _fixed(self, node: SchemaObject, pointer: str) -> ir.TypeRef:
-        """Return the values of a ``const`` or ``enum`` that the ``type`` and the bounds beside it also admit."""
+        """Return the values of a ``const`` or ``enum`` that also match the ``type`` and the bounds beside it."""
         admitted: list[ir.Constant] = []
         for value in node.fixed or ():
             if isinstance(value, float):
-                self._report("MG110", pointer, f"{value!r} cannot be told apart as a constant")
-            elif not node.types or json_type(value) in node.types or _is_number_of(value, node.types):
+                self._report("MG110", pointer, f"{value!r} cannot be a constant")
+            elif not node.types or not json_types(value).isdisjoint(node.types):
                 admitted.append(value)
         if "pattern" in node.bounds and any(isinstance(value, str) for value in admitted):
-            self._report("MG118", pointer, "a pattern stands beside listed values, and is never tried on them")
+            self._report(
+                "MG118",
+                pointer,
+                "`pattern` stands beside `enum` or `const`; the generator does not test values against patterns",
+            )
             return ir.Anything()
-        admitted = [value for value in admitted if keeps(value, _bounds_of(value, node))]
+        admitted = [value for value in admitted if keeps(value, node.bounds_for(json_type(value)))]
         if not admitted:
-            self._report("MG125", pointer, "no listed value has the type, and is within the bounds, given beside it")
+            self._report("MG125", pointer, "no value of `enum` or `const` matches the `type` and the bounds beside it")
             return ir.Anything()
         found = fixed_type(admitted)
         self._check_length(found, pointer)
@@ -358,38 +382,19 @@ class _Parser:
     def _check_length(self, ref: ir.TypeRef, pointer: str) -> None:
         arms = ref.arms if isinstance(ref, ir.Union) else (ref,)
         if any(isinstance(arm, ir.Fixed) and len(arm.values) > MAX_VALUES for arm in arms):
-            self._report("MG126", pointer, f"more than {MAX_VALUES} values are listed")
+            self._report("MG126", pointer, f"the type has more than {MAX_VALUES} constant values")
 
     def _report(self, code: str, pointer: str, message: str) -> None:
         self.diagnostics[Diagnostic(code=code, pointer=pointer, message=message, hint=_HINTS[code])] = None
 
 
-def _speaks_of_objects(part: _Part) -> bool:
+def _describes_objects(part: _Part) -> bool:
     decides = part[0].decides()
     return not decides.keys().isdisjoint(("properties", "required", "additional")) or decides == {"types": ("object",)}
 
 
 def _preset(node: SchemaNode) -> ir.Constant:
-    """Return the ``default`` of *node*: on a key that must be there it can only be meant for who writes the message."""
+    """Return the ``default`` of *node*. On a required key it can only be meant for the author of the message."""
     if not isinstance(node, SchemaObject) or isinstance(node.default, float):
         return None
     return node.default
-
-
-def _is_number_of(value: ir.Constant, types: tuple[str, ...]) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and "number" in types
-
-
-def _bounds_of(value: ir.Constant, node: SchemaObject) -> tuple[tuple[str, Any], ...]:
-    """Return the bounds of *node* that speak of values like *value*."""
-    match json_type(value):
-        case "string":
-            return _bounds(node, _STRING_BOUNDS)
-        case "integer":
-            return _bounds(node, _NUMBER_BOUNDS)
-        case _:
-            return ()
-
-
-def _bounds(node: SchemaObject, keywords: tuple[tuple[str, str], ...]) -> tuple[tuple[str, Any], ...]:
-    return tuple((meta, node.bounds[keyword]) for meta, keyword in keywords if keyword in node.bounds)

@@ -1,7 +1,7 @@
-"""The schema room: which documents are pinned, and proof that they are what they were.
+"""The vendored schema documents, each verified against its pinned hash.
 
-``PINNED.toml`` names every revision, oldest first, with the hash of the official document and that of the vendored one.
-A document whose bytes do not have the pinned hash is never handed out.
+``PINNED.toml`` lists the revisions, oldest first, with the hash of the official document and of the vendored one. A
+document that does not have its pinned hash is never returned.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mcpgen.codegen.names import MAX_LABEL_LENGTH
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from mcpgen.codegen.places import Json
+    from mcpgen.codegen.json_pointers import Json
 
 __all__ = ["PINNED", "Pin", "Pins", "SchemaRoom", "is_dated", "is_label", "load_pins"]
 
@@ -31,18 +31,18 @@ PINNED = "PINNED.toml"
 
 _Hash = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
-# A label becomes a folder's name, here and (made an identifier) in generated/: no separators, no "..", not hidden, and
-# none of the names of devices, which Windows reserves with any suffix.
+# A label becomes a folder name in schema/, and as an identifier in generated/. So it has no path separators and no
+# "..", does not start with a dot, and is not a device name, which Windows reserves with any suffix.
 _LABEL = re.compile(r"(?!(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z))[A-Za-z0-9]+(?:[.-][A-Za-z0-9]+)*")
 _DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where one vendored document comes from, and the hashes that hold it in place."""
+    """The origin of one vendored document, and its hashes."""
 
     revision: str
-    path: str = ""  # in the upstream repository; empty where `schema add` was not told
-    commit: str = ""  # the last one that changed the official file
+    path: str = ""  # in the upstream repository; empty if `schema add` did not get it
+    commit: str = ""  # the last commit that changed the official file
     date: dt.date | None = None  # of that commit
     official_sha256: _Hash  # of the file with its prose
     sha256: _Hash  # of schema/<revision>/schema.json
@@ -52,26 +52,26 @@ class Pins(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The content of ``PINNED.toml``."""
 
     repository: str
-    document: tuple[Pin, ...] = ()  # oldest revision first: this is the order of the revisions, whatever their labels
+    document: tuple[Pin, ...] = ()  # oldest revision first; this order counts, not the labels
 
 
 def is_label(text: str) -> bool:
-    """Say whether *text* can be the label of a pinned revision; what looks like a date has to be one."""
+    """Whether *text* can be the label of a pinned revision. A label that looks like a date must be a date."""
     if len(text) > MAX_LABEL_LENGTH or _LABEL.fullmatch(text) is None:
         return False
     return not is_dated(text) or _is_date(text)
 
 
 def is_dated(label: str) -> bool:
-    """Say whether *label* is that of a released revision, which is a date."""
+    """Whether *label* looks like a date, as the labels of released revisions do."""
     return _DATED.fullmatch(label) is not None
 
 
 def load_pins(content: bytes) -> Pins:
-    """Return what *content*, the bytes of a ``PINNED.toml``, says.
+    """Return the pins in *content*, the bytes of a ``PINNED.toml``.
 
     Raises:
-        Refused: MG302, it is not TOML, or not of this shape.
+        Refused: MG302, it is not TOML or does not have this structure.
     """
     try:
         pins = msgspec.convert(tomllib.loads(content.decode("utf-8")), Pins)
@@ -80,7 +80,7 @@ def load_pins(content: bytes) -> Pins:
     seen: set[str] = set()
     for pin in pins.document:
         if not is_label(pin.revision):
-            raise Refused([_unusable(f"{pin.revision!a} cannot be the label of a revision")])
+            raise Refused([_unusable(f"{pin.revision!a} is not a valid label of a revision")])
         if pin.revision in seen:
             raise Refused([_unusable(f"{pin.revision} is pinned twice")])
         seen.add(pin.revision)
@@ -88,13 +88,13 @@ def load_pins(content: bytes) -> Pins:
 
 
 class SchemaRoom:
-    """The vendored documents, read from the checkout if there is one around the working directory, else the package."""
+    """The vendored documents: those of the checkout around the working directory, else those of the package."""
 
     def __init__(self, root: Traversable | None = None) -> None:
-        """Open the room at *root*, a folder that holds ``PINNED.toml``.
+        """Open the folder *root*, which contains ``PINNED.toml``.
 
         Raises:
-            Refused: MG302, the pins are missing or cannot be understood.
+            Refused: MG302, the pins are missing or not valid.
         """
         if root is None:
             checkout = find_checkout()
@@ -121,11 +121,13 @@ class SchemaRoom:
             if pin.revision == revision:
                 return pin
         known = ", ".join(self.revisions)
-        finding = Diagnostic(code="MG303", message=f"there is no revision {revision!a}", hint=f"There are {known}.")
+        finding = Diagnostic(
+            code="MG303", message=f"the revision {revision!a} is not vendored", hint=f"Use one of {known}."
+        )
         raise Refused([finding])
 
     def document_bytes(self, revision: str) -> bytes:
-        """Return the vendored document of *revision* as it is stored, which is canonical form.
+        """Return the vendored document of *revision* in the canonical form in which it is stored.
 
         Raises:
             Refused: MG303, it is not pinned; MG301, the file is missing or does not have the pinned hash.
@@ -137,11 +139,11 @@ class SchemaRoom:
         except OSError as error:
             raise Refused([_changed(f"{name} cannot be read: {error.strerror or error}")]) from error
         if (found := sha256(content).hexdigest()) != pin.sha256:
-            raise Refused([_changed(f"{name} has sha256 {found[:12]}…, not {pin.sha256[:12]}… as pinned")])
+            raise Refused([_changed(f"{name} has sha256 {found[:12]}…, but {pin.sha256[:12]}… is pinned")])
         return content
 
     def document(self, revision: str) -> dict[str, Json]:
-        """Return the vendored document of *revision*, proven to have the pinned hash.
+        """Return the vendored document of *revision*, after its hash is verified.
 
         Raises:
             Refused: As ``document_bytes``.
@@ -158,7 +160,7 @@ class SchemaRoom:
         return overlay.read_bytes() if overlay.is_file() else None
 
     def docs_bytes(self) -> bytes | None:
-        """Return ``docs.toml``, our words for definitions and fields, or None where the room has none."""
+        """Return ``docs.toml``, our descriptions of definitions and fields, or None if the file does not exist."""
         docs = self.root / "docs.toml"
         return docs.read_bytes() if docs.is_file() else None
 
@@ -173,9 +175,9 @@ def _is_date(text: str) -> bool:
 
 def _unusable(reason: str) -> Diagnostic:
     hint = "Restore schema/PINNED.toml from version control."
-    return Diagnostic(code="MG302", message=f"{PINNED} cannot be used: {reason}", hint=hint)
+    return Diagnostic(code="MG302", message=f"{PINNED} is not valid: {reason}", hint=hint)
 
 
 def _changed(message: str) -> Diagnostic:
-    hint = "Restore the file: a defect of the document is patched in overlay.toml, never in place."
+    hint = "Restore the file from version control. Correct defects of a document in its overlay.toml."
     return Diagnostic(code="MG301", message=message, hint=hint)

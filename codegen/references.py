@@ -1,4 +1,4 @@
-"""What the ``$ref`` of a document may say, and what a chain of them may not do."""
+"""Check the references of a document: each ``$ref``, and chains and circles of aliases."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["MAX_ALIAS_CHAIN", "MOST_SUGGESTIONS", "alias_faults", "reference_fau
 # Aliases of aliases are resolved recursively. Upstream's longest chain has 5 links.
 MAX_ALIAS_CHAIN = 64
 
-# Looking for a name that is like another takes milliseconds, and a document may have many thousands of references.
-# Comparing takes quadratic time, and what people call something is shorter than this.
+# The search for a similar name takes milliseconds, and a document can have thousands of references. A comparison takes
+# quadratic time, so longer names are not compared; real names are shorter.
 MOST_SUGGESTIONS = 20
 _LONGEST_COMPARED = 100
 
@@ -27,9 +27,9 @@ _HOMES = ("$defs", "definitions")
 
 
 def referenced_name(reference: str) -> tuple[str, str] | None:
-    """Return the home (``$defs`` or ``definitions``) and the name of the definition that *reference* points at.
+    """Return ``$defs`` or ``definitions``, and the name of the definition there that *reference* points at.
 
-    None if it points elsewhere. Percent and tilde escapes are undone (RFC 6901, sections 3 to 6).
+    Return None if it points elsewhere. Percent and tilde escapes are decoded (RFC 6901, sections 3 to 6).
     """
     if not reference.startswith("#/"):
         return None
@@ -41,20 +41,22 @@ def referenced_name(reference: str) -> tuple[str, str] | None:
 
 
 def reference_fault(reference: str, *, home: str, names: Collection[str], suggestions: int = 1) -> Fault | None:
-    """Return what keeps *reference* from naming one of *names*, which the document has under *home*.
+    """Return the fault of *reference*, or None if it points at one of *names* under *home*.
 
-    A name that is like the one that does not exist is looked for if *suggestions* are left.
+    If the name does not exist and *suggestions* is greater than 0, the hint suggests a similar one.
     """
     if not reference.startswith("#"):
-        hint = f"Copy the definition into this document and point at #/{home}/Name."
-        return Fault("MG106", f"{shown(reference)} is another document, which is never fetched", hint)
+        hint = f"Copy the definition into this document and use #/{home}/Name."
+        return Fault(
+            "MG106", f"{shown(reference)} points at another document, and the generator never fetches documents", hint
+        )
     target = referenced_name(reference)
     if target is None:
-        return Fault("MG105", f"{shown(reference)} does not point at a definition", f"Point at #/{home}/Name.")
+        return Fault("MG105", f"{shown(reference)} does not point at a definition", f"Use #/{home}/Name.")
     if target[0] != home or target[1] not in names:
-        hint = f"Add the definition, or point at one under {home}."
+        hint = f"Add the definition, or point at an existing one under `{home}`."
         if suggestions <= 0:
-            hint += f" Names like it were looked for {MOST_SUGGESTIONS} times only."
+            hint += f" (Only the first {MOST_SUGGESTIONS} such faults get a suggestion.)"
         elif near := _like(target[1], names):
             hint = f"Did you mean #/{home}/{near}?"
         return Fault("MG107", f"{shown(reference)} points at a definition that does not exist", hint)
@@ -62,23 +64,23 @@ def reference_fault(reference: str, *, home: str, names: Collection[str], sugges
 
 
 def _like(name: str, names: Collection[str]) -> str:
-    """Return the one of *names* that is most like *name*, or nothing; of a huge document, not all are compared."""
+    """Return the most similar of *names*, or an empty string; compare at most 1,000 of them."""
     compared = [each for each in islice(names, 1000) if max(len(each), len(name)) <= _LONGEST_COMPARED]
     return next(iter(get_close_matches(name, compared, n=1)), "")
 
 
 def alias_faults(aliases: Mapping[str, Sequence[str]], *, home: str) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each circle and each overlong chain in *aliases*.
+    """Yield a diagnostic for each circle and each chain in *aliases* that is too long.
 
     Args:
-        aliases: For each definition, those that it is only another name for, an alternative of, or an extension of.
-        home: Where the definitions are: ``$defs`` or ``definitions``.
+        aliases: For each definition, the definitions that it is an alias, a union or an extension of.
+        home: The keyword that holds the definitions: ``$defs`` or ``definitions``.
     """
-    length: dict[str, int] = {}  # of the longest chain that starts at a finished definition
+    length: dict[str, int] = {}  # of the longest chain from each finished definition
     for start in aliases:
         if start in length:
             continue
-        chain = {start: iter(aliases[start])}  # the definitions being followed, in order, with what is left of each
+        chain = {start: iter(aliases[start])}  # the current chain, with the remaining targets of each definition
         longest = {start: 0}
         while chain:
             name = next(reversed(chain))
@@ -102,13 +104,13 @@ def alias_faults(aliases: Mapping[str, Sequence[str]], *, home: str) -> Iterator
 
 
 def _circle(names: list[str], home: str) -> Diagnostic:
-    most = 8  # a message is read by people
+    most = 8  # keeps the message readable
     listed = [*names[:most], *(["…"] if len(names) > most else []), names[0]]
     return Diagnostic(
         code="MG109",
         pointer=pointer_to(home, names[0]),
-        message="the definition leads back to itself: " + " -> ".join(listed),
-        hint="Give one of them a structure of its own: an object or an array between them ends the circle.",
+        message="the definition is an alias of itself: " + " -> ".join(listed),
+        hint="Make one of these definitions an object or an array that holds the next: this ends the circle.",
     )
 
 
@@ -117,5 +119,5 @@ def _overlong(name: str, home: str) -> Diagnostic:
         code="MG006",
         pointer=pointer_to(home, name),
         message=f"the definition is a chain of more than {MAX_ALIAS_CHAIN} aliases",
-        hint="Point at the last of them directly.",
+        hint="Refer to the last definition of the chain directly.",
     )

@@ -1,4 +1,4 @@
-"""The command ``schema``: which documents are vendored, a new one, and proof of what a vendored one is."""
+"""The command ``schema``: list the vendored documents, add one, or compare a file with one."""
 
 from __future__ import annotations
 
@@ -11,25 +11,28 @@ import click
 from msgspec import to_builtins
 
 from mcpgen.codegen.checkout import find_checkout
+from mcpgen.codegen.console import echo_diagnostics, echo_json, refusals_reported
 from mcpgen.codegen.diagnostics import Refused
 from mcpgen.codegen.pinned import Pin, SchemaRoom
-from mcpgen.codegen.report import echo_diagnostics, echo_json, refusals_reported
 from mcpgen.codegen.vendoring import candidate, differences, vendor
 
 if TYPE_CHECKING:
     import datetime as dt
 
-    from mcpgen.codegen.places import Json
+    from mcpgen.codegen.json_pointers import Json
 
 __all__ = ["schema"]
 
-_as_json = click.option("--json", "as_json", is_flag=True, help="Report as JSON on standard output.")
+_as_json = click.option("--json", "as_json", is_flag=True, help="Write the report as JSON to standard output.")
 _file = click.argument("file", type=click.Path(path_type=Path))
 
 
 @click.group()
 def schema() -> None:
-    """List, add and verify schema documents."""
+    """List, add and verify vendored schema documents.
+
+    A vendored document is a copy of an official one in schema/, without descriptions. Its hash is pinned.
+    """
 
 
 @schema.command("list")
@@ -37,7 +40,7 @@ def schema() -> None:
 def list_documents(*, as_json: bool) -> None:
     """List the vendored documents, oldest revision first.
 
-    Verifies the pinned hashes on the way.
+    Also verifies their pinned hashes.
     """
     with refusals_reported(as_json=as_json):
         room = SchemaRoom()
@@ -58,26 +61,27 @@ def list_documents(*, as_json: bool) -> None:
 @schema.command()
 @click.argument("revision")
 @_file
-@click.option("--upstream-path", default="", metavar="PATH", help="Where upstream keeps the file.")
-@click.option("--commit", default="", metavar="SHA", help="The upstream commit that last changed it.")
+@click.option("--upstream-path", default="", metavar="PATH", help="The path of the file in the upstream repository.")
+@click.option("--commit", default="", metavar="SHA", help="The upstream commit that last changed the file.")
 @click.option("--date", type=click.DateTime(["%Y-%m-%d"]), help="The date of that commit.")
 @_as_json
 def add(  # noqa: PLR0913 - one parameter for each option
     revision: str, file: Path, *, upstream_path: str, commit: str, date: dt.datetime | None, as_json: bool
 ) -> None:
-    """Vendor the document in FILE, an official one with prose or without, as REVISION.
+    """Add the schema document FILE to schema/ as REVISION.
 
-    It is reduced to its facts and pinned by the hashes of both. A document that is refused changes nothing.
+    Removes the descriptions, and records the hashes of FILE and of the result in schema/PINNED.toml. If the document
+    has errors, nothing is changed.
     """
     if commit and not re.fullmatch("[0-9a-f]{40}", commit):
-        raise click.BadParameter("give all 40 hexadecimal digits of the commit", param_hint="--commit")
+        raise click.BadParameter("`--commit` must have 40 hexadecimal digits", param_hint="--commit")
     if not upstream_path.isprintable():
-        raise click.BadParameter("the path holds characters that cannot be printed", param_hint="--upstream-path")
+        raise click.BadParameter(
+            "`--upstream-path` must not contain characters that cannot be printed", param_hint="--upstream-path"
+        )
     checkout = find_checkout()
     if checkout is None:
-        raise click.UsageError(
-            "A document can only be added inside a checkout of mcpgen; the working directory is not."
-        )
+        raise click.UsageError("The working directory is not inside a checkout of mcpgen. Run the command inside one.")
     with refusals_reported(as_json=as_json):
         room = SchemaRoom(checkout / "schema")
         found = candidate(file)
@@ -97,9 +101,9 @@ def add(  # noqa: PLR0913 - one parameter for each option
         return
     echo_diagnostics(found.warnings, as_json=False)
     if added:
-        click.echo(f"Added schema/{revision}/schema.json and its pin.")
+        click.echo(f"Added schema/{revision}/schema.json, and its hashes to schema/PINNED.toml.")
     else:
-        click.echo(f"Revision {revision} is already vendored with exactly this content; nothing was changed.")
+        click.echo(f"Revision {revision} is already vendored with the same content. Nothing was changed.")
 
 
 @schema.command()
@@ -107,7 +111,7 @@ def add(  # noqa: PLR0913 - one parameter for each option
 @_file
 @_as_json
 def verify(revision: str, file: Path, *, as_json: bool) -> None:
-    """Prove that the document in FILE, once reduced, equals what is vendored as REVISION."""
+    """Check that FILE equals the document of REVISION, apart from descriptions."""
     with refusals_reported(as_json=as_json):
         room = SchemaRoom()
         pin = room.pin(revision)
@@ -121,11 +125,11 @@ def verify(revision: str, file: Path, *, as_json: bool) -> None:
             {"revision": revision, "equal": True, "official": official, "diagnostics": to_builtins(found.warnings)}
         )
         return
-    click.echo(f"{file} equals revision {revision} once reduced.")
+    click.echo(f"{file} equals revision {revision}, apart from descriptions.")
     if official:
-        click.echo("It is the official file, byte for byte.")
+        click.echo("The file is the pinned official file, byte for byte.")
     else:
-        click.echo("Its bytes are not those of the pinned official file: the prose or the layout differs.")
+        click.echo("The file is not the pinned official file: descriptions or formatting differ.")
 
 
 def _count(document: dict[str, Json]) -> int:

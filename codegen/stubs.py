@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from mcpgen.codegen import ir
+from mcpgen.codegen import ir, names
 from mcpgen.codegen.diagnostics import Diagnostic
-from mcpgen.codegen.prose import prose, wrapped
+from mcpgen.codegen.docstrings import prose, wrapped
+from mcpgen.codegen.layout import filled, packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,18 +18,29 @@ if TYPE_CHECKING:
     from mcpgen.codegen.methods import Method, Side
     from mcpgen.codegen.overlay import ErrorCode, Overlay, SharedOverlay
 
+_EXPORTED_SUPPORT = ("NotificationMethod", "RequestMethod", "Sender", "Unhandled")
 _METHOD_INDENT = " " * 8
+_META_PREFIX = "io.modelcontextprotocol/"
 
 _TABLES: tuple[tuple[str, str, Side, str], ...] = (
-    ("CLIENT_REQUESTS", "request", "client", "What a client may ask, by method."),
-    ("SERVER_REQUESTS", "request", "server", "What a server may ask, by method."),
-    ("INPUT_REQUESTS", "input", "server", "What a server may ask inside a result, by method."),
-    ("CLIENT_NOTIFICATIONS", "notification", "client", "What a client may tell, by method."),
-    ("SERVER_NOTIFICATIONS", "notification", "server", "What a server may tell, by method."),
+    ("CLIENT_REQUESTS", "request", "client", "The requests of a client in {}, by method."),
+    ("SERVER_REQUESTS", "request", "server", "The requests of a server in {}, by method."),
+    ("INPUT_REQUESTS", "input", "server", "The requests that a server of {} sends inside a result, by method."),
+    ("CLIENT_NOTIFICATIONS", "notification", "client", "The notifications of a client in {}, by method."),
+    ("SERVER_NOTIFICATIONS", "notification", "server", "The notifications of a server in {}, by method."),
 )
 # Names that methods.py and the stub classes use themselves.
 _TAKEN = frozenset(
-    {"capabilities", "era", "models", "p", "r", "revision", "sender", "unset", *(table[0].lower() for table in _TABLES)}
+    {
+        "capabilities",
+        "era",
+        "models",
+        "reserved_errors",
+        "revision",
+        "sender",
+        "unset",
+        *(table[0].lower() for table in _TABLES),
+    }
 )
 
 
@@ -38,15 +50,16 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     constant: str
     type: str
     value: str
+    doc: str
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """One mapping of methods.py: (wire name as source, constant) pairs."""
+    """One table of methods.py: the function that makes it, and the lines with the constants."""
 
     name: str
-    type: str
+    maker: str
     doc: str
-    entries: tuple[tuple[str, str], ...]
+    lines: tuple[str, ...]
 
 
 class Error(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,17 +70,31 @@ class Error(msgspec.Struct, frozen=True, kw_only=True):
     doc: str
 
 
+class Key(msgspec.Struct, frozen=True, kw_only=True):
+    """One constant of MetaKey."""
+
+    name: str
+    key: str
+    doc: str
+
+
 class MethodsView(msgspec.Struct, frozen=True, kw_only=True):
-    """All that methods.py shows."""
+    """The content of methods.py."""
 
     revision: str
+    label: str
     era: str
     errors: tuple[Error, ...]
+    reserved_errors: str  # a range as Python, or nothing
+    meta_keys: tuple[Key, ...]
     methods: tuple[Entry, ...]
     tables: tuple[Table, ...]
     exports: tuple[str, ...]
+    shown: tuple[str, ...]  # what the package exports, too
     typing_imports: tuple[str, ...]
     msgspec_imports: tuple[str, ...]
+    support: str
+    support_imports: tuple[tuple[str, tuple[str, ...]], ...]
     siblings: tuple[str, ...]
 
 
@@ -92,10 +119,11 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SideView(msgspec.Struct, frozen=True, kw_only=True):
-    """All that server.py or client.py shows."""
+    """The content of server.py or client.py."""
 
     name: str
     word: str
+    revision: str
     doc: str
     declares: bool
     served: tuple[Served, ...]
@@ -104,6 +132,8 @@ class SideView(msgspec.Struct, frozen=True, kw_only=True):
     typing_imports: tuple[str, ...]
     msgspec_imports: tuple[str, ...]
     methods_imports: tuple[str, ...]
+    support: str
+    support_imports: tuple[tuple[str, tuple[str, ...]], ...]
     siblings: tuple[str, ...]
 
 
@@ -128,25 +158,25 @@ class Stubs:
                 task = f"{constant}_AS_TASK"
                 entries[task] = self._entry(task, method, ir.Named(name=method.task_result))
         tables = tuple(self._table(*table) for table in _TABLES)
-        fixed = [
-            "ERA",
-            "ErrorCode",
-            "NotificationMethod",
-            "REVISION",
-            "RequestMethod",
-            "Sender",
-            "Unhandled",
-            "declared",
-        ]
+        keys = self._meta_keys(overlay)
+        reserved = overlay.reserved_errors
+        fixed = ["ERA", "ErrorCode", "REVISION", *["MetaKey"] * bool(keys), *_EXPORTED_SUPPORT]
+        others = [*["RESERVED_ERRORS"] * (reserved is not None), *(table.name for table in tables)]
         return MethodsView(
             revision=ascii(revision),
+            label=self._emitter.revision,
             era=ascii(overlay.era),
             errors=_errors([*shared.errors, *overlay.errors]),
+            reserved_errors="" if reserved is None else f"range({reserved[0]}, {reserved[1] + 1})",
+            meta_keys=keys,
             methods=tuple(entries[constant] for constant in sorted(entries)),
             tables=tables,
-            exports=tuple(sorted([*fixed, *entries, *(table.name for table in tables)])),
-            typing_imports=self._emitter.typing_imports("Any", "Final", "Generic", "Literal", "Protocol", "TypeVar"),
-            msgspec_imports=self._emitter.msgspec_imports("Struct", "UnsetType"),
+            exports=packed(sorted([*fixed, *entries, *others])),
+            shown=tuple(sorted(fixed)),
+            typing_imports=self._emitter.typing_imports("Final", "Literal"),
+            msgspec_imports=self._emitter.msgspec_imports(),
+            support=self._emitter.support,
+            support_imports=self._emitter.support_imports(),
             siblings=_siblings(each.type + each.value for each in entries.values()),
         )
 
@@ -165,7 +195,8 @@ class Stubs:
         return SideView(
             name=name,
             word=side,
-            doc=f"what a {side} serves and what it may send.",
+            revision=self._emitter.revision,
+            doc=f"the requests and notifications that a {side} handles, and those that it sends.",
             declares=declares,
             served=stubs,
             sent=calls,
@@ -173,6 +204,8 @@ class Stubs:
             typing_imports=self._emitter.typing_imports("Generic", "TypeVar"),
             msgspec_imports=self._emitter.msgspec_imports(*("UNSET", "UnsetType") * optional, *("convert",) * declares),
             methods_imports=("Sender",) + ("Unhandled",) * requests + ("declared",) * declares,
+            support=self._emitter.support,
+            support_imports=self._emitter.support_imports(),
             siblings=("methods",) * bool(calls) + _siblings([*mentioned, "models." * declares]),
         )
 
@@ -197,6 +230,19 @@ class Stubs:
         )
         self.diagnostics.append(finding)
 
+    def _meta_keys(self, overlay: Overlay) -> tuple[Key, ...]:
+        """Return the keys of ``_meta`` that MCP reserves: those in the document, and those that the overlay names."""
+        found = {key: prose(text) for key, text in overlay.meta_keys.items()}
+        for definition in self._schema.objects():
+            for each in definition.properties:
+                if each.wire.startswith(_META_PREFIX):
+                    found[each.wire] = found.get(each.wire) or self._emitter.field_text(definition.name, each)
+        by_name = {names.attribute(key).rstrip("_").upper(): key for key in sorted(found)}
+        return tuple(
+            Key(name=name, key=ascii(key), doc=wrapped(found[key], indent=" " * 4) if found[key] else "")
+            for name, key in by_name.items()
+        )
+
     def _entry(self, constant: str, method: Method, result: ir.TypeRef | None) -> Entry:
         arguments = [
             f"name={method.name!a}",
@@ -209,13 +255,18 @@ class Stubs:
             maker = "RequestMethod"
             arguments.append(f"result={self._runtime(result)}")
             types.append(self._static(result))
-        return Entry(constant=constant, type=f"{maker}[{', '.join(types)}]", value=f"{maker}({', '.join(arguments)})")
+        return Entry(
+            constant=constant,
+            type=f"{maker}[{', '.join(types)}]",
+            value=f"{maker}({', '.join(arguments)})",
+            doc="".join(self._emitter.spec(method.definition)),
+        )
 
     def _table(self, name: str, kind: str, sender: Side, doc: str) -> Table:
         chosen = [each for each in self._methods if each.kind == kind and each.sender == sender]
-        maker = "NotificationMethod[Any]" if kind == "notification" else "RequestMethod[Any, Any]"
-        entries = tuple((ascii(each.name), self._constants[each]) for each in sorted(chosen, key=lambda e: e.name))
-        return Table(name=name, type=maker, doc=doc, entries=entries)
+        maker = "notifications" if kind == "notification" else "requests"
+        constants = [f"{self._constants[each]}," for each in sorted(chosen, key=lambda e: e.name)]
+        return Table(name=name, maker=maker, doc=doc.format(self._emitter.revision), lines=filled(constants))
 
     def _served(self, method: Method) -> Served:
         answers: list[str] = []
@@ -234,7 +285,7 @@ class Stubs:
     def _answers(self, result: ir.TypeRef) -> list[str]:
         """Return what a handler may return: an open object as its dict, or as the view that encodes to it."""
         if isinstance(target := self._schema.resolve(result), ir.Object) and target.unknown == "kept":
-            return [f"models.{target.name}", "dict[str, object]"]
+            return [f"models.{target.name}", self._static(result)]
         return [self._static(result)]
 
     def _calls(self, method: Method) -> list[Sent]:
@@ -262,8 +313,8 @@ class Stubs:
 
     def _doc(self, method: Method, *, as_task: bool = False) -> str:
         text = self._emitter.text(method.definition) or f"The {method.kind} `{prose(method.name)}`."
-        task = f"Asks for a task: {method.task_result} comes at once, the result later." if as_task else ""
-        paragraphs = [text, task, self._emitter.deprecation(method.definition)]
+        task = f"Ask for a task: the response is a {method.task_result}, the result follows later." if as_task else ""
+        paragraphs = [text, task, self._emitter.deprecation(method.definition), *self._emitter.spec(method.definition)]
         return wrapped(*filter(None, paragraphs), indent=_METHOD_INDENT)
 
     def _declares(self, name: str, served: list[Method]) -> bool:
@@ -278,8 +329,8 @@ class Stubs:
         finding = Diagnostic(
             code="MG133",
             pointer=self._schema.definitions[name].pointer,
-            message=f"the methods of a side do not always make a valid {name}: its handlers have no capabilities()",
-            hint="It has to be an object without required keys, and so does what it holds for a method.",
+            message=f"{name} cannot be built from the methods, so the handlers have no capabilities() method",
+            hint="Make it an object without required keys, and also the object that it has for each method.",
             severity="warning",
         )
         self.diagnostics.append(finding)

@@ -1,8 +1,8 @@
-"""What msgspec can tell apart by itself, and what needs help.
+"""Classify unions: which ones msgspec decodes by itself, and which ones need generated code.
 
-msgspec decodes a union natively if its arms differ by JSON type, or are objects that a constant of one key tells
-apart. Other unions of objects are *structural*: the arm is found by the keys that a value has. Whatever holds such a
-union, or an open object whose known keys must be checked, is *settled* after it was decoded.
+msgspec decodes a union natively if its arms differ in JSON type, or if they are objects with different constants under
+one key. Other unions of objects are *structural*: generated code finds the arm by the keys of the value. A value with
+such a union, or with an open object whose known keys must be checked, is *settled* (checked again) after decoding.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from mcpgen.codegen import ir
-from mcpgen.codegen.arms import json_types_differ
 from mcpgen.codegen.diagnostics import Diagnostic
+from mcpgen.codegen.union_arms import json_types_differ
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Python compiles `A | B | C` with a recursion for each arm, and gives up before 3,000. A number is two arms there; a
-# thousand of them compile on 3.11 to 3.13. Upstream's largest union, of any revision or draft, has 18.
+# Python's compiler recurses for each arm of `A | B | C` and fails before 3,000 arms. A number counts as two arms; a
+# thousand numbers compile on Python 3.11 to 3.13. Upstream's largest union, of any revision or draft, has 18.
 MAX_ARMS = 1000
 
 
 class Native(msgspec.Struct, frozen=True):
-    """msgspec tells the arms apart by their JSON type."""
+    """msgspec selects the arm by JSON type."""
 
 
 class Tagged(msgspec.Struct, frozen=True, kw_only=True):
-    """msgspec tells the *objects* apart by the constant of their key *tag*, and the *rest* by JSON type."""
+    """msgspec selects one of *objects* by the constant of their key *tag*, and one of *rest* by JSON type."""
 
     tag: str
     objects: tuple[str, ...]
@@ -36,14 +36,14 @@ class Tagged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Structural(msgspec.Struct, frozen=True):
-    """The arms are told apart by their keys, after decoding."""
+    """Generated code selects the arm by its keys, after decoding."""
 
 
 Kind: TypeAlias = Native | Tagged | Structural
 
 
 class Unions:
-    """Answers questions about the types of one schema."""
+    """The unions of one schema, classified."""
 
     def __init__(self, schema: ir.Schema) -> None:
         self._schema = schema
@@ -53,7 +53,7 @@ class Unions:
         self._settled: dict[str, bool] = {}
 
     def kind(self, ref: ir.TypeRef) -> Kind:
-        """Say how the arms of *ref* are told apart; a type that is no union counts as one of a single arm."""
+        """Return how the arm of *ref* is selected; a type that is not a union counts as a union of one arm."""
         arms = self.arms(ref)
         objects = [arm.name for arm in arms if isinstance(arm, ir.Named) and not self._is_dict(arm)]
         rest = tuple(arm for arm in arms if not isinstance(arm, ir.Named) or self._is_dict(arm))
@@ -68,20 +68,20 @@ class Unions:
         return Tagged(tag=tag, objects=tuple(objects), rest=rest) if tag else Structural()
 
     def arms(self, ref: ir.TypeRef) -> list[ir.TypeRef]:
-        """Return the arms of *ref* with aliases followed; objects stay names."""
+        """Return the arms of *ref* with aliases followed; objects stay references."""
         match ref:
             case ir.Named(name=name) if isinstance(alias := self._schema.definitions[name], ir.Alias):
-                if name not in self._arms:  # each alias once: there may be exponentially many ways to it
+                if name not in self._arms:  # each alias once: there can be exponentially many paths to it
                     self._arms[name] = self.arms(alias.type)
                 return self._arms[name]
             case ir.Union(arms=arms):
-                # By repr, since 1 and True are equal.
+                # By repr, because 1 == True.
                 return list({repr(each): each for arm in arms for each in self.arms(arm)}.values())
             case _:
                 return [ref]
 
     def is_swallowing(self, ref: ir.TypeRef) -> bool:
-        """Whether *ref* is a recursive alias: msgspec decodes one as anything, so it would take all of a union."""
+        """Whether *ref* is a recursive alias: msgspec decodes any value as one, so it hides the other arms."""
         while isinstance(ref, ir.Named) and isinstance(alias := self._schema.definitions[ref.name], ir.Alias):
             if ref.name in self.recursive:
                 return True
@@ -89,9 +89,9 @@ class Unions:
         return False
 
     def is_settled(self, ref: ir.TypeRef) -> bool:
-        """Whether values of *ref* must be looked at again after msgspec decoded them.
+        """Whether values of *ref* must be checked again after decoding.
 
-        What a closed object holds is settled by that object itself.
+        A closed object checks its own content.
         """
         match ref:
             case ir.Named(name=name):
@@ -102,7 +102,7 @@ class Unions:
                 return any(self.is_settled(child) for child in ir.children(ref))
 
     def is_leaf(self, name: str) -> bool:
-        """Whether values of the definition *name* hold no container that could be made part of a reference cycle."""
+        """Whether values of the definition *name* hold no container that could become part of a reference cycle."""
         return name in self._leaves
 
     def _name_is_settled(self, name: str) -> bool:
@@ -120,7 +120,7 @@ class Unions:
         return isinstance(target, ir.Mapping) or (isinstance(target, ir.Object) and target.unknown == "kept")
 
     def _tag(self, objects: list[str]) -> str | None:
-        """Return the key whose constant differs in all *objects*, the first by name if there are several."""
+        """Return the key whose constant differs in all *objects*; the first by name if there are several."""
         tables: list[dict[str, str]] = []
         for name in objects:
             target = self._schema.definitions[name]
@@ -157,14 +157,14 @@ class Unions:
 
 
 def _held(definition: ir.Definition) -> tuple[ir.TypeRef, ...]:
-    """Return the types of what a value of *definition* holds."""
+    """Return the types inside a value of *definition*."""
     if isinstance(definition, ir.Alias):
         return (definition.type,)
     return (ir.Anything(),) if definition.unknown == "kept" else tuple(each.type for each in definition.properties)
 
 
 def _is_flat(ref: ir.TypeRef) -> bool:
-    """Whether *ref* itself, names aside, is no container."""
+    """Whether *ref* itself is not a container; references are not followed."""
     match ref:
         case ir.Scalar() | ir.Fixed() | ir.Named():
             return True
@@ -175,14 +175,14 @@ def _is_flat(ref: ir.TypeRef) -> bool:
 
 
 def oversized(schema: ir.Schema) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each union of *schema* that could be written, but not compiled."""
+    """Yield a diagnostic for each union of *schema* that Python could not compile."""
     for alias in schema.aliases():
         if isinstance(alias.type, ir.Union) and (count := len(alias.type.arms)) > MAX_ARMS:
             yield Diagnostic(
                 code="MG134",
                 pointer=alias.pointer,
-                message=f"the union has {count} arms, more than {MAX_ARMS}",
-                hint="Make several unions of it, and a union of those.",
+                message=f"the union has {count} members, more than {MAX_ARMS}",
+                hint="Split it into several unions, and make a union of these.",
             )
 
 
@@ -190,10 +190,10 @@ _ALL_SCALARS = {"string", "number", "boolean", "null"}
 
 
 def widen_json_value(schema: ir.Schema) -> ir.Schema:
-    """Return *schema* with every recursive alias that admits all of JSON as the type `ir.Anything`.
+    """Return *schema* with each recursive alias that accepts any JSON value replaced by `ir.Anything`.
 
-    A union of string, number, boolean, null, arrays of itself and objects of itself refuses nothing, so there is
-    nothing to check; ``object`` says the same to a type checker, and any value can be put there without a cast.
+    A union of string, number, boolean, null, arrays of itself and objects of itself accepts everything, so there is
+    nothing to check. For type checkers ``object`` means the same, and values need no cast.
     """
     unions = Unions(schema)
     wide = {name for name in unions.recursive if _admits_json(unions, name)}

@@ -1,4 +1,4 @@
-"""Putting a new document into the schema room, or proving that one equals what is there."""
+"""Add a new document to ``schema/``, or compare a file with a vendored document."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mcpgen.codegen import names
+from mcpgen.codegen.canonical import canonical_bytes, reduce
 from mcpgen.codegen.diagnostics import Diagnostic, Refused, pointer_to
 from mcpgen.codegen.document import check_document, check_mcp, parse_document, read_bytes
+from mcpgen.codegen.json_pointers import Json
 from mcpgen.codegen.keywords import shown
 from mcpgen.codegen.output import signals_held
 from mcpgen.codegen.pinned import PINNED, Pin, Pins, SchemaRoom, is_dated, is_label
-from mcpgen.codegen.places import Json
-from mcpgen.codegen.reduction import canonical_bytes, reduce
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -31,15 +31,15 @@ if sys.platform != "win32":
 __all__ = ["Candidate", "candidate", "differences", "pins_bytes", "vendor"]
 
 _IN_THE_WAY = (FileExistsError, IsADirectoryError, NotADirectoryError)
-_OUT_OF_THE_WAY = "Move it away, or choose another label; nothing was changed."
+_OUT_OF_THE_WAY = "Move it away, or choose another label. Nothing was changed."
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """A document that has been read and reduced."""
 
-    document: dict[str, Json]  # without prose
-    content: bytes  # the same in canonical form
-    official_sha256: str  # of the file as it was
+    document: dict[str, Json]  # without descriptions
+    content: bytes  # the document in canonical form
+    official_sha256: str  # of the original file
     warnings: tuple[Diagnostic, ...]
 
 
@@ -47,7 +47,7 @@ def candidate(path: Path) -> Candidate:
     """Return the document in the file at *path*, reduced.
 
     Raises:
-        Refused: The file cannot be read, is not a schema that can be generated from, or defines no MCP messages.
+        Refused: The file cannot be read, is not a supported schema, or does not define MCP messages.
     """
     official = read_bytes(path)
     document = parse_document(official, name=str(path))
@@ -66,27 +66,27 @@ def candidate(path: Path) -> Candidate:
 
 
 def vendor(room: SchemaRoom, folder: Path, pin: Pin, content: bytes) -> bool:
-    """Write *content* as the document of ``pin.revision``, and pin it; say whether anything had to be written.
+    """Write *content* as the document of ``pin.revision`` and pin it. Return False if this is already done.
 
-    Nothing is changed unless everything is: the document is written first, and counts only once it is pinned. Where
-    two do this at once, the second waits for the first and sees what it has pinned.
+    The change is atomic: the document is written first and has no effect until it is pinned. If two processes do this
+    at the same time, the second waits for the first and sees its pin.
 
     Args:
-        room: The schema room, which is read again.
-        folder: Where the room is.
+        room: The schema room. It is read again under the lock.
+        folder: The folder of the room.
         pin: The new pin.
         content: The document in canonical form.
 
     Raises:
-        Refused: MG304, the label cannot be used; MG305, the revision has other content; MG307, it cannot be written,
-            or somebody else's document is in its place.
+        Refused: MG304, the label is not valid; MG305, the revision has other content; MG307, the document cannot be
+            written, or a file that is not pinned is in its place.
     """
     try:
         with _alone(folder):
             return _vendor(SchemaRoom(room.root), folder / pin.revision / "schema.json", pin, content)
     except OSError as error:
         message = f"cannot write {error.filename or folder}: {error.strerror or error}"
-        hint = _OUT_OF_THE_WAY if isinstance(error, _IN_THE_WAY) else "Make the folder writable; nothing was changed."
+        hint = _OUT_OF_THE_WAY if isinstance(error, _IN_THE_WAY) else "Make the folder writable. Nothing was changed."
         raise Refused([Diagnostic(code="MG307", message=message, hint=hint)]) from error
 
 
@@ -94,8 +94,8 @@ def _vendor(room: SchemaRoom, target: Path, pin: Pin, content: bytes) -> bool:
     if pin.revision in room.revisions:
         if room.document_bytes(pin.revision) == content:
             return False
-        message = f"revision {pin.revision} is already vendored, and this document differs from it"
-        hint = f"See how with: mcpgen schema verify {pin.revision} FILE. A pinned document does not change."
+        message = f"revision {pin.revision} is already vendored with another document"
+        hint = f"`mcpgen schema verify {pin.revision} FILE` shows the differences. A pinned document must not change."
         raise Refused([Diagnostic(code="MG305", message=message, hint=hint)])
     _check_label(pin.revision, room)
     _check_place(target, content)
@@ -126,42 +126,42 @@ def pins_bytes(pins: Pins) -> bytes:
 
 
 def differences(ours: Json, theirs: Json) -> Iterator[Diagnostic]:
-    """Yield where *theirs* differs from *ours*, in the order of ours; 1, 1.0 and true are three values."""
+    """Yield a finding for each difference of *theirs* from *ours*. 1, 1.0 and true are three different values."""
     pending: list[tuple[Json, Json, tuple[str | int, ...]]] = [(ours, theirs, ())]
     while pending:
         left, right, path = pending.pop()
         if isinstance(left, dict) and isinstance(right, dict):
-            yield from (_differs("is missing in the file", (*path, key)) for key in left if key not in right)
-            yield from (_differs("is only in the file", (*path, key)) for key in right if key not in left)
+            yield from (_differs("this key is missing in the file", (*path, key)) for key in left if key not in right)
+            yield from (_differs("this key is only in the file", (*path, key)) for key in right if key not in left)
             shared = [key for key in left if key in right]
             if shared != [key for key in right if key in left]:
-                yield _differs("has its keys in another order in the file", path)
+                yield _differs("the keys have another order in the file", path)
             pending += ((left[key], right[key], (*path, key)) for key in reversed(shared))
         elif isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
             pending += ((left[index], right[index], (*path, index)) for index in reversed(range(len(left))))
         elif isinstance(left, list) and isinstance(right, list):
-            yield _differs(f"has {len(left)} items here and {len(right)} in the file", path)
+            yield _differs(f"the vendored document has {len(left)} items here, and the file has {len(right)}", path)
         elif type(left) is not type(right) or left != right:
-            yield _differs(f"is {shown(left)} here and {shown(right)} in the file", path)
+            yield _differs(f"the vendored document has {shown(left)} here, and the file has {shown(right)}", path)
 
 
 _HEADER = (
     "# The schema documents that the bindings are generated from, oldest revision first.",
     "#",
-    "# `path`, `commit` and `date`: where upstream keeps the official document, and the commit that last changed it.",
-    "# `official_sha256` is the hash of the official file; `sha256` is that of schema/<revision>/schema.json, the same",
-    "# document without its prose in canonical form (codegen/reduction.py). `mcpgen schema add` writes this file.",
+    "# `path` is the place of the official document upstream; `commit` and `date` are those of its last change.",
+    "# `official_sha256` is the hash of the official file. `sha256` is the hash of schema/<revision>/schema.json: the",
+    "# document without descriptions, in canonical form (codegen/canonical.py). `mcpgen schema add` writes this file.",
     "",
 )
 
 
 def _toml(text: str) -> str:
-    # Basic strings of TOML are JSON strings but for U+007F, which TOML wants escaped.
+    # Basic strings of TOML are JSON strings, except that TOML requires an escape for U+007F.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _with(pins: Pins, pin: Pin) -> Pins:
-    """Return *pins* with *pin* in its place: dated revisions by date, before drafts, which stay in order of arrival."""
+    """Return *pins* with *pin* added: dated revisions by date, then drafts in the order in which they were added."""
     after = 0
     for index, other in enumerate(pins.document):
         if is_dated(other.revision) and not (is_dated(pin.revision) and pin.revision < other.revision):
@@ -173,36 +173,36 @@ def _with(pins: Pins, pin: Pin) -> Pins:
 
 def _check_label(label: str, room: SchemaRoom) -> None:
     if not is_label(label):
-        message = f"{shown(label)} cannot be the label of a revision"
+        message = f"{shown(label)} is not a valid label of a revision"
         hint = (
-            f"Use a date (2025-11-25), or up to {names.MAX_LABEL_LENGTH} ASCII letters and digits with single dots and "
-            "hyphens between them, but no name that Windows reserves, like CON or NUL."
+            f"Use a date (2025-11-25), or at most {names.MAX_LABEL_LENGTH} ASCII letters and digits, separated by "
+            "single dots or hyphens. Do not use a name that Windows reserves, such as CON or NUL."
         )
         raise Refused([Diagnostic(code="MG304", message=message, hint=hint)])
     taken = {names.package(revision).casefold(): revision for revision in room.revisions}
     if other := taken.get(names.package(label).casefold()):
-        message = f"{label} would share the generated package {names.package(label)} with revision {other}"
+        message = f"{label} and the revision {other} would use the same generated package {names.package(label)}"
         raise Refused([Diagnostic(code="MG304", message=message, hint="Choose another label.")])
 
 
 def _check_place(target: Path, content: bytes) -> None:
-    """Refuse to write over what somebody has in the place of the document, or elsewhere through a link."""
+    """Refuse to overwrite a file that this command did not write, or to write through a link."""
     for path in (target.parent, target):
         if path.is_symlink():
-            message = f"{path} is a link: a document is not written through it"
+            message = f"{path} is a symbolic link, and the document is not written through links"
             raise Refused([Diagnostic(code="MG307", message=message, hint=_OUT_OF_THE_WAY)])
-    # Equal content is what a process that was killed before it could write the pin has left.
+    # Equal content is left from a process that was killed before it wrote the pin.
     if target.exists() and target.read_bytes() != content:
-        message = f"{target} is there already, and not pinned: it is not ours to overwrite"
+        message = f"{target} exists already and is not pinned, so it is not overwritten"
         raise Refused([Diagnostic(code="MG307", message=message, hint=_OUT_OF_THE_WAY)])
 
 
 @contextmanager
 def _alone(folder: Path) -> Generator[None]:
-    """Wait until no other process adds to *folder*, and let none do so until the block is left.
+    """Hold a lock on *folder*, so that only one process at a time adds a document.
 
-    The lock is the folder's own and goes with the process, so that none is ever left behind. Windows has no such lock;
-    there, two that come within the same instant are not told apart.
+    The lock is on the folder itself and ends with the process, so no stale lock can remain. Windows has no such lock:
+    there, two processes that start in the same instant can conflict.
     """
     if sys.platform == "win32":
         yield
@@ -217,7 +217,7 @@ def _alone(folder: Path) -> Generator[None]:
 
 
 def _write(target: Path, content: bytes) -> None:
-    """Write *content* beside *target*, then rename: whoever reads it sees the old content or the new, never half."""
+    """Write *content* to a file beside *target*, then rename it, so that a reader never sees half of it."""
     handle, aside = tempfile.mkstemp(dir=target.parent, prefix=".", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -230,5 +230,5 @@ def _write(target: Path, content: bytes) -> None:
 
 
 def _differs(message: str, path: tuple[str | int, ...]) -> Diagnostic:
-    hint = "Where upstream changed a published document, look at the change and vendor it deliberately."
+    hint = "If upstream changed a published document, review the change before you vendor it."
     return Diagnostic(code="MG306", pointer=pointer_to(*path), message=message, hint=hint)

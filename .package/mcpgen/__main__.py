@@ -1,4 +1,4 @@
-"""``python -m mcpgen``: the ``mcpgen`` command, of the interpreter that is meant."""
+"""Run the ``mcpgen`` command with ``python -m mcpgen``."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The ``mcpgen`` command: one table of commands, each loaded from its room when it is called.
+"""The ``mcpgen`` command: a table of commands, each imported when it is called.
 
-This is the one module that knows more than one room. It imports none of them to print its help, to complete a
-name or to report a version, so that a command costs the start-up time of its own room alone and a missing extra
-is noticed by the commands that need it and by nobody else. It also sees to the standard streams for all of them: one
-that is closed, one that cannot be written, one that wants no colours.
+This is the only module that knows both ``codegen`` and ``runtime``. It imports neither for ``--help``, ``--version``
+and completion of names. So each command pays only for its own imports, and a missing extra affects only the commands
+that need it. This module also handles closed standard streams, output that cannot be written, and ``NO_COLOR``.
 """
 
 from __future__ import annotations
@@ -26,40 +25,44 @@ __all__ = ["main"]
 
 
 class Entry(NamedTuple):
-    """Where one command lives, and what it needs."""
+    """The location of one command, and the extra that it needs."""
 
     target: str  # "module:attribute"; the attribute is a click command
-    extra: str | None  # the extra of the distribution that brings what the module imports
+    extra: str | None  # the extra that installs what the module imports
     help: str  # the line in `mcpgen --help`
 
 
+_CLI = "mcpgen.runtime.cli"
+
 # To add a command, add a line. The order is that of `mcpgen --help`.
 COMMANDS: Mapping[str, Entry] = {
-    "build": Entry("mcpgen.codegen.commands:build", "codegen", "Write the bindings of one or more revisions."),
-    "check": Entry("mcpgen.codegen.commands:check", "codegen", "Fail if the bindings differ from a fresh build."),
-    "diff": Entry("mcpgen.codegen.diff_commands:diff", "codegen", "Report what changed between two revisions."),
-    "adapt": Entry("mcpgen.runtime.cli.adapt_command:adapt", None, "Adapt a message from one revision to another."),
-    "serve": Entry("mcpgen.runtime.cli.serve_command:serve", None, "Serve on standard input and output."),
-    "inspect": Entry("mcpgen.runtime.cli.client_commands:inspect", None, "Show what a server has."),
-    "call": Entry("mcpgen.runtime.cli.client_commands:call", None, "Call a tool of a server."),
-    "read": Entry("mcpgen.runtime.cli.client_commands:read", None, "Read a resource of a server."),
-    "prompt": Entry("mcpgen.runtime.cli.client_commands:prompt", None, "Show a prompt of a server, filled in."),
-    "trace": Entry("mcpgen.runtime.cli.trace_command:trace", None, "Show the messages of a client and a server."),
-    "losses": Entry("mcpgen.codegen.adapters.commands:losses", "codegen", "Tell what is lost between revisions."),
-    "schema": Entry("mcpgen.codegen.schema_commands:schema", "codegen", "List, add and verify schema documents."),
+    "build": Entry("mcpgen.codegen.commands:build", "codegen", "Generate the bindings of revisions and the adapters."),
+    "check": Entry("mcpgen.codegen.commands:check", "codegen", "Check that generated/ equals a fresh build."),
+    "diff": Entry("mcpgen.codegen.diff_commands:diff", "codegen", "Report the differences between two revisions."),
+    "adapt": Entry(f"{_CLI}.adapt_command:adapt", None, "Adapt a message from one revision to another."),
+    "serve": Entry(f"{_CLI}.serve_command:serve", None, "Run a server on stdio or over HTTP."),
+    "inspect": Entry(f"{_CLI}.client_commands:inspect", None, "List the tools, resources and prompts of a server."),
+    "call": Entry(f"{_CLI}.client_commands:call", None, "Call a tool of a server."),
+    "read": Entry(f"{_CLI}.client_commands:read", None, "Read a resource of a server."),
+    "prompt": Entry(f"{_CLI}.client_commands:prompt", None, "Get a prompt of a server."),
+    "trace": Entry(f"{_CLI}.trace_command:trace", None, "Show the messages between a host and a server."),
+    "losses": Entry("mcpgen.codegen.diff_commands:losses", "codegen", "List the losses between revisions."),
+    "schema": Entry(
+        "mcpgen.codegen.schema_commands:schema", "codegen", "List, add and verify vendored schema documents."
+    ),
 }
 
-# What a shell says of a program that SIGPIPE has ended, as it ends most programs whose output nobody reads any more.
-_NOBODY_READS = 128 + 13
+# The exit status that a shell reports for a program ended by SIGPIPE, as most programs end when their reader is gone.
+_SIGPIPE_STATUS = 128 + 13
 
-# What writing to a full disk or to a terminal that is gone fails with.
-_UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+# Errors of writing to a full disk, or to a terminal that is gone.
+_WRITE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 class MissingExtra(click.ClickException):
     """A command needs a package that is not installed."""
 
-    exit_code = 2  # as for any other way of calling us wrongly
+    exit_code = 2  # as for other usage errors
 
     def __init__(self, *, command: str, module: str, extra: str) -> None:
         super().__init__(
@@ -69,13 +72,13 @@ class MissingExtra(click.ClickException):
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are stand-ins with a name and a line of help, until one of them is called."""
+    """A group that imports a command when it is called; until then, a placeholder holds its name and help line."""
 
     def __init__(self, name: str, entries: Mapping[str, Entry], *, help: str) -> None:  # noqa: A002 (click's own name)
-        stand_ins = {
+        placeholders = {
             each: click.Command(each, help=entry.help, short_help=entry.help) for each, entry in entries.items()
         }
-        super().__init__(name, commands=stand_ins, help=help, no_args_is_help=True)
+        super().__init__(name, commands=placeholders, help=help, no_args_is_help=True)
         self._entries = entries
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -90,30 +93,30 @@ class LazyGroup(click.Group):
         parent: click.Context | None = None,
         **extra: Any,  # noqa: ANN401 (click's own)
     ) -> click.Context:
-        """Make the context of all commands, which says whether ``click.echo`` may use colours, and read *args*."""
+        """Prepare the standard streams, decide whether ``click.echo`` may use colours, and parse *args*."""
         _open_closed_streams()
         if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
             extra.setdefault("color", False)
-        with _lost_output_explained():
+        with _write_errors_handled():
             return super().make_context(info_name, args, parent, **extra)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Load the command that *args* calls.
+        """Import the command that *args* names.
 
         Raises:
             MissingExtra: The command's module imports a package that is not installed.
         """
-        name, stand_in, rest = super().resolve_command(ctx, args)
-        if stand_in is None or stand_in.name is None:  # click, while completing an unknown name
-            return name, stand_in, rest
-        ctx.invoked_subcommand = stand_in.name  # so that invoke, below, can name it if loading fails
-        return name, self._load(stand_in.name), rest
+        name, placeholder, rest = super().resolve_command(ctx, args)
+        if placeholder is None or placeholder.name is None:  # click, while completing an unknown name
+            return name, placeholder, rest
+        ctx.invoked_subcommand = placeholder.name  # `_extras_explained` names it if the import fails
+        return name, self._load(placeholder.name), rest
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the called command, and say which extra to install if it lacks one, and where output was lost."""
-        with _lost_output_explained(), self._extras_explained(ctx):
+        """Run the command. Report a missing extra, and output that cannot be written."""
+        with _write_errors_handled(), self._extras_explained(ctx):
             return super().invoke(ctx)
 
     def _load(self, name: str) -> click.Command:
@@ -123,8 +126,7 @@ class LazyGroup(click.Group):
 
     @contextmanager
     def _extras_explained(self, ctx: click.Context) -> Generator[None]:
-        # Around the whole call rather than the import of the command's module: code may import what it needs when it
-        # comes to need it.
+        # This covers the whole call, not only the import of the command's module: commands import some modules late.
         try:
             yield
         except ModuleNotFoundError as error:
@@ -132,50 +134,49 @@ class LazyGroup(click.Group):
             entry = self._entries.get(command)
             module = error.name or "mcpgen"
             if entry is None or entry.extra is None or module.partition(".")[0] == "mcpgen":
-                raise  # a defect of ours, which no extra mends
+                raise  # a bug in mcpgen: installing an extra does not help
             raise MissingExtra(command=command, module=module, extra=entry.extra) from error
 
 
 def _open_closed_streams() -> None:
     """Open the null device in place of each standard stream that is closed.
 
-    Then nobody has to ask whether there is one, and no file that is opened later gets its number and what is meant for
-    it.
+    Otherwise `sys.stdout` could be None, and a file opened later could get the descriptor number of a standard stream.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             null = os.open(os.devnull, os.O_RDWR)
-            # Open to the end, as those of the interpreter are.
+            # Never closed, like the interpreter's own streams.
             setattr(sys, name, open(null, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 (see above)
 
 
 @contextmanager
-def _lost_output_explained() -> Generator[None]:
-    """Exit if the standard output cannot be written: in silence if nobody reads it, otherwise with the reason."""
+def _write_errors_handled() -> Generator[None]:
+    """Exit if the standard output cannot be written: silently if its reader is gone, otherwise with a message."""
     try:
         yield
     except OSError as error:
         if error.errno == errno.EPIPE:
-            status = _NOBODY_READS
-        elif error.errno in _UNWRITABLE and error.filename is None:  # who writes to files says so of them
+            status = _SIGPIPE_STATUS
+        elif error.errno in _WRITE_ERRORS and error.filename is None:  # a file name: commands report that themselves
             status = 1
             with suppress(OSError):  # the standard error may be full as well
-                click.echo(f"error: cannot write to the standard output: {error.strerror}", err=True)
+                click.echo(f"Error: cannot write to the standard output: {error.strerror}", err=True)
         else:
             raise
-        _forget_buffered()
+        _discard_buffered()
         raise SystemExit(status) from None
 
 
-def _forget_buffered() -> None:
-    """Lead the outputs to nowhere: the interpreter writes at its end what they still hold, and would fail again."""
+def _discard_buffered() -> None:
+    """Redirect both outputs to the null device: the interpreter flushes their buffers at exit, and would fail again."""
     null = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # it was replaced by something that has no descriptor
+        with suppress(OSError, ValueError):  # the stream was replaced by an object without a descriptor
             os.dup2(null, stream.fileno())
     os.close(null)
 
 
 main: click.Group = click.version_option(__version__, message="%(prog)s %(version)s")(
-    LazyGroup("mcpgen", COMMANDS, help="Exact, typed bindings for every revision of the Model Context Protocol.")
+    LazyGroup("mcpgen", COMMANDS, help="Generate typed bindings for MCP; run, inspect and call MCP servers.")
 )

@@ -1,1 +1,1 @@
-"""From two neighbouring revisions and the changes declared between them to the adapter of that step."""
+"""Generate the adapter of each step from two neighbouring revisions and the changes declared between them."""

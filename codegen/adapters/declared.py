@@ -1,4 +1,4 @@
-"""The declared changes of each step, and the source of the functions that they name."""
+"""Load the declared changes of each step, with the source of the functions that they use."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Declared", "declared_steps", "module_name", "read_declared"]
 
-# Of the module of a step; its functions and its other constants are part of the adapter.
+# Names in the module of a step that are not copied into the adapter. Functions and other constants are.
 _NOT_COPIED = frozenset({"STEP", "__all__"})
 _CHANGES = "mcpgen.codegen.changes"
-# It becomes a constant of the adapter.
+# A name of a change becomes the name of a constant of the adapter.
 _NAME = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 class Declared(msgspec.Struct, frozen=True, kw_only=True):
-    """What is declared of one step.
+    """The declarations of one step.
 
     Attributes:
         step: The changes.
-        imports: The modules of the standard library that an adapter uses, one statement a line.
-        source: The functions and constants, as they stand.
+        imports: The standard library imports of the adapter, one statement per line.
+        source: The source of the functions and constants, copied verbatim.
     """
 
     step: Step
@@ -44,15 +44,15 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def module_name(old: str, new: str) -> str:
-    """Return the name of the modules of a step: that of its changes and that of its adapter."""
+    """Return the module name of a step, which its changes and its adapter share."""
     return f"{names.package(old)}_to_{names.package(new)}"
 
 
 def declared_steps(revisions: Sequence[str]) -> list[Declared]:
-    """Return what is declared of each step between neighbours of *revisions*; a step without a module is empty.
+    """Return the declarations of each step between neighbouring *revisions*; a step without a module is empty.
 
     Raises:
-        Refused: MG503, a module cannot be used.
+        Refused: MG503, a module is not valid.
     """
     found: list[Declared] = []
     for old, new in pairwise(revisions):
@@ -65,44 +65,47 @@ def declared_steps(revisions: Sequence[str]) -> list[Declared]:
 
 
 def _unfinished(step: Step, module: str) -> Iterator[str]:
-    """Yield what has to be said before an adapter can be made of *step*: a stub may be pasted and left as it is."""
+    """Yield a problem for each placeholder that is left in *step*, and for each name that is not valid."""
     taken: set[str] = set()
     for each in step.changes:
         if not _NAME.fullmatch(each.name) or each.name in taken:
-            yield f"{module}: a change cannot be called {each.name!r}, or another one is"
+            yield f"{module}: the name {each.name!r} of a change is not kebab-case, or occurs twice"
         taken.add(each.name)
         blank = [name for name in ("says", "spec") if getattr(each, name) in {"", "..."}]
         for way, action in (("up", each.up), ("down", each.down)):
             values = (getattr(action, name, None) for name in ("function", "value", "make", "name", "key"))
             blank += [way] if ... in values else []
         if blank:
-            yield f"{module}: the change {each.name!r} does not say yet: {', '.join(blank)}"
+            fields = ", ".join(f"`{field}`" for field in blank)
+            yield f"{module}: the change {each.name!r} still has placeholders in {fields}"
 
 
 def _declared(name: str, old: str, new: str) -> Declared:
-    """Return what the module *name* declares of the step from *old* to *new*."""
+    """Return the declarations in the module *name* for the step from *old* to *new*."""
     try:
         module = import_module(name)
     except SyntaxError as error:
         raise Refused([_unusable(f"{name}, line {error.lineno}: {error.msg}")]) from None
     step: object = getattr(module, "STEP", None)
     if not isinstance(step, Step):
-        raise Refused([_unusable(f"{name} defines no STEP")])
+        raise Refused([_unusable(f"{name} does not define `STEP`")])
     if (step.old, step.new) != (old, new):
-        raise Refused([_unusable(f"{name} is about {step.old} to {step.new}")])
+        raise Refused(
+            [_unusable(f"`STEP` in {name} is from {step.old} to {step.new}, but the module name says {old} to {new}")]
+        )
     if problems := list(_unfinished(step, name)):
         raise Refused([_unusable(each) for each in problems])
     return read_declared(step, inspect.getsource(module), f"{module_name(old, new)}.py")
 
 
 def read_declared(step: Step, source: str, name: str) -> Declared:
-    """Return *step* with the functions that stand in *source*, the text of the module *name*.
+    """Return *step* with the functions in *source*, the text of the module *name*.
 
     Raises:
-        Refused: MG503, the module imports something that is not of the standard library.
+        Refused: MG503, the module imports something outside the standard library.
     """
     imports: list[str] = []
-    typing = {"Any", "Final"}  # what every adapter uses
+    typing = {"Any", "Final"}  # every adapter uses these
     kept: list[str] = []
     for node in ast.parse(source).body:
         text = ast.get_source_segment(source, node) or ""
@@ -129,16 +132,16 @@ def read_declared(step: Step, source: str, name: str) -> Declared:
 
 
 def _is_ours(module: str) -> bool:
-    """Whether the adapter imports what *module* has on its own account."""
+    """Whether the adapter gets the names of *module* in another way."""
     return module in {"__future__", "typing", "mcpgen.codegen.changes.vocabulary"}
 
 
 def _check_imports(name: str, modules: Sequence[str]) -> None:
     for each in modules:
         if each.partition(".")[0] not in sys.stdlib_module_names:
-            raise Refused([_unusable(f"{name} imports {each}, which is not of the standard library")])
+            raise Refused([_unusable(f"{name} imports {each}, which is not in the standard library")])
 
 
 def _unusable(problem: str) -> Diagnostic:
-    hint = "Its functions are copied into a generated module that needs msgspec and nothing else."
+    hint = "Correct the module. Its functions are copied into a generated adapter that needs only msgspec."
     return Diagnostic(code="MG503", message=problem, hint=hint)

@@ -10,7 +10,9 @@ import msgspec
 from mcpgen.codegen import names
 from mcpgen.codegen.adapters.lines import Lines
 from mcpgen.codegen.adapters.ops import Keep
-from mcpgen.codegen.prose import prose, wrapped
+from mcpgen.codegen.docs import spec_url
+from mcpgen.codegen.docstrings import prose, wrapped
+from mcpgen.codegen.layout import filled, words
 
 if TYPE_CHECKING:
     from mcpgen.codegen.adapters.messages import GoneMessage, MessagePlan
@@ -31,16 +33,31 @@ class FunctionView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DirectionView(msgspec.Struct, frozen=True, kw_only=True):
-    """One direction: its functions, those apart that only foreign keys keep busy, and its tables as Python."""
+    """One direction.
+
+    Attributes:
+        name: ``UP`` or ``DOWN``.
+        heading: The comment above the functions.
+        source: The revision that values come from, as Python.
+        target: The revision that they are adapted to, as Python.
+        error: The statement that defines the part for errors, or nothing.
+        functions: The functions that may change any value.
+        closing: The functions that only remove keys which the source does not define.
+        messages: (message, lines of methods).
+        rows: (step, lines of names) for definitions that keep their name.
+        renamed: (name, (new name, step)) as Python for the others.
+    """
 
     name: str
     heading: str
     source: str
     target: str
+    error: str
     functions: tuple[FunctionView, ...]
     closing: tuple[FunctionView, ...]
-    messages: tuple[tuple[str, str], ...]
-    definitions: tuple[tuple[str, str], ...]
+    messages: tuple[tuple[str, tuple[str, ...]], ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+    renamed: tuple[tuple[str, str], ...]
 
 
 class StepView(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +70,7 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
         imports: Import statements of the declared functions.
         source: The declared functions.
         constants: (name, value) of the module's constants.
-        helpers: Functions of ``_adapting`` that the module uses.
+        helpers: The lines of the import from the support module ``steps``.
         fields: (name, package) of the bindings that are asked whether a value is valid.
         directions: Up, then down.
     """
@@ -74,6 +91,17 @@ def step_view(plan: StepPlan) -> StepView:
     return _Emitter(plan).view()
 
 
+def _url(reference: str) -> str:
+    """Return the URL of *reference*, ``2025-11-25, basic/index#meta``, or *reference* itself if it has another form."""
+    label, comma, place = reference.partition(", ")
+    return spec_url(label, place) if comma and " " not in place else reference
+
+
+def _error_constant(plan: DirectionPlan) -> str:
+    """Return the name of the part that adapts errors."""
+    return f"_ERROR_TO_{names.package(plan.target)[1:]}"
+
+
 class _Emitter:
     def __init__(self, plan: StepPlan) -> None:
         self._plan = plan
@@ -81,7 +109,7 @@ class _Emitter:
         for label in (plan.up.source, plan.up.target):
             suffix = names.package(label)[1:]
             reasons[f"{label} does not define it."] = f"NOT_IN_{suffix}"
-            reasons[f"{label} wants something else there."] = f"NOT_VALID_IN_{suffix}"
+            reasons[f"{label} does not allow this value there."] = f"NOT_VALID_IN_{suffix}"
         for error in (*plan.up.errors, *plan.down.errors):
             label = error.reason.partition(" ")[0]
             reasons.setdefault(error.reason, f"ERROR_{abs(error.code)}_IN_{names.package(label)[1:]}")
@@ -91,8 +119,10 @@ class _Emitter:
     def view(self) -> StepView:
         step = self._plan.declared.step
         directions = tuple(self._direction(each) for each in (self._plan.up, self._plan.down))
+        helpers = {"At", "Direction", "Losses", "Message", "by_method", *self._lines.helpers}
+        helpers |= {"Fields"} if self._lines.fields else set()
         changes = tuple(
-            wrapped(f"* {prose(each.name)}: {prose(each.says)} ({prose(each.spec)})", indent="  ").rstrip()
+            wrapped(f"* {prose(each.name)}: {prose(each.says)} {prose(_url(each.spec))}", indent="  ").rstrip()
             for each in step.changes
         )
         return StepView(
@@ -105,7 +135,7 @@ class _Emitter:
                 *((name, repr(text)) for text, name in self._lines.reasons.items()),
                 *((name, text) for text, name in self._lines.keys.items()),
             ),
-            helpers=tuple(sorted(self._lines.helpers - {"Losses"})),
+            helpers=filled(f"{name}," for name in sorted(helpers)),
             fields=tuple(sorted((name, names.package(label)) for label, name in self._lines.fields.items())),
             directions=directions,
         )
@@ -115,15 +145,18 @@ class _Emitter:
         functions = [self._function(each, plan) for name, each in plan.functions.items() if name not in plan.idle]
         closing = [self._function(each, plan) for name, each in plan.functions.items() if name in plan.idle]
         if plan.errors:
+            self._used("step")
             functions.append(
                 FunctionView(
-                    name=f"{way}_error", doc="The error of a request.", lines=tuple(self._lines.errors(plan.errors))
+                    name=f"{way}_error",
+                    doc="Adapt the error of a request.",
+                    lines=tuple(self._lines.errors(plan.errors)),
                 )
             )
         functions += [
             FunctionView(
                 name=f"{way}_{names.snake(each.name)}_error",
-                doc=f"The error of {each.name}.",
+                doc=f"Adapt the error of {each.name}.",
                 lines=tuple(self._own_error(each, plan, way)),
             )
             for each in plan.messages
@@ -132,7 +165,7 @@ class _Emitter:
         functions += [
             FunctionView(
                 name=f"{way}_{names.snake(each.name)}_error",
-                doc=f"The error of {each.name}, which {plan.target} does not take for an answer.",
+                doc=f"Refuse the error of {each.name}: {plan.target} has none for it.",
                 lines=("del value", self._lines.refusal(each.no_error.reason, each.no_error.service, "at")),
             )
             for each in plan.messages
@@ -143,16 +176,36 @@ class _Emitter:
             heading=f"{plan.source} to {plan.target}",
             source=repr(plan.source),
             target=repr(plan.target),
+            error=f"{_error_constant(plan)}: Final = step({way}_error)" if plan.errors else "",
             functions=tuple(functions),
             closing=tuple(closing),
-            messages=tuple((repr(each.name), self._message(each, plan, way)) for each in plan.messages),
-            definitions=tuple(
+            messages=self._messages(plan, way),
+            rows=self._rows(plan),
+            renamed=tuple(
                 (repr(one), f"({other!r}, {self._part(transform, plan)})")
                 for one, (other, transform) in plan.definitions.items()
+                if one != other
             ),
         )
 
     # Tables
+
+    def _messages(self, plan: DirectionPlan, way: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Return the different messages, each with all methods that it is for."""
+        rows: dict[str, list[str]] = {}
+        for each in plan.messages:
+            rows.setdefault(self._message(each, plan, way), []).append(each.name)
+        return tuple((message, words(methods)) for message, methods in rows.items())
+
+    def _rows(self, plan: DirectionPlan) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Return the steps of the definitions that keep their name, each with all names that it is for."""
+        rows: dict[str, list[str]] = {}
+        for one, (other, transform) in plan.definitions.items():
+            if one == other:
+                rows.setdefault(self._part(transform, plan), []).append(one)
+        if rows:
+            self._lines.helpers.add("same_name")
+        return tuple((part, words(found)) for part, found in sorted(rows.items(), key=lambda row: row[0] != "SAME"))
 
     def _message(self, plan: MessagePlan, direction: DirectionPlan, way: str) -> str:
         parts: list[str] = []
@@ -160,9 +213,12 @@ class _Emitter:
             if transform is not None:
                 parts.append(f"{name}={self._part(transform, direction)}")
         if plan.no_error is not None or plan.own_error is not None:
-            parts.append(f"error=Part(adapt={way}_{names.snake(plan.name)}_error, idle=False)")
+            parts.append(f"error={self._used('step')}({way}_{names.snake(plan.name)}_error)")
         elif plan.error:
-            parts.append(f"error=Part(adapt={way}_error, idle=False)" if direction.errors else "error=Part()")
+            parts.append(f"error={_error_constant(direction)}" if direction.errors else f"error={self._used('SAME')}")
+        # The three are the first arguments, in this order.
+        if [each.partition("=")[0] for each in parts] == ["params", "result", "error"][: len(parts)]:
+            parts = [each.partition("=")[2] for each in parts]
         if plan.gone:
             gone = ", ".join(f"{sender!r}: {self._gone(each)}" for sender, each in sorted(plan.gone.items()))
             parts.append(f"gone={{{gone}}}")
@@ -179,9 +235,12 @@ class _Emitter:
 
     def _part(self, transform: Transform, plan: DirectionPlan) -> str:
         if isinstance(transform, Keep):
-            return "Part()"
-        idle = transform.function in plan.idle
-        return f"Part(adapt={transform.function}, idle={idle})"
+            return self._used("SAME")
+        return f"{self._used('closing' if transform.function in plan.idle else 'step')}({transform.function})"
+
+    def _used(self, helper: str) -> str:
+        self._lines.helpers.add(helper)
+        return helper
 
     # Functions
 
@@ -190,7 +249,7 @@ class _Emitter:
         what = function.source if function.source == function.target else f"{function.source}, as {function.target}"
         if function.also:
             what = ", ".join([function.source, *sorted(set(function.also) - {function.source})])
-        end = ", without the keys of other revisions." if function.is_closing else "."
-        doc = wrapped(prose(f"{what}{end}"), indent="    ")
+        verb = "Remove the keys of other revisions from" if function.is_closing else "Adapt"
+        doc = wrapped(prose(f"{verb} {what}."), indent="    ")
         takes = "dict[str, Any]" if isinstance(function.body, tuple) else "Any"
         return FunctionView(name=function.name, doc=doc, lines=tuple(lines), takes=takes, returns=takes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from mcpgen.codegen import names
-from mcpgen.codegen.adapters.arms import may_overlap
+from mcpgen.codegen.adapters.discriminators import may_overlap
 from mcpgen.codegen.adapters.ops import (
     Absent,
     Admit,
@@ -41,7 +41,7 @@ class Lines:
     Attributes:
         reasons: Name by text.
         keys: Name by set, both as Python.
-        helpers: The functions of ``_adapting`` that they use.
+        helpers: The functions of the support module ``steps`` that they use.
         fields: Name, by revision, of what tells whether a value is valid there.
     """
 
@@ -184,7 +184,7 @@ class Lines:
 
     def _admit(self, operation: Admit, target: str) -> list[str]:
         key = repr(operation.key)
-        reason = self.constant(f"{target} wants something else there.")
+        reason = self.constant(f"{target} does not allow this value there.")
         test = f"{self._fields(target)}.admit({operation.definition!r}, {key}, value[{key}]"
         if isinstance(operation.closing, Call):
             # Without the keys in it that the target does not define, it might say something else.

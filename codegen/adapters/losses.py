@@ -1,7 +1,7 @@
-"""What is lost between any two revisions, as one table for people: ``docs/losses.md``.
+"""List the losses between any two revisions as one table: ``docs/losses.md``.
 
-A row is a place where a step does something, with all revisions before the step whose messages can have it, and all
-behind it. What comes that far has lost it for every pair of one and the other.
+A row is a place where a step loses something. Its sources are the revisions before the step that have the place, and
+its targets are all revisions after the step. The loss occurs between each of these sources and each of these targets.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ __all__ = ["LossRow", "loss_rows", "losses_markdown"]
 
 
 class LossRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that gets lost.
+    """One loss.
 
     Attributes:
-        sources: The revisions that it comes from, oldest first.
-        targets: The revisions that it does not reach, oldest first.
-        place: The type and its key or arm, the message, or the error.
+        sources: The revisions that have the value, oldest first.
+        targets: The revisions that lose it, oldest first.
+        place: The type with its key or arm, the message, or the error.
         outcome: The severity of the loss, or several.
-        reason: Why.
+        reason: The reason, as a sentence.
     """
 
     sources: tuple[str, ...]
@@ -63,12 +63,12 @@ def losses_markdown(rows: Sequence[LossRow], revisions: Sequence[str]) -> str:
         found = [row for row in rows if (revisions.index(row.sources[0]) > revisions.index(row.targets[0])) == is_down]
         if not found:
             continue
-        lines += [f"## {title}", "", "| from | to | what | becomes | why |", "|---|---|---|---|---|"]
+        lines += [f"## {title}", "", "| from | to | place | loss | reason |", "|---|---|---|---|---|"]
         for row in found:
             cells = (_span(row.sources), _span(row.targets), f"`{row.place}`", row.outcome, row.reason)
             lines.append(f"| {' | '.join(each.replace('|', chr(92) + '|') for each in cells)} |")
         lines.append("")
-    return "\n".join(lines if rows else [*lines, "Nothing."]).rstrip() + "\n"
+    return "\n".join(lines if rows else [*lines, "There are no losses."]).rstrip() + "\n"
 
 
 _OUTCOMES = ("degraded", "dropped", "defaulted", "refused")
@@ -78,15 +78,31 @@ _HEAD = """
 
 Written by `mcpgen losses`; do not edit.
 
-A row holds for each revision in its first column as the source and each in its second as the target. *dropped*: it is
-gone. *degraded*: it became something that says less. *defaulted*: the target demands a value that the source does not
-give. *refused*: the message cannot be expressed, and an adapter raises `AdaptationError`, which names the service of an
-engine that helps, if there is one.
+Each row is valid for every revision in the column *from* as the source and every revision in the column *to* as the
+target. The column *loss* has one or more of:
 
-Beside these rows, two rules hold everywhere. A key that the source does not define, though another revision does, is
-dropped; going up one step to a revision that defines it, it is kept if it is valid there. A key that no revision
-defines is kept. The codes of errors are treated as keys are: one that the source does not define becomes -32603, or
-what it becomes elsewhere.
+* *dropped*: the value is removed.
+* *degraded*: the value is replaced by one with less information.
+* *defaulted*: the target requires a value that the source lacks, and a default is filled in.
+* *refused*: the target cannot express the message, and the adapter raises `AdaptationError`. If the server or client of
+  this package handles such messages itself, the name of that service is in parentheses (see [adapters](adapters.md)).
+
+Places are written as follows:
+
+* `A.b` is the key `b` of the type `A`; `A.b (absent)` means that the key is missing.
+* `A[B]` is a value of the type `B` where `A` allows several types. `{}` stands for the values of a map.
+* `m params`, `m result` and `m error` are the parts of the method `m`.
+
+An *input request* is a request of a server inside a result, as 2026-07-28 has it.
+
+Two rules for keys are not in the table:
+
+* A key that no revision defines is kept.
+* A key that another revision defines, but the source does not, is dropped. If the target is one step newer and defines
+  the key, a valid value is kept.
+
+An error code that another revision defines, but the source does not, becomes -32603 or the code that a row gives for
+it.
 """
 
 
@@ -97,7 +113,7 @@ class _Rows:
         self._plan = plan
         self._direction = direction
         source, target = revisions.index(direction.source), revisions.index(direction.target)
-        # From the step outwards.
+        # Ordered from the step outwards.
         self._before = revisions[source:] if source > target else revisions[source::-1]
         self._behind = revisions[target::-1] if source > target else revisions[target:]
         self._order = revisions
@@ -123,14 +139,14 @@ class _Rows:
                 yield self._row(place, _refused(service), found.reason, lambda revision: revision == self._before[0])
 
     def _is_dead(self, operation: Operation, operations: tuple[Operation, ...]) -> bool:
-        """Whether a declared function that is called before leaves nothing to drop."""
+        """Whether a declared function that runs before leaves nothing to drop."""
         if not isinstance(operation, Dropped):
             return False
         for each in operations:
             if isinstance(each, Converted) and each.key is None and operation.key in self._words.get(each.function, ()):
                 return True
             if isinstance(each, Converted) and each.key == operation.key and operation.unless:
-                return True  # what is left of it is what its absence means
+                return True  # the function leaves the default, which is dropped without a loss
         return False
 
     def _switch(self, function: Function, switch: Switch) -> Iterator[LossRow]:
@@ -153,7 +169,7 @@ class _Rows:
                 has = _always if key is None else self._key(name, key)
                 yield self._row(f"{name}.{key}" if key else name, _refused(service), reason, has)
             case Absent(key=key, reason=reason, service=service):
-                yield self._row(f"{name}.{key}, if absent", _refused(service), reason, _always)
+                yield self._row(f"{name}.{key} (absent)", _refused(service), reason, _always)
             case Defaulted(key=key, reason=str() as reason):
                 yield self._row(f"{name}.{key}", "defaulted", reason, _always)
             case Converted(key=key):
@@ -172,7 +188,7 @@ class _Rows:
         for message in self._direction.messages:
             for sender, gone in sorted(message.gone.items()):
                 has = self._sends(sender, message.name)
-                yield self._row(f"{message.name} of the {sender}", _refused(gone.service), gone.reason, has)
+                yield self._row(f"{message.name} from the {sender}", _refused(gone.service), gone.reason, has)
             if message.own_error is not None:
                 yield from self._converted(f"{message.name} error", message.own_error, _always)
             if message.no_error is not None:
@@ -182,17 +198,17 @@ class _Rows:
     def _errors(self) -> Iterator[LossRow]:
         for error in self._direction.errors:
             if error.last is not None:
-                place = f"error {error.code} … {error.last} of an application"
+                place = f"application errors {error.code} … {error.last}"
                 yield self._row(place, f"degraded to {error.to}", error.reason, _always)
                 continue
             if error.code not in self._plan.codes[self._before[0]]:
-                continue  # a foreign code, which the rules at the top speak of
+                continue  # a foreign code, which the text above the table describes
             outcome = _refused(error.service) if error.to is None else f"degraded to {error.to}"
             place = f"error {error.code}"
             yield self._row(place, outcome, error.reason, self._errs(error.code))
 
     def _row(self, place: str, outcome: str, reason: str, has: Callable[[str], bool]) -> LossRow:
-        """Return the row of what happens at *place* to values of the revisions that have it, from the step outwards."""
+        """Return the row for *place*; its sources are the revisions that have it, from the step outwards."""
         sources: list[str] = []
         for revision in self._before:
             if sources and not has(revision):
@@ -211,7 +227,7 @@ class _Rows:
         return lambda revision: self._plan.lineages.has(revision, node, key)
 
     def _holder(self, arm: str) -> Callable[[str], bool]:
-        """Return whether a revision has the definition *arm*; an arm without a name is taken to stay."""
+        """Return a test whether a revision has the definition *arm*; every revision has an arm without a name."""
         return lambda revision: not arm.isidentifier() or arm in self._plan.definitions.get(revision, frozenset())
 
     def _errs(self, code: int) -> Callable[[str], bool]:
@@ -231,7 +247,7 @@ def _refused(service: str | None) -> str:
 
 
 def _severities(source: str) -> dict[str, set[str]]:
-    """Return what each function in *source* reports, itself or through those that it calls."""
+    """Return the severities that each function in *source* reports, directly or through functions that it calls."""
     functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
     found: dict[str, set[str]] = {}
     calls: dict[str, set[str]] = {}
@@ -252,7 +268,7 @@ def _severities(source: str) -> dict[str, set[str]]:
 
 
 def _words(source: str) -> dict[str, set[str]]:
-    """Return the strings that each function in *source* names: the keys that it deals with."""
+    """Return the string constants of each function in *source*, among them the keys that it handles."""
     return {
         node.name: {
             each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)

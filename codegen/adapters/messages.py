@@ -1,4 +1,4 @@
-"""What becomes of the messages of a revision: their parts, their errors, and those that the target lacks."""
+"""Plan the conversion of messages: their parts, their errors, and the messages that the target lacks."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from mcpgen.codegen.changes import vocabulary as v
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mcpgen.codegen.adapters.walk import Walk
+    from mcpgen.codegen.adapters.function_builder import FunctionBuilder
     from mcpgen.codegen.diff import Edition
-    from mcpgen.codegen.diff_values import Kind
+    from mcpgen.codegen.diff.model import Kind
     from mcpgen.codegen.methods import Method
 
 __all__ = ["ErrorCase", "GoneMessage", "Messages", "MessagePlan"]
 
-# Types that travel in messages of the engine's own: a peer adapts them without a method of theirs.
+# Types in messages that the engine writes itself: a peer adapts them without a method.
 ROOTS = ("ClientCapabilities", "Implementation", "SamplingMessageContentBlock", "ServerCapabilities")
 
-# JSON-RPC 2.0, section 5.1: what an error becomes whose code means nothing, or something else, in the target.
+# JSON-RPC 2.0, section 5.1: the code for an error whose code has no meaning, or another one, in the target.
 _INTERNAL_ERROR = -32603
 _RESERVED = range(-32768, -31999)
 
 
 class GoneMessage(msgspec.Struct, frozen=True):
-    """Why the target has no such message from that sender."""
+    """A message that the target does not have from that sender, with the reason."""
 
     reason: str
     service: str | None
@@ -40,12 +40,12 @@ class MessagePlan(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: The method.
-        params: None if the target lacks the method.
-        result: None also for a notification.
-        error: Whether there are errors to adapt.
-        own_error: What is done to them after codes are mapped.
-        no_error: Why the target cannot answer with an error.
-        gone: By sender.
+        params: The conversion of the params; None if the target lacks the method.
+        result: The conversion of the result; None also for a notification.
+        error: Whether the method can have errors.
+        own_error: A declared conversion of its errors, which runs after codes are mapped.
+        no_error: The reason why the target cannot answer with an error.
+        gone: The senders that the target does not allow, with reasons.
     """
 
     name: str
@@ -58,14 +58,14 @@ class MessagePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErrorCase(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of the errors with one code, or with one of a range.
+    """The conversion of errors with one code, or with a code in a range.
 
     Attributes:
-        code: The code in the source; the lowest of a range.
-        last: The highest of a range.
-        but: The codes in the range that are meant.
-        to: The code in the target; None if the error cannot be expressed.
-        definition: The type of *target* that the whole error must fit to keep its code, or nothing.
+        code: The code in the source, or the lowest code of the range.
+        last: The highest code of the range.
+        but: The codes of the range that are exempt.
+        to: The code in the target, or None if the error cannot be expressed.
+        definition: The type of *target* that the error must match to keep its code, or empty.
     """
 
     code: int
@@ -81,35 +81,35 @@ class ErrorCase(msgspec.Struct, frozen=True, kw_only=True):
 class Messages:
     """Plans the messages of one direction."""
 
-    def __init__(self, walk: Walk) -> None:
-        self._walk = walk
-        self._source: Edition = walk.source.edition
-        self._target: Edition = walk.target.edition
+    def __init__(self, builder: FunctionBuilder) -> None:
+        self._builder = builder
+        self._source: Edition = builder.source.edition
+        self._target: Edition = builder.target.edition
 
     def plan(self) -> list[MessagePlan]:
-        """Return the plan of each method of the source, by name, and walk the types that no message holds."""
+        """Return the plan of each method of the source, and build the functions of types that no message contains."""
         found: list[MessagePlan] = []
         for name in sorted({each.name for each in self._source.methods}):
             ours: dict[str, Method] = {each.sender: each for each in self._source.methods if each.name == name}
             theirs: dict[str, Method] = {each.sender: each for each in self._target.methods if each.name == name}
             found.append(self._plan(name, ours, theirs))
-        # Values of a definition may also be adapted by themselves, and where something else took its place in the
-        # messages, no message has shown how.
+        # Users can adapt values of a definition without a message. If another definition replaced it in the messages,
+        # its function is not built yet.
         seen: set[str] = set()
-        while waiting := sorted({*ROOTS, *self._walk.met} - seen):
+        while waiting := sorted({*ROOTS, *self._builder.met} - seen):
             seen.update(waiting)
             for name in waiting:
                 self._definition(name)
         return found
 
     def _definition(self, name: str) -> None:
-        """Walk the definition *name* of the source beside its counterpart, unless that was done on the way."""
-        partner = self._walk.partner(name)
+        """Build the functions of the definition *name* of the source, unless it was met in a message."""
+        partner = self._builder.partner(name)
         if partner is None or name not in self._source.schema.definitions:
             return
-        if self._walk.pairs.get(name) != partner:
-            self._walk.transform(ir.Named(name=name), ir.Named(name=partner), self._walk.place(name, partner))
-            self._walk.pairs[name] = partner
+        if self._builder.pairs.get(name) != partner:
+            self._builder.transform(ir.Named(name=name), ir.Named(name=partner), self._builder.place(name, partner))
+            self._builder.pairs[name] = partner
 
     def _plan(self, name: str, ours: dict[str, Method], theirs: dict[str, Method]) -> MessagePlan:
         gone = {sender: self._gone(method) for sender, method in ours.items() if sender not in theirs}
@@ -117,31 +117,31 @@ class Messages:
         if shared is None:
             return MessagePlan(name=name, gone=gone)
         one, other = shared
-        place = self._walk.place(f"{name} params", f"{name} params")
-        params = self._walk.transform(one.params, other.params, place)
+        place = self._builder.place(f"{name} params", f"{name} params")
+        params = self._builder.transform(one.params, other.params, place)
         if one.result is None or other.result is None:
             return MessagePlan(name=name, params=params, gone=gone)
         return MessagePlan(
             name=name,
             params=params,
             result=self._result(one, other),
-            error=one.kind == "request",  # what is asked inside a result is answered with a value, or not at all
+            error=one.kind == "request",  # input requests have no error responses
             own_error=self._own_error(one),
             no_error=self._no_error(one) if one.kind != other.kind == "input" else None,
             gone=gone,
         )
 
     def _result(self, one: Method, other: Method) -> Transform:
-        place = self._walk.place(f"{one.name} result", f"{one.name} result")
+        place = self._builder.place(f"{one.name} result", f"{one.name} result")
         ours, theirs = _answers(one), _answers(other)
         if isinstance(ours, ir.Named) and isinstance(theirs, ir.Named):
-            return self._walk.transform(ours, theirs, place)
-        # The union of what a method may answer has a name only where the document gives it one.
+            return self._builder.transform(ours, theirs, place)
+        # The union of a method's results has a name only if the document gives it one.
         opened = [
             ir.Union(arms=tuple(side.unions.arms(each)))
-            for side, each in ((self._walk.source, ours), (self._walk.target, theirs))
+            for side, each in ((self._builder.source, ours), (self._builder.target, theirs))
         ]
-        return self._walk.transform(opened[0], opened[1], place)
+        return self._builder.transform(opened[0], opened[1], place)
 
     def _gone(self, method: Method) -> GoneMessage:
         kinds: tuple[Kind, Kind] = (
@@ -150,42 +150,42 @@ class Messages:
             else ("request-added", "request-removed")
         )
         place = f"{method.sender} {method.name}"
-        found = self._walk.found(place)
+        found = self._builder.found(place)
         if found is None:
-            kind = kinds[self._walk.mode != "down"]
-            problem = f"{self._walk.target.label} has no {method.name} from the {method.sender}"
-            found = self._walk.need(kind, place, self._source.schema.definitions[method.definition].pointer, problem)
+            kind = kinds[self._builder.mode != "down"]
+            problem = f"{self._builder.target.label} has no `{method.name}` from the {method.sender}"
+            found = self._builder.need(kind, place, self._source.schema.definitions[method.definition].pointer, problem)
         if found is None or not isinstance(found.action, v.Refuse):
             if found is not None:
-                self._walk.misplaced(found, place)
+                self._builder.misplaced(found, place)
             return GoneMessage("", None)
         return GoneMessage(found.reason, found.action.service)
 
     def _own_error(self, method: Method) -> Converted | None:
-        """Return what is declared for the errors of one method."""
+        """Return the declared conversion for the errors of one method."""
         place = f"{method.name} error"
-        found = self._walk.found(place)
+        found = self._builder.found(place)
         if found is None or not isinstance(found.action, v.Convert):
             if found is not None:
-                self._walk.misplaced(found, place)
+                self._builder.misplaced(found, place)
             return None
-        return self._walk.convert(found, found.action.function)
+        return self._builder.convert(found, found.action.function)
 
     def _no_error(self, method: Method) -> GoneMessage:
-        """Return why an error cannot answer what has become an input request."""
+        """Return the reason why an error cannot answer a request that became an input request."""
         place = f"{method.sender} {method.name}"
-        found = self._walk.found(place)
+        found = self._builder.found(place)
         if found is None:
-            problem = f"{self._walk.target.label} asks {method.name} inside a result and takes no error for an answer"
-            found = self._walk.need("carrier-changed", place, "", problem)
+            problem = f"{self._builder.target.label} has `{method.name}` inside a result, which no error can answer"
+            found = self._builder.need("carrier-changed", place, "", problem)
         if found is None or not isinstance(found.action, v.Refuse):
             if found is not None:
-                self._walk.misplaced(found, place)
+                self._builder.misplaced(found, place)
             return GoneMessage("", None)
         return GoneMessage(found.reason, found.action.service)
 
     def errors(self, codes: Iterable[int]) -> list[ErrorCase]:
-        """Return what becomes of the errors whose code the target does not give that meaning, of all known *codes*."""
+        """Return the cases of errors whose code does not mean the same in the target, for all known *codes*."""
         ours = {each.code for each in self._source.errors or ()}
         theirs = {each.code for each in self._target.errors or ()}
         found: list[ErrorCase | None] = []
@@ -193,7 +193,7 @@ class Messages:
             match code in ours, code in theirs:
                 case True, False:
                     found.append(self._error(code, str(code)))
-                case False, True if self._walk.mode == "down":
+                case False, True if self._builder.mode == "down":
                     found.append(self._returned(code))
                 case False, True:
                     found.append(self._admitted(code))
@@ -205,18 +205,20 @@ class Messages:
         return [each for each in found if each is not None]
 
     def _reserved(self, codes: Iterable[int]) -> ErrorCase | None:
-        """Return what becomes of codes that the target alone reserves."""
+        """Return the case of codes that only the target reserves."""
         if (bounds := self._target.reserved_errors) is None or bounds == self._source.reserved_errors:
             return None
-        reason = f"{self._target.label} reserves the code."
+        reason = f"{self._target.label} reserves this error code for the specification."
         known = tuple(sorted(code for code in codes if bounds[0] <= code <= bounds[1]))
         return ErrorCase(code=bounds[0], last=bounds[1], but=known, to=_INTERNAL_ERROR, reason=reason)
 
     def _error(self, code: int, place: str) -> ErrorCase | None:
-        found = self._walk.found(place)
+        found = self._builder.found(place)
         if found is None:
-            kind = "error-added" if self._walk.mode == "down" else "error-removed"
-            found = self._walk.need(kind, place, "", f"{self._walk.target.label} does not define the error {code}")
+            kind = "error-added" if self._builder.mode == "down" else "error-removed"
+            found = self._builder.need(
+                kind, place, "", f"{self._builder.target.label} does not define the error code {code}"
+            )
         if found is None:
             return None
         match found.action:
@@ -227,34 +229,34 @@ class Messages:
             case v.Keep():
                 return None
             case _:
-                self._walk.misplaced(found, place)
+                self._builder.misplaced(found, place)
                 return None
 
     def _returned(self, code: int) -> ErrorCase | None:
-        """Return what becomes of a code that only the older side defines: what it becomes on the way up."""
-        action = self._walk.opposite(str(code))
+        """Return the case of a code that only the older side defines: the same code as on the way up."""
+        action = self._builder.opposite(str(code))
         if isinstance(action, v.Keep):
             return None
         to = action.code if isinstance(action, v.Recode) else _INTERNAL_ERROR
-        reason = f"{self._walk.source.label} does not define the error {code}."
+        reason = f"{self._builder.source.label} does not define the error code {code}."
         return ErrorCase(code=code, to=to, reason=reason)
 
     def _admitted(self, code: int) -> ErrorCase | None:
-        """Return what becomes of a code that only the newer side defines: it stays if the error fits its meaning."""
+        """Return the case of a code that only the newer side defines: the error keeps it if it matches its type."""
         if not (definition := self._defined(code)):
             return None
-        reason = f"{self._walk.target.label} gives the code {code} a meaning that this error does not fit."
+        reason = f"{self._builder.target.label} defines the error code {code} differently."
         return ErrorCase(code=code, to=_INTERNAL_ERROR, reason=reason, definition=definition, target=self._target.label)
 
     def _foreign(self, code: int) -> ErrorCase | None:
-        """Return what becomes of a code that neither side defines; outside JSON-RPC's range it is the application's."""
+        """Return the case of a code that neither side defines. Outside JSON-RPC's range it belongs to applications."""
         if code not in _RESERVED:
             return None
-        reason = f"{self._walk.target.label} does not define the error {code}."
+        reason = f"{self._builder.target.label} does not define the error code {code}."
         return ErrorCase(code=code, to=_INTERNAL_ERROR, reason=reason)
 
     def _defined(self, code: int) -> str:
-        """Return the definition of the target whose errors have *code*."""
+        """Return the definition of the target for errors with *code*."""
         for each in self._target.schema.objects():
             constants = {key.wire: key.constant.values for key in each.properties if key.constant}
             if constants.get("code") == (code,):

@@ -14,8 +14,11 @@ from msgspec.structs import replace
 
 from mcpgen.codegen import ir
 from mcpgen.codegen.adapters.declared import Declared, module_name
+from mcpgen.codegen.adapters.function_builder import FunctionBuilder
+from mcpgen.codegen.adapters.known_keys import Lineages, RevisionTypes
 from mcpgen.codegen.adapters.merge import final, merged
 from mcpgen.codegen.adapters.messages import ErrorCase, MessagePlan, Messages
+from mcpgen.codegen.adapters.missing_changes import missing_changes
 from mcpgen.codegen.adapters.ops import (
     Admit,
     Call,
@@ -29,15 +32,12 @@ from mcpgen.codegen.adapters.ops import (
     is_idle,
 )
 from mcpgen.codegen.adapters.rules import Need, Rules
-from mcpgen.codegen.adapters.sides import Lineages, Side
-from mcpgen.codegen.adapters.stubs import to_do
-from mcpgen.codegen.adapters.walk import Walk
 from mcpgen.codegen.changes import vocabulary as v
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.diff import Edition, compare
-from mcpgen.codegen.diff_kinship import Kinship
-from mcpgen.codegen.diff_renames import find_renames
-from mcpgen.codegen.diff_values import Diff
+from mcpgen.codegen.diff.model import Diff
+from mcpgen.codegen.diff.renames import find_renames
+from mcpgen.codegen.diff.schema_pair import SchemaPair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -108,7 +108,7 @@ def plan_steps(editions: Sequence[Edition], declared: Sequence[Declared]) -> lis
     plans = survey_steps(editions, declared)
     findings: list[Diagnostic] = []
     for plan in plans:
-        findings += to_do(plan.declared.step, plan.diff, plan.needs)
+        findings += missing_changes(plan.declared.step, plan.diff, plan.needs)
         findings += [] if plan.needs else plan.rules.unused()
     if findings:
         raise Refused(findings)
@@ -148,12 +148,12 @@ class _Step:
             hint = f"Correct the renames in codegen/changes/{module_name(old.label, new.label)}.py."
             finding = Diagnostic(code="MG503", message=f"{old.label} to {new.label}: {error}", hint=hint)
             raise Refused([finding]) from None
-        self.kinship = Kinship(old.schema, new.schema, find_renames(old.schema, new.schema, renames))
+        self.schemas = SchemaPair(old.schema, new.schema, find_renames(old.schema, new.schema, renames))
 
     def trace(self, lineages: Lineages, kept: _Kept) -> None:
         """Tell *lineages* which objects of the two sides are the same, also those that no message of both holds."""
         walk = self._walks(lineages, kept, Rules(self.declared.step, self.diff))[0]
-        for name, partner in self.kinship.old.partners.items():
+        for name, partner in self.schemas.old.partners.items():
             one, other = ir.Named(name=name), ir.Named(name=partner)
             walk.transform(one, other, walk.place(name, partner))
         Messages(walk).plan()
@@ -169,14 +169,14 @@ class _Step:
             declared=self.declared, diff=self.diff, rules=rules, lineages=lineages, up=up, down=down, needs=needs
         )
 
-    def _walks(self, lineages: Lineages, kept: _Kept, rules: Rules) -> tuple[Walk, Walk]:
+    def _walks(self, lineages: Lineages, kept: _Kept, rules: Rules) -> tuple[FunctionBuilder, FunctionBuilder]:
         old, new = (
-            Side(each, frozenset((name, key) for label, name, key in kept if label == each.label))
+            RevisionTypes(each, frozenset((name, key) for label, name, key in kept if label == each.label))
             for each in (self.old, self.new)
         )
         return (
-            Walk("up", old, new, lineages, self.kinship, rules),
-            Walk("down", new, old, lineages, self.kinship, rules),
+            FunctionBuilder("up", old, new, lineages, self.schemas, rules),
+            FunctionBuilder("down", new, old, lineages, self.schemas, rules),
         )
 
 
@@ -190,12 +190,12 @@ def _kept(steps: Sequence[_Step]) -> _Kept:
             if each.kind == "key-removed" and each.old and change and isinstance(change.up, v.Keep):
                 before.add((each.old.name, each.old.key))
         for name, key in before:
-            if partner := step.kinship.old.partners.get(name):
+            if partner := step.schemas.old.partners.get(name):
                 kept.add((step.new.label, partner, key))
     return frozenset(kept)
 
 
-def _direction(walk: Walk, codes: frozenset[int]) -> DirectionPlan:
+def _direction(walk: FunctionBuilder, codes: frozenset[int]) -> DirectionPlan:
     messages = Messages(walk)
     plans = messages.plan()
     functions = {**walk.functions, **walk.closing.functions}
@@ -217,7 +217,7 @@ def _direction(walk: Walk, codes: frozenset[int]) -> DirectionPlan:
     )
 
 
-def _untold(walk: Walk, functions: Iterable[Function]) -> Iterator[Need]:
+def _untold(walk: FunctionBuilder, functions: Iterable[Function]) -> Iterator[Need]:
     """Yield a need for each union with lists or scalars of one JSON type that need different things.
 
     Of objects that nothing tells apart the first is taken: they have the same keys.
@@ -228,7 +228,9 @@ def _untold(walk: Walk, functions: Iterable[Function]) -> Iterator[Need]:
         plain = [each for each in function.body.cases if each.condition.sort != "object"]
         for one, other in combinations(plain, 2):
             if one.condition == other.condition and replace(one, arm=other.arm) != other:
-                problem = f"{one.arm} and {other.arm} need different things, and nothing tells them apart"
+                problem = (
+                    f"{one.arm} and {other.arm} need different conversions, but their values cannot be distinguished"
+                )
                 yield Need(kind="arms-alike", id=function.target, way=walk.way, pointer="", problem=problem)
 
 

@@ -1,4 +1,4 @@
-"""The declared changes of a step, looked up by place, and proof that each of them is needed."""
+"""Find the declared changes of a step by place, and report those that are not needed."""
 
 from __future__ import annotations
 
@@ -10,28 +10,51 @@ import msgspec
 
 from mcpgen.codegen.changes.vocabulary import Action, Change, Refuse, Step
 from mcpgen.codegen.diagnostics import Diagnostic
-from mcpgen.codegen.diff_values import subject
+from mcpgen.codegen.diff.model import subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from mcpgen.codegen.diff_values import Diff
+    from mcpgen.codegen.diff.model import Diff
 
-__all__ = ["Found", "Need", "Rules", "Way"]
+__all__ = ["Found", "Need", "Place", "Rules", "Way"]
 
 Way: TypeAlias = Literal["up", "down"]
 
 
-class Need(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that the mechanical part of a step cannot do.
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """A place in both revisions where their types are compared.
 
     Attributes:
-        kind: As a diff has it.
-        id: As a diff has it.
-        way: In which direction.
-        pointer: In the document of the side that has it.
-        problem: In a sentence.
-        renamed: The definition of the older side that the definition *id* may be, under its new name.
+        old: The place in the names of the older revision.
+        new: The place in the names of the newer revision.
+        also: Other names of the place: aliases whose values occur there.
+    """
+
+    old: str
+    new: str
+    also: tuple[str, ...] = ()
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """All names of the place. The newer revision's comes first, because the ids of a diff use its names."""
+        return tuple(dict.fromkeys((self.new, self.old, *self.also)))
+
+    def inside(self, part: str) -> Place:
+        """Return the place *part* inside this one: ``.key``, ``[]``, ``{}`` or ``[arm]``."""
+        return Place(old=self.old + part, new=self.new + part, also=tuple(each + part for each in self.also))
+
+
+class Need(msgspec.Struct, frozen=True, kw_only=True):
+    """A difference that needs a declared change.
+
+    Attributes:
+        kind: The kind, as in a diff.
+        id: The id, as in a diff.
+        way: The direction of the conversion.
+        pointer: The place in the document of the side that has it.
+        problem: The reason, for the message.
+        renamed: The definition of the older side that may have become the definition *id*.
     """
 
     kind: str
@@ -50,7 +73,7 @@ class Found(msgspec.Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Why, for a loss."""
+        """The reason for losses."""
         return self.change.says
 
 
@@ -89,12 +112,12 @@ class Rules:
         return None
 
     def listed(self, kind: str, *spellings: str) -> str:
-        """Return the one of *spellings* that a difference of that kind has for its id, else the first."""
+        """Return the one of *spellings* that is the id of a difference of that kind, else the first."""
         known = {each.id for each in self._diff.changes if each.kind == kind}
         return next((each for each in spellings if each in known), spellings[0])
 
     def action(self, way: Way, *places: str) -> Found | None:
-        """Return what is declared for values at one of *places* going that way, and count it as used."""
+        """Return the action for values at one of *places* in that direction, and count it as used."""
         for place in places:
             if (found := self._found(way, place)) is not None:
                 self._consumed.add((found.change.name, way))
@@ -103,7 +126,7 @@ class Rules:
         return None
 
     def peek(self, way: Way, *places: str) -> Action | None:
-        """Return what is declared for values at one of *places* going that way, without counting it as used."""
+        """Return the action for values at one of *places* in that direction, without counting it as used."""
         return next((found.action for place in places if (found := self._found(way, place)) is not None), None)
 
     def _found(self, way: Way, place: str) -> Found | None:
@@ -113,14 +136,14 @@ class Rules:
         return None
 
     def says(self, *places: str) -> str | None:
-        """Return the sentence of the change at one of *places*, whatever it declares."""
+        """Return the sentence of the first change at one of *places*, with or without an action."""
         for place in places:
             for change in self._at.get(place, ()):
                 return change.says
         return None
 
     def meet(self, need: Need) -> Found | None:
-        """Return the action declared for a *need* that no diff shows, and count it as used."""
+        """Return the action for a *need* that has no entry in the diff, and count it as used."""
         change = self.cover(need.kind, need.id)
         if change is None or (action := _going(change, need.way)) is None:
             return None
@@ -128,7 +151,7 @@ class Rules:
         return Found(change, action)
 
     def settle(self, adapted: Iterable[str]) -> None:
-        """Count what is refused about definitions that are not *adapted* as used: an engine writes the envelopes."""
+        """Count a refusal in a definition that is not *adapted* as used: the engine writes the JSON-RPC envelope."""
         adapted = frozenset(adapted)
         used = frozenset(self._consumed)
         for each in self._diff.changes:
@@ -147,24 +170,24 @@ class Rules:
         findings: list[Diagnostic] = []
         for change, pattern, _ in self._patterns:
             if (change.name, pattern) not in self._matched:
-                findings.append(self._finding(change, f"covers {pattern!r}, which is no difference of this step"))
+                findings.append(self._finding(change, f"covers {pattern!r}, which matches no difference of this step"))
         for change in self.step.changes:
             for way, action in (("up", change.up), ("down", change.down)):
                 if action is not None and (change.name, way) not in self._consumed:
                     what = type(action).__name__
-                    findings.append(self._finding(change, f"says {what} going {way}, which applies nowhere"))
+                    findings.append(self._finding(change, f"declares {what} going {way}, which is never used"))
             missed = [each for each in change.at if (change.name, each) not in self._reached]
-            if len(missed) < len(change.at):  # else it is said already that nothing of it applies
-                findings += [self._finding(change, f"is at {each}, where nothing is adapted") for each in missed]
+            if len(missed) < len(change.at):  # otherwise the finding about the action is enough
+                findings += [self._finding(change, f"has {each} in `at`, where no value is adapted") for each in missed]
             if not change.covers and not change.at:
-                findings.append(self._finding(change, "is about nothing: it has neither covers nor at"))
+                findings.append(self._finding(change, "has neither `covers` nor `at`"))
         return findings
 
     def _finding(self, change: Change, problem: str) -> Diagnostic:
         return Diagnostic(
             code="MG502",
             message=f"{self.step.old} to {self.step.new}: the change {change.name!r} {problem}",
-            hint="Correct or delete it in codegen/changes/; `mcpgen diff` lists the differences by kind and id.",
+            hint="Correct or delete it in codegen/changes/. `mcpgen diff --format json` shows each kind and id.",
         )
 
 
@@ -173,5 +196,5 @@ def _going(change: Change, way: Way) -> Action | None:
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Return *pattern* with ``*`` for any characters; brackets are themselves, unlike in a shell."""
+    """Return *pattern* compiled: ``*`` matches any characters, and brackets match themselves."""
     return re.compile(".*".join(map(re.escape, pattern.split("*"))))

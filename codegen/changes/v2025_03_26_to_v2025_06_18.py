@@ -1,6 +1,6 @@
-"""What 2025-06-18 brought: structured tool results with a schema, links to resources, and elicitation; batches went.
+"""2025-06-18 adds structured tool results with a schema, resource links and elicitation. It removes batches.
 
-Going down, what a program could read in a tool result becomes text beside the rest of it, and a link becomes words.
+Going down, structured content becomes JSON text in the tool result, and a resource link becomes text.
 """
 
 from __future__ import annotations
@@ -14,35 +14,38 @@ __all__ = ["STEP"]
 
 
 def link_text(block: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return a text that names the resource of a link, where it is and what it is."""
-    losses.degraded(at, "A link to a resource became text.")
+    """Return a resource link as text: the name of the resource, its URI and its description."""
+    losses.degraded(at, "The resource link became text, because 2025-03-26 has no resource links.")
     if "text" in block:
-        losses.degraded((at, "text"), "A key went, since a text gives it a meaning.")
-    spoken = {"text", "name", "title", "uri", "description", "mimeType", "size", "icons"}
-    kept = {key: value for key, value in block.items() if key not in spoken}
+        losses.degraded((at, "text"), "The unknown key `text` was removed, because text content uses that key.")
+    shown = {"text", "name", "title", "uri", "description", "mimeType", "size", "icons"}
+    kept = {key: value for key, value in block.items() if key not in shown}
     lines = [f"{block.get('title') or block['name']}: {block['uri']}", block.get("description")]
     return {**kept, "type": "text", "text": "\n".join(line for line in lines if line)}
 
 
 def structured_as_text(result: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return a tool result with its structured content as JSON among the blocks, unless a block holds it already."""
+    """Return a tool result whose structured content is JSON text in ``content``; add no text if it is there already."""
     if "structuredContent" not in result:
         return result
-    losses.degraded((at, "structuredContent"), "Structured content became its JSON as text.")
+    losses.degraded(
+        (at, "structuredContent"),
+        "`structuredContent` is left as JSON text in `content`, because 2025-03-26 has no such key.",
+    )
     structured = result["structuredContent"]
     kept = {key: value for key, value in result.items() if key != "structuredContent"}
-    # What is no object went under the key result on the way here, and its text did not.
-    spoken = {canonical(structured)}
+    # A newer step wraps a value that is not an object under the key `result`. The server's text holds the bare value.
+    known = {canonical(structured)}
     if structured.keys() == {"result"}:
-        spoken.add(canonical(structured["result"]))
-    if any(block["type"] == "text" and said(block["text"]) in spoken for block in result["content"]):
+        known.add(canonical(structured["result"]))
+    if any(block["type"] == "text" and canonical_text(block["text"]) in known for block in result["content"]):
         return kept
     text = json.dumps(structured, ensure_ascii=False)
     return {**kept, "content": [*result["content"], {"type": "text", "text": text}]}
 
 
-def said(text: str) -> str | None:
-    """Return the JSON that a text is, in the one way in which it can be compared; None if it is none."""
+def canonical_text(text: str) -> str | None:
+    """Return *text* as canonical JSON, or None if it is not JSON."""
     try:
         return canonical(json.loads(text))
     except (ValueError, RecursionError):
@@ -50,7 +53,7 @@ def said(text: str) -> str | None:
 
 
 def canonical(value: object) -> str:
-    """Return a value as JSON, equal for equal values."""
+    """Return *value* as canonical JSON: equal values give equal text."""
     return json.dumps(value, sort_keys=True)
 
 
@@ -60,14 +63,14 @@ STEP = Step(
     changes=(
         Change(
             name="resource-links",
-            says="A prompt or tool result may point to a resource without holding it.",
+            says="2025-03-26 has no resource links.",
             spec="2025-06-18, server/tools#resource-links",
             covers=("arm-added ContentBlock[ResourceLink]",),
             down=Convert(link_text),
         ),
         Change(
             name="structured-content",
-            says="A tool result may hold a JSON object for programs beside the blocks for people and models.",
+            says="2025-03-26 has no `structuredContent` in tool results.",
             spec="2025-06-18, server/tools#structured-content",
             covers=("key-added CallToolResult.structuredContent",),
             at=("CallToolResult",),
@@ -75,42 +78,42 @@ STEP = Step(
         ),
         Change(
             name="output-schema",
-            says="A tool may describe its structured results with a schema.",
+            says="2025-03-26 has no `outputSchema` on tools.",
             spec="2025-06-18, server/tools#output-schema",
             covers=("key-added Tool.outputSchema",),
             down=Drop(),
         ),
         Change(
             name="elicitation",
-            says="A server may ask the user for input.",
+            says="2025-03-26 has no elicitation.",
             spec="2025-06-18, client/elicitation#creating-elicitation-requests",
             covers=("request-added server elicitation/create",),
             down=Refuse(service="input"),
         ),
         Change(
             name="elicitation-capability",
-            says="A client declares that its user can be asked for input.",
+            says="2025-03-26 has no `elicitation` capability.",
             spec="2025-06-18, client/elicitation#capabilities",
             covers=("key-added ClientCapabilities.elicitation",),
             down=Drop(),
         ),
         Change(
             name="no-batches",
-            says="Each message travels alone.",
+            says="2025-06-18 has no batches: each message is sent alone.",
             spec="2025-06-18, changelog#major-changes",
             covers=("arm-removed JSONRPCMessage[JSONRPCBatch*]",),
             up=Refuse(service="batching"),
         ),
         Change(
             name="titles",
-            says="What has a name for programs may have a title for people, who see the name where there is none.",
+            says="2025-03-26 has no `title`.",
             spec="2025-06-18, changelog#other-schema-changes",
             covers=("key-added *.title",),
             down=Drop(),
         ),
         Change(
             name="completion-context",
-            says="A client may tell which arguments are settled, so that completions fit them.",
+            says="2025-03-26 has no `context` in completion requests.",
             spec="2025-06-18, server/utilities/completion#requesting-completions",
             covers=("key-added CompleteRequestParams.context",),
             down=Drop(),

@@ -1,7 +1,7 @@
-"""What 2025-11-25 brought: tasks, elicitation by url and with more kinds of choices, and tools in sampling.
+"""2025-11-25 adds tasks, URL elicitation, more kinds of choices in forms, and tools in sampling.
 
-Going down, tasks and urls cannot be expressed; choices become the one kind that there was; a message that held several
-blocks becomes several messages, and what a model said to a tool becomes a note in words.
+Going down, tasks and URL elicitation are refused. Every choice becomes the one kind that 2025-06-18 has. A sampling
+message with several blocks becomes several messages. Tool calls and tool results in sampling become text.
 """
 
 from __future__ import annotations
@@ -25,40 +25,43 @@ __all__ = ["STEP"]
 
 
 def form_or_nothing(capabilities: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return client capabilities without elicitation if that is by url only."""
+    """Return client capabilities, without ``elicitation`` if the client supports only URL mode."""
     modes = capabilities.get("elicitation", {})
-    if modes.get("form") == {}:  # which is what is meant without it
+    if modes.get("form") == {}:  # an absent `form` means the same
         return {**capabilities, "elicitation": {key: value for key, value in modes.items() if key != "form"}}
     if "form" in modes:
         return capabilities
     if "url" not in modes:
         return capabilities
-    losses.dropped((at, "elicitation"), "This client cannot show forms, and the peer knows no other elicitation.")
+    losses.dropped((at, "elicitation"), "This client supports URL elicitation only, and 2025-06-18 has only forms.")
     return {key: value for key, value in capabilities.items() if key != "elicitation"}
 
 
 def as_form(params: dict[str, Any], _at: At, _losses: Losses) -> dict[str, Any]:
-    """Return an elicitation by form without a word about its mode, which means the same."""
+    """Return a form elicitation without ``mode``; an absent mode means a form."""
     return {key: value for key, value in params.items() if key != "mode"}
 
 
 def named_options(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return a choice whose options have titles in the older form, with a list of names."""
+    """Return a choice whose titles are in ``enumNames`` instead of in each option."""
     kept = {key: value for key, value in schema.items() if key != "oneOf"}
     named = options(schema["oneOf"])
-    if named is None:  # another form, with a key of that name
-        losses.dropped((at, "oneOf"), "Options have a constant and a title each.")
+    if named is None:  # an unknown key that is also called oneOf
+        losses.dropped((at, "oneOf"), "`oneOf` was removed, because its options do not each have `const` and `title`.")
         return kept
     if any(each.keys() - {"const", "title"} for each in schema["oneOf"]):
-        losses.degraded((at, "oneOf"), "Of an option, its constant and its title are left.")
+        losses.degraded(
+            (at, "oneOf"),
+            "Only `const` and `title` of each option are left, because 2025-06-18 has no other keys for options.",
+        )
     return kept | named
 
 
 def one_choice(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return a choice of several options as a choice of one, if one is enough."""
+    """Return a multiple choice as a single choice, if one option is enough."""
     if schema.get("minItems", 0) > 1:
-        losses.refuse(at, "The peer can choose one option, and the server wants more.", "input")
-    losses.degraded(at, "A choice of several options became a choice of one.")
+        losses.refuse(at, "2025-06-18 has no multiple choice, and this form requires at least two options.", "input")
+    losses.degraded(at, "The multiple choice became a single choice, because 2025-06-18 has no multiple choice.")
     others = {"items", "default", "minItems", "maxItems", "oneOf"}
     kept = {key: value for key, value in schema.items() if key not in others}
     items = schema["items"]
@@ -66,7 +69,7 @@ def one_choice(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]
 
 
 def options(titled: object) -> dict[str, list[str]] | None:
-    """Return the constants and the titles of options, or None if they are none."""
+    """Return the constants and the titles of options, or None if the value is not a list of such options."""
     values: list[str] = []
     names: list[str] = []
     for each in cast("list[object]", titled) if isinstance(titled, list) else [None]:
@@ -80,27 +83,31 @@ def options(titled: object) -> dict[str, list[str]] | None:
 
 
 def no_tools(tools: list[dict[str, Any]], at: At, losses: Losses) -> list[dict[str, Any]]:
-    """Return the tools that a model may use, of which there must be none: a client that cannot must answer an error."""
+    """Return the empty list of tools, and refuse any other: a client without tools must answer with an error."""
     if tools:
-        losses.refuse(at, "The peer cannot sample with tools.", "input")
+        losses.refuse(at, "2025-06-18 has no tools in sampling, and this request offers some.", "input")
     return tools
 
 
-def no_demand(choice: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return how the model may use tools, which it must not have to."""
+def no_required_tool(choice: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
+    """Return the tool choice, and refuse one that requires a tool call."""
     if choice.get("mode") == "required":
-        losses.refuse((at, "mode"), "The peer cannot sample with tools.", "input")
+        losses.refuse(
+            (at, "mode"), "2025-06-18 has no tools in sampling, and this request requires a tool call.", "input"
+        )
     return choice
 
 
 def one_answer(chosen: list[str], at: At, losses: Losses) -> str:
-    """Return the options that a user chose as one string, with commas between them."""
-    losses.degraded(at, "A list of chosen options became one string.")
+    """Return the chosen options as one string, separated by commas."""
+    losses.degraded(
+        at, "The list of chosen options became one string, because 2025-06-18 has no lists in the answer to a form."
+    )
     return ", ".join(chosen)
 
 
 def without_bytes(block: dict[str, Any]) -> dict[str, Any]:
-    """Return a content block as a note can hold it: without the base64 of images, audio and binary resources."""
+    """Return a content block for a text note: without the base64 data of images, audio and binary resources."""
     brief = {key: value for key, value in block.items() if key not in {"data", "_meta", "annotations"}}
     if block["type"] == "resource":
         brief["resource"] = {key: value for key, value in block["resource"].items() if key not in {"blob", "_meta"}}
@@ -108,47 +115,49 @@ def without_bytes(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def note(block: dict[str, Any]) -> str:
-    """Return in words what a block of a sampling message holds."""
+    """Return a block of a sampling message as text."""
     match block["type"]:
         case "text":
             return str(block["text"])
         case "tool_use":
             return "[Tool call] " + json.dumps({key: block[key] for key in ("id", "name", "input")}, ensure_ascii=False)
         case "tool_result":
-            said: dict[str, Any] = {
+            outcome: dict[str, Any] = {
                 key: block[key] for key in ("toolUseId", "isError", "structuredContent") if key in block
             }
-            said["content"] = [without_bytes(each) for each in block["content"]]
-            return "[Tool result] " + json.dumps(said, ensure_ascii=False)
+            outcome["content"] = [without_bytes(each) for each in block["content"]]
+            return "[Tool result] " + json.dumps(outcome, ensure_ascii=False)
         case kind:
             return f"[Left out: {kind}, {block['mimeType']}]"
 
 
 def tool_note(block: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return a call of a tool, or its result, as text."""
-    losses.degraded(at, "A tool call or its result became text.")
-    told = {"id", "name", "input", "toolUseId", "content", "isError", "structuredContent"}
-    kept = {key: value for key, value in block.items() if key not in told}
-    for key in ("annotations", "text"):  # of no meaning there, and of another in a text
+    """Return a tool call or a tool result as text."""
+    losses.degraded(
+        at, "The tool call or tool result became text, because 2025-06-18 has neither in sampling messages."
+    )
+    shown = {"id", "name", "input", "toolUseId", "content", "isError", "structuredContent"}
+    kept = {key: value for key, value in block.items() if key not in shown}
+    for key in ("annotations", "text"):  # unknown in a tool block, but text content uses them
         if key in kept:
-            losses.degraded((at, key), "A key went, since a text gives it a meaning.")
+            losses.degraded((at, key), f"The unknown key `{key}` was removed, because text content uses that key.")
             del kept[key]
     return {**kept, "type": "text", "text": note(block)}
 
 
 def one_block(blocks: list[dict[str, Any]], at: At, losses: Losses) -> dict[str, Any]:
-    """Return the blocks of a message as one: their text if there is any, otherwise the first of them."""
+    """Return the blocks of a message as one: the first one if all are images or audio, otherwise their text."""
     if len(blocks) == 1:
         only = blocks[0]
         return tool_note(only, at, losses) if only["type"] in {"tool_use", "tool_result"} else only
-    losses.degraded(at, "Several blocks became one, since a message holds one.")
+    losses.degraded(at, "Several content blocks became one, because 2025-06-18 allows one in a sampling message.")
     if blocks and all(block["type"] in {"image", "audio"} for block in blocks):
         return blocks[0]
     return {"type": "text", "text": "\n\n".join(map(note, blocks))}
 
 
 def one_block_each(messages: list[dict[str, Any]], at: At, losses: Losses) -> list[dict[str, Any]]:
-    """Return sampling messages of one block each, in the order of the blocks."""
+    """Return sampling messages with one block each, in the order of the blocks."""
     singles: list[dict[str, Any]] = []
     for index, message in enumerate(messages):
         if not isinstance(message["content"], list):
@@ -156,10 +165,13 @@ def one_block_each(messages: list[dict[str, Any]], at: At, losses: Losses) -> li
             continue
         blocks = cast("list[dict[str, Any]]", message["content"])
         if not blocks:
-            losses.dropped((at, index), "An empty message went, since a message holds one block.")
+            losses.dropped((at, index), "The empty message was removed, because 2025-06-18 requires a content block.")
             continue
         if len(blocks) > 1:
-            losses.degraded(((at, index), "content"), "Each block became a message of its own.")
+            losses.degraded(
+                ((at, index), "content"),
+                "Each content block became a message, because 2025-06-18 allows one block in a message.",
+            )
         singles.append({**message, "content": blocks[0]})
         singles += [{"role": message["role"], "content": block} for block in blocks[1:]]
     return singles
@@ -176,21 +188,21 @@ STEP = Step(
     changes=(
         Change(
             name="tasks",
-            says="A request may run as a task that is polled for its outcome.",
+            says="2025-06-18 has no tasks.",
             spec="2025-11-25, basic/utilities/tasks#protocol-messages",
             covers=("request-added * tasks/*", "notification-added * notifications/tasks/status"),
             down=Refuse(service="tasks"),
         ),
         Change(
             name="task-results",
-            says="A request that runs as a task is answered with the task, not with its result.",
+            says="2025-06-18 has no tasks, so a request cannot be answered with a task.",
             spec="2025-11-25, basic/utilities/tasks#creating-tasks",
             covers=("arm-added *result[CreateTaskResult]",),
             down=Refuse(service="tasks"),
         ),
         Change(
             name="task-augmentation",
-            says="A request may ask to run as a task; a peer that knows no tasks runs it as usual.",
+            says="2025-06-18 has no `task` in requests, so the request runs without a task.",
             spec="2025-11-25, basic/utilities/tasks#task-support-and-handling",
             covers=("task-result-changed *", "key-added *Params.task"),
             at=("CallToolRequestParams.task", "CreateMessageRequestParams.task", "ElicitRequestFormParams.task"),
@@ -198,28 +210,28 @@ STEP = Step(
         ),
         Change(
             name="task-capabilities",
-            says="Each side declares what it can run as a task.",
+            says="2025-06-18 has no `tasks` capability.",
             spec="2025-11-25, basic/utilities/tasks#capabilities",
             covers=("key-added *Capabilities.tasks",),
             down=Drop(),
         ),
         Change(
             name="tool-execution",
-            says="A tool may say whether it runs as a task; one that must do so refuses plain calls.",
+            says="2025-06-18 has no `execution` on tools, and a tool that runs only as a task rejects normal calls.",
             spec="2025-11-25, basic/utilities/tasks#tool-level-negotiation",
             covers=("key-added Tool.execution",),
             down=Drop(),
         ),
         Change(
             name="cancellation-without-request",
-            says="A cancellation need not name a request.",
+            says="2025-06-18 requires `requestId` in a cancellation.",
             spec="2025-11-25, basic/utilities/cancellation#behavior-requirements",
             covers=("requiredness-changed CancelledNotificationParams.requestId",),
             down=Refuse(service="tasks"),
         ),
         Change(
             name="url-elicitation",
-            says="A server may send the user to a url instead of showing a form.",
+            says="2025-06-18 has no URL elicitation, only forms.",
             spec="2025-11-25, client/elicitation#url-mode-elicitation-requests",
             covers=(
                 "definition-kind-changed ElicitRequestParams",
@@ -231,7 +243,7 @@ STEP = Step(
         ),
         Change(
             name="elicitation-mode",
-            says="An elicitation says whether it is a form; without a word it is one.",
+            says="2025-06-18 has no `mode` in elicitation requests: every elicitation is a form.",
             spec="2025-11-25, client/elicitation#elicitation-requests",
             covers=("key-added ElicitRequestFormParams.mode",),
             at=("ElicitRequestFormParams",),
@@ -239,7 +251,7 @@ STEP = Step(
         ),
         Change(
             name="elicitation-modes-of-a-client",
-            says="A client declares which modes of elicitation it supports; nothing declared means forms.",
+            says="2025-06-18 has only forms, so a client with only URL elicitation loses the `elicitation` capability.",
             spec="2025-11-25, client/elicitation#capabilities",
             covers=("type-changed ClientCapabilities.elicitation",),
             at=("ClientCapabilities",),
@@ -247,76 +259,76 @@ STEP = Step(
         ),
         Change(
             name="elicitation-completion",
-            says="A server may tell that the user is done at a url.",
+            says="2025-06-18 has no `notifications/elicitation/complete`.",
             spec="2025-11-25, client/elicitation#completion-notifications-for-url-mode-elicitation",
             covers=("notification-added server notifications/elicitation/complete",),
             down=Refuse(service="input"),
         ),
         Change(
             name="url-elicitation-error",
-            says="A request may fail until the user has been at a url.",
+            says="2025-06-18 has no error code -32042 (URL elicitation required).",
             spec="2025-11-25, client/elicitation#url-elicitation-required-error",
             covers=("error-added -32042",),
             down=Recode(-32603),
         ),
         Change(
             name="untitled-choice",
-            says="A choice whose options have no titles is a form of its own.",
+            says="2025-06-18 has one schema for a single choice, with or without titles.",
             spec="2025-11-25, client/elicitation#requested-schema",
             covers=("arm-added PrimitiveSchemaDefinition[UntitledSingleSelectEnumSchema]",),
             down=Read("EnumSchema"),
         ),
         Change(
             name="titled-choice",
-            says="The options of a choice hold their titles; before, a list beside them did.",
+            says="2025-06-18 lists the titles of options in `enumNames`, not in each option.",
             spec="2025-11-25, client/elicitation#requested-schema",
             covers=("arm-added PrimitiveSchemaDefinition[TitledSingleSelectEnumSchema]",),
             down=Convert(named_options),
         ),
         Change(
             name="choice-of-several",
-            says="A form may let the user choose several options.",
+            says="2025-06-18 has no multiple choice in forms.",
             spec="2025-11-25, client/elicitation#requested-schema",
             covers=("arm-added PrimitiveSchemaDefinition[*MultiSelectEnumSchema]",),
             down=Convert(one_choice),
         ),
         Change(
             name="answer-of-several",
-            says="The answer to a form may be a list of chosen options.",
+            says="2025-06-18 has no lists in the answer to a form.",
             spec="2025-11-25, client/elicitation#requested-schema",
             covers=("arm-added ElicitResult.content{}[list[string]]",),
             down=Convert(one_answer),
         ),
         Change(
             name="form-defaults",
-            says="Fields for text, numbers and choices may be filled in beforehand.",
+            says="2025-06-18 has no `default` in form fields of this type.",
             spec="2025-11-25, client/elicitation#requested-schema",
             covers=("key-added *Schema.default",),
             down=Drop(),
         ),
         Change(
             name="schema-dialect",
-            says="The schema of a tool or a form may name its dialect.",
+            says="2025-06-18 has no `$schema` in the schemas of tools and forms.",
             spec="2025-11-25, basic/index#schema-dialect",
             covers=("key-added *Schema.$schema",),
         ),
         Change(
             name="tools-in-sampling",
-            says="A server may offer tools to the model that it samples; a client that did not declare that refuses.",
+            says="2025-06-18 has no `tools` in sampling requests.",
             spec="2025-11-25, client/sampling#sampling-with-tools",
             covers=("key-added CreateMessageRequestParams.tools",),
             down=Convert(no_tools),
         ),
         Change(
             name="choice-of-tools",
-            says="A server may want the model to use a tool, if the client declared that it takes tools.",
+            says="2025-06-18 has no `toolChoice` in sampling requests.",
             spec="2025-11-25, client/sampling#sampling-with-tools",
             covers=("key-added CreateMessageRequestParams.toolChoice",),
-            down=Convert(no_demand),
+            down=Convert(no_required_tool),
         ),
         Change(
             name="tool-blocks",
-            says="A sampling message may hold a call of a tool or its result.",
+            says="2025-06-18 has no tool calls or tool results in sampling messages.",
             spec="2025-11-25, client/sampling#multi-turn-tool-loop",
             covers=(
                 "arm-added CreateMessageResult.content[Tool*]",
@@ -327,7 +339,7 @@ STEP = Step(
         ),
         Change(
             name="several-blocks",
-            says="A sampling message may hold several blocks.",
+            says="2025-06-18 allows one content block in a sampling message.",
             spec="2025-11-25, client/sampling#sampling-with-tools",
             covers=(
                 "arm-added CreateMessageResult.content[list*",
@@ -337,7 +349,7 @@ STEP = Step(
         ),
         Change(
             name="messages-of-several-blocks",
-            says="A sampling message may hold several blocks; before, each was a message of its own.",
+            says="2025-06-18 allows one content block in a sampling message, so each block becomes a message.",
             spec="2025-11-25, client/sampling#multi-turn-tool-loop",
             at=("CreateMessageRequestParams.messages",),
             down=Convert(one_block_each),

@@ -1,8 +1,8 @@
-"""What 2026-07-28 brought: no sessions, input asked for in results, caching, tool schemas without limits; tasks went.
+"""2026-07-28 removes sessions and tasks. It adds input requests inside results, caching and freer tool schemas.
 
-Each request carries what the handshake had settled, so most of what is missing in an older message has a value that can
-only be a default here; the engine, which knows the session, fills it in. Going down, results that are no objects are
-wrapped in one, and the schema that describes them is wrapped by the same rule.
+Each request carries what the handshake settled before. An older message lacks these values, and the adapter can only
+fill in defaults. The engine knows the session and replaces the defaults. Going down, a structured result that is not an
+object is wrapped in one, and its schema is wrapped in the same way.
 """
 
 from __future__ import annotations
@@ -34,51 +34,59 @@ NAMED_SCHEMAS = {
     "patternProperties",
     "properties",
 }
-"""Keywords of JSON Schema whose values hold schemas under names of their own."""
+"""Keywords of JSON Schema whose value maps names to schemas."""
 
 PLAIN_VALUES = {"const", "default", "enum", "examples"}
-"""Keywords of JSON Schema whose values are no schemas, whatever they look like."""
+"""Keywords of JSON Schema whose value is data, even if it looks like a schema."""
 
 REFERENCES = {"$dynamicRef", "$recursiveRef", "$ref"}
 """Keywords of JSON Schema that point to a schema."""
 
 
 def only_complete(result_type: str, at: At, losses: Losses) -> str:
-    """Return the type of a result, which must be the only one that older revisions know."""
+    """Return the ``resultType``, and refuse any but ``complete``."""
     if result_type != "complete":
         service = "input" if result_type == "input_required" else None
-        losses.refuse(at, f"A result of the type {result_type!r} is not the last word.", service)
+        losses.refuse(
+            at, f"2025-11-25 has only complete results, and this result has the type {result_type!r}.", service
+        )
     return result_type
 
 
 def as_complete(result: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return a result of a revision that knows no types of results without a type that says otherwise."""
+    """Return a result of an older revision without a ``resultType`` that contradicts ``complete``."""
     if result.get("resultType", "complete") == "complete":
         return result
-    losses.dropped((at, "resultType"), "Every result of the older revision is complete.")
+    losses.dropped(
+        (at, "resultType"), "2025-11-25 has no `resultType`, so every result is complete and this value was removed."
+    )
     return {key: value for key, value in result.items() if key != "resultType"}
 
 
 def elicitation_id(params: dict[str, Any], _at: At, _losses: Losses) -> str:
-    """Return an identifier of an elicitation that is the same for the same url and message."""
-    told = json.dumps([params["url"], params["message"]])
-    return hashlib.sha256(told.encode()).hexdigest()[:32]
+    """Return an identifier for an elicitation: equal for equal URL and message."""
+    text = json.dumps([params["url"], params["message"]])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def first_hundred(completion: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return a completion with at most 100 values, which says that there are more."""
+    """Return a completion with at most 100 values; set ``hasMore`` if values were removed."""
     values = completion["values"]
     if len(values) <= 100:  # noqa: PLR2004 - the bound of the newer revision
         return completion
-    losses.degraded((at, "values"), f"Of {len(values)} values, 100 are left.")
+    losses.degraded(
+        (at, "values"), f"2026-07-28 allows at most 100 values in a completion; 100 of {len(values)} are left."
+    )
     return {**completion, "values": values[:100], "hasMore": True}
 
 
 def as_object(value: object, at: At, losses: Losses) -> dict[str, Any]:
-    """Return a structured result as an object."""
+    """Return structured content as an object."""
     if isinstance(value, dict):
         return cast("dict[str, Any]", value)
-    losses.degraded(at, "A structured result that is no object went under the key result.")
+    losses.degraded(
+        at, "2025-11-25 allows only objects as `structuredContent`, so the value moved under the key `result`."
+    )
     return {"result": value}
 
 
@@ -91,17 +99,17 @@ def with_shapes(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any
         if not all(isinstance(each, dict) for each in named.values()):
             fixed["properties"] = objects_only(named, (at, "properties"), losses)
     else:
-        losses.dropped((at, "properties"), "Properties must be an object.")
+        losses.dropped((at, "properties"), "`properties` was removed, because 2025-11-25 requires an object there.")
         del fixed["properties"]
     required: object = schema.get("required", [])
     if not isinstance(required, list) or not all(isinstance(each, str) for each in cast("list[object]", required)):
-        losses.dropped((at, "required"), "Required must be a list of strings.")
+        losses.dropped((at, "required"), "`required` was removed, because 2025-11-25 requires a list of strings there.")
         del fixed["required"]
     return fixed
 
 
 def objects_only(properties: dict[str, object], at: At, losses: Losses) -> dict[str, object]:
-    """Return the properties of a schema as objects: a boolean has an object that means the same."""
+    """Return the properties of a schema as objects; replace a boolean by the object with the same meaning."""
     fixed: dict[str, object] = {}
     for name, each in properties.items():
         if isinstance(each, dict):
@@ -109,15 +117,15 @@ def objects_only(properties: dict[str, object], at: At, losses: Losses) -> dict[
         elif isinstance(each, bool):
             fixed[name] = {} if each else {"not": {}}
         else:
-            losses.dropped((at, name), "A property must be a schema.")
+            losses.dropped((at, name), "The property was removed, because 2025-11-25 requires an object as its schema.")
     return fixed
 
 
 def of_objects(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Return the schema of structured results as one of objects: of what `as_object` makes of them."""
+    """Return an output schema for objects: for the values that `as_object` returns."""
     if schema.get("type") == "object" and not ignores_siblings(schema):
         return with_shapes(schema, at, losses)
-    losses.degraded(at, "The schema allows results that are no objects, which go under the key result.")
+    losses.degraded(at, "The schema was wrapped, because results that are not objects move under the key `result`.")
     outer = {"$schema": schema["$schema"]} if "$schema" in schema else {}
     inner = {key: value for key, value in schema.items() if key != "$schema"}
     address = "id" if "/draft-04/" in str(schema.get("$schema")) else "$id"
@@ -129,14 +137,14 @@ def of_objects(schema: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]
 
 
 def ignores_siblings(schema: dict[str, Any]) -> bool:
-    """Whether a schema is nothing but its reference, as in the dialects before 2019-09."""
+    """Whether only the reference of a schema counts, as in the dialects before 2019-09."""
     return "$ref" in schema and "/draft-0" in str(schema.get("$schema"))
 
 
 def never_object(schema: dict[str, Any]) -> bool:
-    """Whether it shows at the root of a schema that no object is valid."""
+    """Whether the root of a schema alone excludes every object."""
     if any(key in schema for key in REFERENCES):
-        return False  # older dialects ignore what stands beside a reference
+        return False  # older dialects ignore the keywords beside a reference
     types: object = schema.get("type")
     if isinstance(types, str):
         return types != "object"
@@ -149,11 +157,11 @@ def never_object(schema: dict[str, Any]) -> bool:
 
 
 def moved(schema: dict[str, Any], place: str, address: str) -> dict[str, Any]:
-    """Return a schema for another place in its document: its references into itself follow it."""
+    """Return a schema for another place in its document, with its references into itself corrected."""
     if has_base(schema, address):
         return schema
     root = dict(schema)
-    waiting: list[tuple[dict[str, Any] | list[Any], bool]] = [(root, True)]  # and whether its keys are keywords
+    waiting: list[tuple[dict[str, Any] | list[Any], bool]] = [(root, True)]  # the bool: its keys are keywords
     while waiting:
         node, keywords = waiting.pop()
         if isinstance(node, list):
@@ -168,14 +176,14 @@ def moved(schema: dict[str, Any], place: str, address: str) -> dict[str, Any]:
 
 
 def is_plain(key: str, value: object) -> bool:
-    """Whether what a keyword holds is data; `enum` and `examples` are lists, or else the names of something."""
+    """Whether a keyword holds data; ``enum`` and ``examples`` do so only as lists."""
     return key in PLAIN_VALUES and (key in {"const", "default"} or isinstance(value, list))
 
 
 def copied(
     value: object, waiting: list[tuple[dict[str, Any] | list[Any], bool]], address: str, *, named: bool = False
 ) -> object:
-    """Return a list or object of a schema as a copy that is *waiting*, unless references in it stay as they are."""
+    """Return a copy of *value* and add it to *waiting*; a part with its own base URI is not copied."""
     same = value
     if isinstance(value, list):
         items = list(cast("list[object]", value))
@@ -189,13 +197,13 @@ def copied(
 
 
 def has_base(schema: dict[str, Any], address: str) -> bool:
-    """Whether references in a schema start at the schema itself, since the key *address* gives it one."""
+    """Whether the key *address* gives a schema its own base URI, so that its references start there."""
     base = schema.get(address)
     return isinstance(base, str) and base != "" and not base.startswith("#")
 
 
 def resource_not_found(error: dict[str, Any], _at: At, _losses: Losses) -> dict[str, Any]:
-    """Return the error of a resource, with the code of its own if it says which resource is not there."""
+    """Return an error of ``resources/read``, with code -32002 if its data names the resource."""
     data: object = error.get("data")
     uri: object = cast("dict[str, object]", data).get("uri") if isinstance(data, dict) else None
     if error["code"] != -32602 or not isinstance(uri, str):  # noqa: PLR2004 - invalid parameters
@@ -209,7 +217,7 @@ STEP = Step(
     changes=(
         Change(
             name="handshake",
-            says="Nobody initializes or pings: each request says for itself what a session had settled.",
+            says="2026-07-28 has no handshake and no `ping`: each request carries its revision and capabilities.",
             spec="2026-07-28, basic/versioning#protocol-version-negotiation",
             covers=(
                 "era-changed era",
@@ -222,63 +230,63 @@ STEP = Step(
         ),
         Change(
             name="discovery",
-            says="A client may ask a server which revisions and capabilities it has.",
+            says="2025-11-25 has no `server/discover`: the handshake tells the client what the server supports.",
             spec="2026-07-28, server/discover#request",
             covers=("request-added client server/discover",),
             down=Refuse(service="negotiation"),
         ),
         Change(
             name="request-metadata",
-            says="Every request carries metadata.",
+            says="2026-07-28 requires `_meta` in every request.",
             spec="2026-07-28, basic/index#meta",
             covers=("requiredness-changed *Params._meta",),
             up=Default(value={}, implied=True),
         ),
         Change(
             name="revision-of-a-request",
-            says="Every request names its revision.",
+            says="2025-11-25 negotiates the revision once per session, not in each request.",
             spec="2026-07-28, basic/index#meta",
             covers=("key-added RequestMetaObject.io.modelcontextprotocol/protocolVersion",),
             up=Default(value="2026-07-28", implied=True),
         ),
         Change(
             name="capabilities-of-a-request",
-            says="Every request names the client's capabilities; before, the session knew them.",
+            says="2025-11-25 has the client's capabilities once per session, 2026-07-28 in each request.",
             spec="2026-07-28, basic/index#meta",
             covers=("key-added RequestMetaObject.io.modelcontextprotocol/clientCapabilities",),
             up=Default(value={}),
         ),
         Change(
             name="client-of-a-request",
-            says="A request may name the client; before, the session knew it.",
+            says="2025-11-25 has the client's name and version once per session, not in each request.",
             spec="2026-07-28, basic/index#meta",
             covers=("key-added RequestMetaObject.io.modelcontextprotocol/clientInfo",),
             down=Drop(),
         ),
         Change(
             name="log-level-of-a-request",
-            says="A request may say which log messages it wants; before, the session had one level.",
+            says="2025-11-25 has one log level per session, not one per request.",
             spec="2026-07-28, server/utilities/logging#per-request-log-level",
             covers=("key-added RequestMetaObject.io.modelcontextprotocol/logLevel",),
             down=Drop(),
         ),
         Change(
             name="log-level-of-a-session",
-            says="No request sets a log level for those that follow.",
+            says="2026-07-28 has no `logging/setLevel`: each request carries its own log level.",
             spec="2026-07-28, server/utilities/logging#per-request-log-level",
             covers=("request-removed client logging/setLevel",),
             up=Refuse(service="log_level"),
         ),
         Change(
             name="subscriptions-of-a-session",
-            says="No request subscribes to a resource for as long as a session lasts.",
+            says="2026-07-28 has `subscriptions/listen` instead of `resources/subscribe` and `resources/unsubscribe`.",
             spec="2026-07-28, basic/patterns/subscriptions#opening-a-stream",
             covers=("request-removed client resources/*subscribe",),
             up=Refuse(service="subscriptions"),
         ),
         Change(
             name="subscriptions",
-            says="A client names the changes that it wants to hear of, and hears of them until it ends the request.",
+            says="2025-11-25 has no `subscriptions/listen` and does not acknowledge subscriptions.",
             spec="2026-07-28, basic/patterns/subscriptions#opening-a-stream",
             covers=(
                 "request-added client subscriptions/listen",
@@ -288,14 +296,14 @@ STEP = Step(
         ),
         Change(
             name="input-requests",
-            says="What a server asks of a client travels in a result; a client that cannot answer does not retry.",
+            says="In 2026-07-28 a server asks for input inside a result, and a client cannot answer with an error.",
             spec="2026-07-28, basic/patterns/mrtr#multi-round-trip-requests",
             covers=("carrier-changed server *", "params-changed server roots/list"),
             up=Refuse(service="input"),
         ),
         Change(
             name="input-required",
-            says="A result may ask for input, which a retry of the request brings.",
+            says="2025-11-25 has no results that ask for input (`input_required`).",
             spec="2026-07-28, basic/patterns/mrtr#inputrequiredresult",
             covers=("result-changed client *",),
             at=(
@@ -307,14 +315,14 @@ STEP = Step(
         ),
         Change(
             name="input-responses",
-            says="A retry brings the input that was asked for.",
+            says="2025-11-25 has no `inputResponses` and no `requestState` in requests.",
             spec="2026-07-28, basic/patterns/mrtr#inputresponses",
             covers=("key-added *Params.inputResponses", "key-added *Params.requestState"),
             down=Refuse(service="input"),
         ),
         Change(
             name="input-request-metadata",
-            says="What a server asks of a client carries no metadata, and so no progress token.",
+            says="2026-07-28 has no request metadata in input requests, and so no progress token.",
             spec="2026-07-28, basic/patterns/mrtr#inputrequests",
             covers=(
                 "key-removed CreateMessageRequestParams._meta",
@@ -326,14 +334,14 @@ STEP = Step(
         ),
         Change(
             name="input-response-metadata",
-            says="Answers to elicitation and lists of roots carry no metadata.",
+            says="2026-07-28 has no `_meta` in the client's answers to `elicitation/create` and `roots/list`.",
             spec="2026-07-28, basic/patterns/mrtr#inputresponses",
             covers=("key-removed ElicitResult._meta", "key-removed ListRootsResult._meta"),
             up=Drop(),
         ),
         Change(
             name="result-type",
-            says="Every result says whether it is the last word; without a word it is.",
+            says="2025-11-25 has no `resultType` and allows only complete results.",
             spec="2026-07-28, basic/index#resulttype",
             covers=("key-added *.resultType",),
             up=Default(value="complete", implied=True),
@@ -341,7 +349,7 @@ STEP = Step(
         ),
         Change(
             name="no-result-type-before",
-            says="Results of older revisions are complete, whatever an unknown key says.",
+            says="2025-11-25 has no `resultType`, so a value other than `complete` is dropped as an unknown key.",
             spec="2026-07-28, basic/index#resulttype",
             at=(
                 "CallToolResult",
@@ -357,35 +365,35 @@ STEP = Step(
         ),
         Change(
             name="time-to-live",
-            says="Lists and resources say for how long they stay fresh.",
+            says="2025-11-25 has no `ttlMs`, and 2026-07-28 requires it.",
             spec="2026-07-28, server/utilities/caching#time-to-live-ttl-field",
             covers=("key-added *.ttlMs",),
             up=Default(value=0),
         ),
         Change(
             name="cache-scope",
-            says="Lists and resources say whether a cache may share them.",
+            says="2025-11-25 has no `cacheScope`, and 2026-07-28 requires it.",
             spec="2026-07-28, server/utilities/caching#cache-scope-field",
             covers=("key-added *.cacheScope",),
             up=Default(value="private"),
         ),
         Change(
             name="tasks",
-            says="Tasks are an extension, with other messages.",
+            says="2026-07-28 has no tasks in the base protocol: they are an extension with other messages.",
             spec="2026-07-28, changelog#major-changes",
             covers=("request-removed * tasks/*", "notification-removed * notifications/tasks/status"),
             up=Refuse(service="tasks"),
         ),
         Change(
             name="task-results",
-            says="No request is answered with a task.",
+            says="2026-07-28 has no tasks in the base protocol, so a request cannot be answered with a task.",
             spec="2026-07-28, changelog#major-changes",
             covers=("arm-removed *result[CreateTaskResult]",),
             up=Refuse(service="tasks"),
         ),
         Change(
             name="task-augmentation",
-            says="No request asks to run as a task.",
+            says="2026-07-28 has no `task` in requests, so the request runs without a task.",
             spec="2026-07-28, changelog#major-changes",
             covers=("task-result-changed *", "key-removed *Params.task"),
             at=(
@@ -398,42 +406,42 @@ STEP = Step(
         ),
         Change(
             name="task-capabilities",
-            says="No capability is about tasks.",
+            says="2026-07-28 has no `tasks` capability.",
             spec="2026-07-28, changelog#major-changes",
             covers=("key-removed *Capabilities.tasks",),
             up=Drop(),
         ),
         Change(
             name="tool-execution",
-            says="A tool does not say whether it runs as a task; one that must do so refuses plain calls.",
+            says="2026-07-28 has no `execution` on tools, and a tool that runs only as a task rejects normal calls.",
             spec="2026-07-28, changelog#major-changes",
             covers=("key-removed Tool.execution",),
             up=Drop(),
         ),
         Change(
             name="cancellation-names-a-request",
-            says="A cancellation names a request, since there are no tasks.",
+            says="2026-07-28 requires `requestId` in a cancellation.",
             spec="2026-07-28, basic/patterns/cancellation#cancellation-flow",
             covers=("requiredness-changed CancelledNotificationParams.requestId",),
             up=Refuse(service="tasks"),
         ),
         Change(
             name="client-progress",
-            says="A client reports no progress, since it is sent no requests.",
+            says="2026-07-28 has no progress notifications from the client.",
             spec="2026-07-28, basic/patterns/progress#progress-flow",
             covers=("notification-removed client notifications/progress",),
             up=Refuse(service="progress"),
         ),
         Change(
             name="changed-roots",
-            says="A client does not tell that its roots changed.",
+            says="2026-07-28 has no `notifications/roots/list_changed`.",
             spec="2026-07-28, changelog#major-changes",
             covers=("notification-removed client notifications/roots/list_changed",),
             up=Refuse(service="roots"),
         ),
         Change(
             name="changed-roots-capability",
-            says="A client does not declare that it tells when its roots change.",
+            says="2026-07-28 has no `listChanged` in the `roots` capability.",
             spec="2026-07-28, client/roots#capabilities",
             covers=("type-changed ClientCapabilities.roots",),
             at=("ClientCapabilities.roots.listChanged",),
@@ -441,21 +449,21 @@ STEP = Step(
         ),
         Change(
             name="extensions",
-            says="Each side declares the extensions that it supports.",
+            says="2025-11-25 has no `extensions` in capabilities.",
             spec="2026-07-28, basic/versioning#extension-negotiation",
             covers=("key-added *Capabilities.extensions",),
             down=Drop(),
         ),
         Change(
             name="elicitation-completion",
-            says="A server does not tell that the user is done at a url: the client retries its request.",
+            says="2026-07-28 has no `notifications/elicitation/complete`: the client retries its request.",
             spec="2026-07-28, changelog#minor-changes",
             covers=("notification-removed server notifications/elicitation/complete",),
             up=Refuse(service="input"),
         ),
         Change(
             name="elicitation-id",
-            says="An elicitation by url has no identifier.",
+            says="2026-07-28 has no `elicitationId`, and 2025-11-25 requires it.",
             spec="2026-07-28, changelog#minor-changes",
             covers=("key-removed ElicitRequestURLParams.elicitationId",),
             up=Drop(),
@@ -463,56 +471,56 @@ STEP = Step(
         ),
         Change(
             name="url-elicitation-error",
-            says="A request that needs the user at a url asks for that in its result.",
+            says="2026-07-28 has no error code -32042: a server asks for URL elicitation inside a result.",
             spec="2026-07-28, basic/index#error-codes",
             covers=("error-removed -32042",),
             up=Refuse(service="input"),
         ),
         Change(
             name="resource-not-found",
-            says="A resource that is not there is an invalid parameter.",
+            says="2026-07-28 has no error code -32002: an unknown resource is an invalid parameter.",
             spec="2026-07-28, server/resources#error-handling",
             covers=("error-removed -32002",),
             up=Recode(-32602),
         ),
         Change(
             name="resource-not-found-before",
-            says="A resource that is not there has a code of its own.",
+            says="2025-11-25 has the error code -32002 for an unknown resource.",
             spec="2025-11-25, server/resources#error-handling",
             at=("resources/read error",),
             down=Convert(resource_not_found),
         ),
         Change(
             name="user-rejected-sampling",
-            says="A client that does not sample does not retry; elsewhere the code is the application's, as before.",
+            says="2026-07-28 leaves the error code -1 to applications.",
             spec="2026-07-28, basic/index#error-codes",
             covers=("error-removed -1",),
             up=Keep(),
         ),
         Change(
             name="header-mismatch",
-            says="The headers of an HTTP request must agree with its body.",
+            says="2025-11-25 has no error code -32020 (the HTTP headers contradict the body).",
             spec="2026-07-28, basic/transports/streamable-http#server-validation",
             covers=("error-added -32020",),
             down=Recode(-32600),
         ),
         Change(
             name="missing-capability",
-            says="A request fails if it needs a capability that it did not declare.",
+            says="2025-11-25 has no error code -32021 (the client did not declare a required capability).",
             spec="2026-07-28, basic/index#meta",
             covers=("error-added -32021",),
             down=Recode(-32600),
         ),
         Change(
             name="unsupported-revision",
-            says="A request fails if the server does not serve its revision.",
+            says="2025-11-25 has no error code -32022 (the server does not support the revision).",
             spec="2026-07-28, basic/versioning#protocol-version-negotiation",
             covers=("error-added -32022",),
             down=Recode(-32602),
         ),
         Change(
             name="completions-bound",
-            says="At most 100 completions come at a time, and now the schema says so.",
+            says="2026-07-28 allows at most 100 values in a completion.",
             spec="2026-07-28, server/utilities/completion#completion-results",
             covers=("bounds-changed CompleteResultCompletion.values",),
             at=("CompleteResultCompletion",),
@@ -520,14 +528,14 @@ STEP = Step(
         ),
         Change(
             name="structured-values",
-            says="A structured result may be any JSON value; before, it was an object.",
+            says="2025-11-25 allows only objects as `structuredContent`.",
             spec="2026-07-28, server/tools#structured-content",
             covers=("type-changed *.structuredContent",),
             down=Convert(as_object),
         ),
         Change(
             name="schema-keywords",
-            says="The schemas of tools name no keywords, since all of JSON Schema is allowed.",
+            says="2026-07-28 allows all JSON Schema keywords in the schemas of tools, and so names none.",
             spec="2026-07-28, changelog#minor-changes",
             covers=("key-removed ToolInputSchema.*", "key-removed ToolOutputSchema.*"),
             up=Keep(),
@@ -535,14 +543,14 @@ STEP = Step(
         ),
         Change(
             name="input-schemas",
-            says="The schema of arguments may use keywords in every way that JSON Schema allows.",
+            says="2025-11-25 allows only objects in `properties` and strings in `required` of a tool's schema.",
             spec="2026-07-28, changelog#minor-changes",
             at=("ToolInputSchema",),
             down=Convert(with_shapes),
         ),
         Change(
             name="output-schemas",
-            says="The schema of structured results may allow any JSON value; before, it was one of objects.",
+            says="2025-11-25 allows `outputSchema` only with the type `object`.",
             spec="2026-07-28, server/tools#output-schema",
             at=("ToolOutputSchema",),
             down=Convert(of_objects),

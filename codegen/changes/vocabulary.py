@@ -1,13 +1,12 @@
-"""The words in which a step between two revisions is declared.
+"""The vocabulary in which a step between two revisions is declared.
 
-Theory of operation. ``mcpgen diff OLD NEW`` lists what differs. Most of it needs no words: a key that may be there and
-was not known before is dropped going down and admitted going up. Where that is not enough, a `Change` says in each
-direction what becomes of a value: an `Action` of this closed vocabulary. A conversion that is more than data is a small
-function of the step's own file, which is copied into the generated adapter as it stands; it may use the standard
-library, and what `Losses` offers.
+Theory of operation. ``mcpgen diff OLD NEW`` lists the differences. Most of them are adapted mechanically: a new
+optional key is dropped going down and admitted going up. For the others, a `Change` declares an `Action` for each
+direction. If an action needs code, the module of the step defines a small function, which is copied verbatim into the
+generated adapter. The function may use the standard library and the methods of `Losses`.
 
-An action is applied to the value as the side that it comes from wrote it, and what it returns is still of that side's
-revision: the mechanical part of the step follows it. So an action only removes what the mechanical part cannot carry.
+An action gets a value of the source revision and also returns one: the mechanical part of the step runs after it. So an
+action only has to replace what the mechanical part cannot carry.
 """
 
 from __future__ import annotations
@@ -34,56 +33,57 @@ __all__ = [
 ]
 
 At: TypeAlias = tuple[Any, ...]
-"""Where in a message a value stands, innermost key first; the generated adapters turn it into a pointer."""
+"""The place of a value in a message: () is the message, (holder, key) is *key* in the value at *holder*."""
 
 
 class Losses(Protocol):
-    """What a conversion may do beside returning a value; the adapters generate the class."""
+    """The report of a conversion. The generated adapters define the class."""
 
     def degraded(self, at: At, reason: str) -> None:
-        """Report that the value at *at* became something that says less."""
+        """Report that the value at *at* was replaced by one that carries less information."""
         ...
 
     def dropped(self, at: At, reason: str) -> None:
-        """Report that the value at *at* is gone."""
+        """Report that the value at *at* was removed."""
         ...
 
     def defaulted(self, at: At, reason: str) -> None:
-        """Report that the value at *at* was made up, because the target demands one."""
+        """Report that the value at *at* is a default, because the target requires one."""
         ...
 
     def refuse(self, at: At, reason: str, service: str | None = None) -> NoReturn:
-        """Give the whole message up.
+        """Refuse the whole message.
 
         Args:
             at: The value that cannot be expressed.
-            reason: Why.
-            service: What an engine can do about it, or None.
+            reason: Why, as one sentence.
+            service: The engine service that handles the message instead, or None.
         """
         ...
 
 
 Conversion: TypeAlias = Callable[[Any, At, Losses], Any]
-"""Takes a value that is not its own to change, and returns the value to use instead."""
+"""Return a replacement for a value; must not change the value itself."""
 
 
 class Drop(msgspec.Struct, frozen=True, tag=True):
-    """The value goes, with a loss. What is removed without a word about it is dropped too."""
+    """Remove the value and report a loss. Without an action, a key that the target lacks is dropped too."""
 
 
 class Keep(msgspec.Struct, frozen=True, tag=True):
-    """The value is as good in the target, which does not name the key because it allows any."""
+    """Keep the value: the target does not name the key, but allows any key."""
 
 
 class Default(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The target demands a value where there is none.
+    """Fill in a value that the target requires and the source may lack.
 
-    On the way back, a value that equals the default goes without a loss, since it would be filled in again.
+    In the other direction, a value that equals the default is dropped without a loss, because it would be filled in
+    again.
 
     Attributes:
-        value: What it is, as JSON; or
-        make: what makes it from the object that lacks it.
-        implied: An absent value means exactly this one, so that neither adding it nor dropping it is a loss.
+        value: The default, as JSON. Give this or *make*.
+        make: A function that returns the default for the object that lacks the value.
+        implied: An absent value means the same as the default, so that adding it is no loss either.
     """
 
     value: Any = None
@@ -92,68 +92,69 @@ class Default(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Convert(msgspec.Struct, frozen=True, tag=True):
-    """*function* says what the value becomes; it reports what is lost itself."""
+    """Replace the value by what *function* returns. The function reports losses itself."""
 
     function: Conversion
 
 
 class Read(msgspec.Struct, frozen=True, tag=True):
-    """The values of this arm of a union are values of the target's definition *name*."""
+    """Read values of this arm of a union as values of the target's definition *name*."""
 
     name: str
 
 
 class Rename(msgspec.Struct, frozen=True, tag=True):
-    """The key is called *key* on the other side."""
+    """Rename the key: the other side calls it *key*."""
 
     key: str
 
 
 class Recode(msgspec.Struct, frozen=True, tag=True):
-    """The error becomes one with another *code*; its message and its data stay."""
+    """Replace the code of the error by *code*; its message and its data stay."""
 
     code: int
 
 
 class Refuse(msgspec.Struct, frozen=True, tag=True):
-    """A message with this value cannot be expressed in the target.
+    """Refuse a message with this value, because the target cannot express it.
 
     Attributes:
-        service: What an engine can do about it (`Service`), or None if nothing can.
+        service: The engine service that handles such messages instead, or None if none does.
     """
 
     service: Service | None = None
 
 
 Service: TypeAlias = Literal[
-    "negotiation",  # initialize, initialized and ping, or server/discover: each engine answers for itself
-    "input",  # elicitation, sampling and roots: requests of the server, or input_required and a retry
+    "negotiation",  # initialize, initialized and ping, or server/discover: each engine answers these itself
+    "input",  # elicitation, sampling and roots: server requests, or input_required results and retries
     "subscriptions",  # resources/subscribe and change notifications, or subscriptions/listen
-    "log_level",  # logging/setLevel, or the log level of each request
-    "tasks",  # only where both ends speak 2025-11-25
-    "batching",  # each message of a batch is a message of its own
-    "progress",  # progress of the client, which only a handshake peer reports
+    "log_level",  # logging/setLevel, or a log level in each request
+    "tasks",  # only if both peers speak 2025-11-25
+    "batching",  # sends the messages of a batch one by one
+    "progress",  # progress notifications from the client: only handshake revisions have them
     "cancellation",
-    "roots",  # the list of roots is asked for anew
+    "roots",  # requests the list of roots again
 ]
 
 Action: TypeAlias = Drop | Keep | Default | Convert | Read | Rename | Recode | Refuse
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that the newer revision does differently.
+    """One declared change between the two revisions.
 
     Attributes:
         name: Kebab-case, unique in the step.
-        says: One sentence, for people who read losses.
+        says: The reason of its losses. One sentence that states a fact: ``2025-03-26 has no `title`.``
         spec: The place in the specification: ``2025-06-18, server/tools#structured-content``.
-        covers: The differences that this explains, ``key-removed Tool.execution``, as `mcpgen diff --format json` says
-            ``kind`` and ``id``; ``*`` stands for any characters. Each must match at least one.
-        at: Where the actions apply, if not at each covered place: ``Tool`` (a definition, before its keys),
-            ``Tool.outputSchema`` (a key), ``ContentBlock[AudioContent]`` (an arm). Spelled as the side that an action
-            comes from spells it.
-        up: What becomes of values of the older side; None is the mechanical way, if there is one.
-        down: What becomes of values of the newer side.
+        covers: The differences that this change explains, each as the ``kind`` and ``id`` that
+            ``mcpgen diff --format json`` shows: ``key-removed Tool.execution``. ``*`` matches any characters. Each
+            entry must match at least one difference.
+        at: The places of the actions, if they are not the covered ones: ``Tool`` (a definition, before its keys),
+            ``Tool.outputSchema`` (a key), ``ContentBlock[AudioContent]`` (an arm). Use the names of the revision that
+            the action converts from.
+        up: The action for values of the older revision. None converts them mechanically, if that is possible.
+        down: The action for values of the newer revision.
     """
 
     name: str
@@ -172,7 +173,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         old: The older revision.
         new: The newer one.
         renames: New name by old name, for definitions whose name and structure both changed.
-        changes: In the order in which the generated adapter lists them.
+        changes: The declared changes, in the order in which the generated adapter lists them.
     """
 
     old: str

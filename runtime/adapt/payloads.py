@@ -110,12 +110,12 @@ def definition_payload(label: str, name: str) -> Payload:
         UnknownRevision: There is no such revision.
         UnknownDefinition: It has no such definition.
     """
-    models = bindings(label).models
-    names = [each for each in models.__all__ if each not in ("decode", "decoder")]
+    door = bindings(label)
+    names = sorted({*door.models.__all__, *door.messages.__all__} - {"decode", "decoder"})
     if name not in names:
         raise UnknownDefinition(name, revision=label, similar=difflib.get_close_matches(name, names))
     holder: Literal["_meta", "data"] = "data" if name == "Error" else "_meta"
-    return _payload(label, name, [getattr(models, name)], holder)
+    return _payload(label, name, [getattr(door, name)], holder)
 
 
 def message_payload(label: str, method: str, part: Part, sender: Sender | None) -> Payload:

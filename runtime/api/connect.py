@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, cast, overload
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -51,8 +51,8 @@ _ELSEWHERE = {
 }
 
 
-class Options(TypedDict, total=False):
-    """What can be said to `connect`, beside where to."""
+class Options(HandlerFunctions, total=False):
+    """The options of `connect`; `HandlerFunctions` has those that are functions."""
 
     name: str
     """What servers call this client; ``mcpgen`` by default."""
@@ -64,16 +64,6 @@ class Options(TypedDict, total=False):
     """The revisions to offer; all by default."""
     handlers: object
     """An instance of a subclass of home's generated ``ClientHandlers``, instead of functions."""
-    elicit: Callable[..., Awaitable[Any] | Any] | None
-    """Answers a form: ``(params, context) -> ElicitResult``."""
-    elicit_url: Callable[..., Awaitable[Any] | Any] | None
-    """Has the user visit a page, if they agree: ``(params, context) -> ElicitResult``."""
-    sample: Callable[..., Awaitable[Any] | Any] | None
-    """Has a model go on with a conversation: ``(params, context) -> CreateMessageResult``."""
-    roots: Sequence[models.Root] | Callable[..., Awaitable[Any] | Any] | None
-    """The roots, or what returns them: ``(context) -> [Root]``."""
-    log: Callable[..., Awaitable[Any] | Any] | None
-    """Takes entries of the server's log: ``(params, context)``."""
     capabilities: Mapping[str, object] | None
     """What is declared beyond what the above show, as JSON of home: ``{"sampling": {"tools": {}}}``."""
     structured: Literal["off", "warn", "strict"]
@@ -83,18 +73,14 @@ class Options(TypedDict, total=False):
 
 
 class _Settings(Struct, kw_only=True):
-    """The options of `Options`, with their defaults."""
+    """The options with their defaults."""
 
     name: str = "mcpgen"
     version: str = __version__
     title: str | None = None
     revisions: Any = None
     handlers: Any = None
-    elicit: Any = None
-    elicit_url: Any = None
-    sample: Any = None
-    roots: Any = None
-    log: Any = None
+    functions: HandlerFunctions
     capabilities: Any = None
     structured: Any = "off"
     limits: Any = None
@@ -208,14 +194,16 @@ def connect(target: Target, *, native_revision: str | None = None, **options: Un
 
 
 def _settings(options: Options) -> _Settings:
-    known = _Settings.__struct_fields__
+    known = Options.__annotations__
     for each in options:
         if each not in known:
             meant = difflib.get_close_matches(each, known, 1)
             hint = f"; did you mean {meant[0]}?" if meant else f"; there are {', '.join(known)}"
             hint = _ELSEWHERE.get(each, hint)
             raise UsageError(f"connect has no option {each!r}{hint}")
-    return _Settings(**options)
+    functions = {name: each for name, each in options.items() if name in HandlerFunctions.__annotations__}
+    others: dict[str, Any] = {name: each for name, each in options.items() if name not in functions}
+    return _Settings(functions=cast("HandlerFunctions", functions), **others)
 
 
 def _transport(target: Any) -> Transport:
@@ -239,22 +227,17 @@ def _command(target: Any) -> str | Sequence[str]:
 
 
 def _offering(settings: _Settings, native_revision: str) -> ClientFeatures:
-    functions = HandlerFunctions(
-        elicit=settings.elicit,
-        elicit_url=settings.elicit_url,
-        sample=settings.sample,
-        roots=settings.roots,
-        log=settings.log,
-    )
+    functions = settings.functions
+    has_functions = any(each is not None for each in functions.values())
     declared: dict[str, object] = {}
     handlers = settings.handlers
     if handlers is None:
-        if native_revision != NEWEST and not functions.is_empty:
+        if native_revision != NEWEST and has_functions:
             raise UsageError(f"functions are written in {NEWEST}; for {native_revision} there are handlers")
         handlers, declared = (
             handlers_from_functions(functions) if native_revision == NEWEST else (_none(native_revision), {})
         )
-    elif not functions.is_empty:
+    elif has_functions:
         raise UsageError("either handlers or functions answer the server, not both")
     info = models.Implementation(
         name=settings.name, version=settings.version, title=UNSET if settings.title is None else settings.title

@@ -1,4 +1,4 @@
-"""A server: decorated functions, or handlers of one revision, offered to clients of every revision."""
+"""The public `Server`: functions or handlers, served to clients of every revision."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from mcpgen.runtime.limits import Limits
 from mcpgen.runtime.protocol.native_revision import native_revision_of
 from mcpgen.runtime.protocol.negotiation import selected_revisions
 from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.server.connection import Connection
 from mcpgen.runtime.server.engine import Engine
 from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 from mcpgen.runtime.server.functions.registrations import Registrations
-from mcpgen.runtime.server.request_state import RequestStateSealer
-from mcpgen.runtime.server.service import HandlerTable, Middleware
+from mcpgen.runtime.server.handler_table import HandlerTable, Middleware
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
@@ -37,36 +37,36 @@ __all__ = ["Server"]
 
 
 class Server(Registrations):
-    """A server that speaks every revision.
+    """A server for clients of every revision.
 
-    Either functions become its tools, resources and prompts, by the decorators `tool`, `resource`, `prompt` and
-    `completion`; or it has handlers: an object whose class overrides the generated ``ServerHandlers`` of some revision,
-    in whose terms it is written.
+    It offers either functions or handlers. The decorators `tool`, `resource`, `prompt` and `completion` register
+    functions. Handlers are an object whose class overrides the generated ``ServerHandlers`` of one revision.
 
     Args:
-        name: What programs call it.
+        name: Its name for programs.
         version: Its own version.
-        title: What people call it.
-        description: What it is for.
-        website_url: Where to read more.
-        icons: Pictures of it.
-        instructions: What a model should know to use it well.
+        title: Its name for people.
+        description: Its purpose.
+        website_url: A page about it.
+        icons: Its icons.
+        instructions: How a model should use it.
         handlers: An instance of a subclass of a generated ``ServerHandlers``, instead of functions.
         revisions: The revisions to serve; all by default.
-        lifespan: Called with the server; an async context manager that is open while it runs, and yields
+        lifespan: Called with the server; an async context manager that is open while the server runs. It yields
             `Context.state`.
         page_size: The most items in one page of a list of functions.
-        limits: Bounds on what peers may ask for.
-        state_keys: Secrets of 32 bytes at least that seal what stateless clients hold between two requests; the first
-            seals, all open. By default it is one for each process, so that another process cannot go on with a request.
-        tasks: Where the tasks are kept that tool calls may become, for handlers of 2025-11-25: a `MemoryTaskStore`.
-            Their class then has a method ``task_support(name)``, which says forbidden, optional or required.
+        limits: Bounds on what clients may ask for.
+        state_keys: Secrets of at least 32 bytes, which sign the request states of stateless clients. The first one
+            signs, all of them verify. By default each process has its own, so only the same process can continue a
+            request.
+        tasks: Keeps the tasks of handlers of 2025-11-25: a `MemoryTaskStore`. The class of the handlers must then have
+            a method ``task_support(name)`` that returns forbidden, optional or required.
 
     Attributes:
-        native_revision: The revision that its handlers are written in.
+        native_revision: The revision that its handlers are written against.
 
     Raises:
-        UsageError: The arguments make no sense together; the message says why.
+        UsageError: The arguments are not valid, or do not go together.
         UnknownRevision: There is no such revision.
     """
 
@@ -91,7 +91,7 @@ class Server(Registrations):
         self.name: str = name
         self.limits: Limits = Limits() if limits is None else limits
         if not name:
-            raise UsageError("a server needs a name")
+            raise UsageError("`name` is empty: a server needs a name")
         super().__init__(page_size=page_size)
         self._has_handlers = handlers is not None
         self._middleware: list[Middleware] = []
@@ -104,21 +104,32 @@ class Server(Registrations):
             icons=UNSET if icons is None else list(icons),
         )
         _check(info, lifespan, limits, tasks)
-        service = HandlerTable(
+        task_requests = None if tasks is None else _task_requests(tasks, handlers)
+        table = HandlerTable(
             FunctionHandlers(offered=self._offered) if handlers is None else handlers,
             served=selected_revisions(revisions),
             info=info,
             instructions=instructions,
             middleware=self._middleware,
-            limits=self.limits,
-            sealer=RequestStateSealer(state_keys, lifetime_seconds=self.limits.waiting_seconds, clock=time.time),
-            clock=time.monotonic,
-            wall_clock=time.time,
-            token=lambda: secrets.token_urlsafe(16),
-            tasking=None if tasks is None else _tasking(tasks, handlers),
+            more_capabilities={} if task_requests is None else task_requests.capabilities,
         )
-        self._engine = Engine(name, service, None if lifespan is None else partial(lifespan, self))
-        self.native_revision: str = service.native_revision
+        self._engine = Engine(
+            name,
+            table,
+            limits=self.limits,
+            lifespan=None if lifespan is None else partial(lifespan, self),
+            state_keys=state_keys,
+            tasks=task_requests,
+        )
+        self.native_revision: str = table.native_revision
+
+    def __repr__(self) -> str:
+        if self._has_handlers:
+            return f"<Server {self.name!r}: handlers of {self.native_revision}>"
+        offered = self._offered
+        resources = len(offered.resources.entries) + len(offered.templates.entries)
+        tools, prompts = len(offered.tools.entries), len(offered.prompts.entries)
+        return f"<Server {self.name!r}: {tools} tools, {resources} resources, {prompts} prompts>"
 
     @property
     def state(self) -> Any:
@@ -126,29 +137,29 @@ class Server(Registrations):
         return self._engine.state
 
     def _will_change(self) -> None:
-        """Refuse functions where there are handlers.
+        """Refuse to register or remove functions if the server has handlers.
 
         Raises:
             UsageError: The server has handlers instead of functions.
         """
         if self._has_handlers:
-            raise UsageError(f"the server {self.name!r} has handlers; functions cannot be added to it")
+            raise UsageError(f"the server {self.name!r} has `handlers`, so functions cannot be added to it")
 
     def _has_changed(self) -> None:
-        """Look anew at what is offered, since a function was registered or removed."""
-        self._engine.service.forget()
+        """Refresh what is declared, since a function was registered or removed."""
+        self._engine.handlers.refresh()
 
     def middleware(self, function: Middleware) -> Middleware:
-        """Have *function* called around each handler; the first one is outermost.
+        """Call *function* around each handler; the first middleware is outermost.
 
         Args:
-            function: ``async def around(params, context, call_next)``; it returns ``await call_next(params, context)``,
-                or something else of its kind.
+            function: ``async def around(params, context, call_next)``. It returns the result of the handler, which is
+                ``await call_next(params, context)``, or another one.
         """
         if not callable(function):
-            raise UsageError(f"middleware is a function, not {function!r}")
+            raise UsageError(f"middleware must be a function, not {function!r}")
         self._middleware.append(function)
-        self._engine.service.forget()
+        self._engine.handlers.refresh()
         return function
 
     @asynccontextmanager
@@ -158,23 +169,25 @@ class Server(Registrations):
             yield self
 
     def connect(self, writer: Writer, spawner: Spawner) -> Endpoint:
-        """Return a new connection, for a transport to drive."""
-        return self._engine.connect(writer, spawner)
+        """Return a new connection; a transport calls this."""
+        connection = Connection(self._engine, writer, spawner)
+        self._engine.add(connection)
+        return connection
 
     async def resource_updated(self, uri: str) -> None:
         """Notify every client that is subscribed to the resource *uri* that it has changed."""
         await self._engine.resource_updated(uri)
 
     async def tools_changed(self) -> None:
-        """Notify every client that wants to know that the list of tools has changed."""
+        """Notify every client that is subscribed to the list of tools that it has changed."""
         await self._engine.tools_changed()
 
     async def prompts_changed(self) -> None:
-        """Notify every client that wants to know that the list of prompts has changed."""
+        """Notify every client that is subscribed to the list of prompts that it has changed."""
         await self._engine.prompts_changed()
 
     async def resources_changed(self) -> None:
-        """Notify every client that wants to know that the list of resources has changed."""
+        """Notify every client that is subscribed to the list of resources that it has changed."""
         await self._engine.resources_changed()
 
     def asgi(self, **options: Unpack[Options]) -> Application:
@@ -182,67 +195,67 @@ class Server(Registrations):
 
             app = server.asgi()
 
-        A server of ASGI serves it as it is (``uvicorn file:app``), and frameworks mount it; then ``app.running()``
-        belongs into their lifespan.
+        An ASGI server runs it (``uvicorn file:app``). A framework can mount it; its lifespan must then enter
+        ``app.running()``.
 
         Args:
             **options: Those of `Application`: ``path``, ``allowed_origins``, ``allowed_hosts``, ``limits`` and others.
 
         Raises:
-            UsageError: The options make no sense together.
+            UsageError: The options are not valid, or do not go together.
         """
-        # Who serves stdio needs no HTTP.
+        # A server over stdio needs no HTTP.
         from mcpgen.runtime.http.server.application import Application, Options  # noqa: PLC0415
 
         for each in options:
             if each not in Options.__annotations__:
-                raise UsageError(f"asgi has no option {each!r}; there are {', '.join(Options.__annotations__)}")
+                raise UsageError(f"asgi has no option {each!r}; it has {', '.join(Options.__annotations__)}")
         return Application(self._engine, **options)
 
     def run(self) -> None:
-        """Serve standard input and output until the input ends, or the process is told to stop."""
-        from mcpgen.runtime.transports import stdio_server  # noqa: PLC0415 (who serves elsewhere needs no descriptors and no signals)
+        """Serve standard input and output until the input ends, or the process gets a signal to stop."""
+        from mcpgen.runtime.transports import stdio_server  # noqa: PLC0415 (only this transport needs descriptors and signals)
 
         stdio_server.run(self)
 
 
 def _check(info: models.Implementation, lifespan: object, limits: object, tasks: object) -> None:
-    """Find arguments that would only fail when the first client comes.
+    """Check arguments that would otherwise fail when the first client connects.
 
     Raises:
-        UsageError: One is not what it should be.
+        UsageError: One is not valid.
     """
     try:
         models.decode(msgspec.json.encode(info), models.Implementation)
     except (msgspec.MsgspecError, TypeError) as error:
-        raise UsageError(f"what the server says about itself is not valid: {error}") from error
+        raise UsageError(f"Server got an argument that is not valid: {error}") from error
     if inspect.isasyncgenfunction(lifespan):
-        raise UsageError(f"lifespan is a plain generator; write @asynccontextmanager above {lifespan.__name__}")
+        raise UsageError(f"`lifespan` is a plain generator; write @asynccontextmanager above {lifespan.__name__}")
     if limits is not None and not isinstance(limits, Limits):
-        raise UsageError(f"limits are a Limits, such as Limits(max_in_flight=100), not {limits!r}")
+        raise UsageError(f"`limits` must be a Limits, such as Limits(max_in_flight=100), not {limits!r}")
     if tasks is not None and not hasattr(tasks, "page"):
-        raise UsageError(f"tasks are a store, such as MemoryTaskStore(), not {tasks!r}")
+        raise UsageError(f"`tasks` must be a task store, such as MemoryTaskStore(), not {tasks!r}")
 
 
-def _tasking(store: TaskStore, handlers: object) -> TaskRequests:
-    """Return what offers tasks.
+def _task_requests(store: TaskStore, handlers: object) -> TaskRequests:
+    """Return the tasks of the server.
 
     Raises:
-        UsageError: The handlers are of a revision without tasks, or do not say which tools may be tasks.
+        UsageError: The revision of the handlers has no tasks, or the handlers have no ``task_support``.
     """
-    # Most servers have no tasks, and need not load the bindings of the revision that has them.
+    # Most servers have no tasks, and need not import the bindings of the revision that has them.
     from mcpgen.runtime.server.tasks.lifecycle import REVISION, Tasks  # noqa: PLC0415
     from mcpgen.runtime.server.tasks.task_requests import TaskRequests  # noqa: PLC0415
 
     if handlers is None or native_revision_of(handlers, "server") != REVISION:
-        raise UsageError(f"tasks are offered by handlers of {REVISION} only; no other revision has them")
+        raise UsageError(f"`tasks` needs `handlers` of {REVISION}; no other revision has tasks")
     support = getattr(handlers, "task_support", None)
     if support is None or inspect.iscoroutinefunction(support):
         raise UsageError(
-            f"{type(handlers).__name__} has to say which tools may be tasks: give it a method task_support(name) that "
+            f"{type(handlers).__name__} does not say which tools may be tasks: add a method task_support(name) that "
             "returns forbidden, optional or required"
         )
-    return TaskRequests(Tasks(store, clock=time.time, random_bytes=secrets.token_bytes), support)
+    return TaskRequests(Tasks(store, clock=time.time, random_bytes=secrets.token_bytes), support, clock=time.time)
 
 
 def _set(value: Any) -> Any:

@@ -1,25 +1,31 @@
-"""The commands ``inspect``, ``call``, ``read`` and ``prompt``: look at a server, and use it, from a terminal."""
+"""The commands ``inspect``, ``call``, ``read`` and ``prompt``: connect to a server and use it from a terminal."""
 
 from __future__ import annotations
 
 from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
 
 import click
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
-from mcpgen.runtime.cli.arguments import InvalidArguments, check_names, converted, json_object, pairs_of, similar
-from mcpgen.runtime.cli.elicitation_prompt import ElicitationPrompt
-from mcpgen.runtime.cli.inventory import PROMPTS, TOOLS, inventory_of, listed_by
-from mcpgen.runtime.cli.keyboard import Keyboard
-from mcpgen.runtime.cli.overview import overview, parameters
-from mcpgen.runtime.cli.progress_display import ProgressDisplay
-from mcpgen.runtime.cli.result_output import Results
-from mcpgen.runtime.cli.screen import Screen, stderr, stdout
-from mcpgen.runtime.cli.server_visit import ServerVisit
-from mcpgen.runtime.cli.target import target_of
-from mcpgen.runtime.cli.terminal_text import escaped_line, joined
+from mcpgen.runtime.cli.client.arguments import (
+    InvalidArguments,
+    check_names,
+    convert_arguments,
+    did_you_mean,
+    parse_json_object,
+    parse_pairs,
+)
+from mcpgen.runtime.cli.client.client_run import ClientRun
+from mcpgen.runtime.cli.client.elicitation_prompt import ElicitationPrompt
+from mcpgen.runtime.cli.client.inventory import PROMPTS, TOOLS, fetch_inventory, fetch_list
+from mcpgen.runtime.cli.client.overview import overview_lines, parameter_lines
+from mcpgen.runtime.cli.client.progress_display import ProgressDisplay
+from mcpgen.runtime.cli.client.result_output import ResultOutput
+from mcpgen.runtime.cli.client.terminal import Keyboard, Screen, stderr, stdout
+from mcpgen.runtime.cli.target import parse_target
+from mcpgen.runtime.cli.terminal_text import escaped_line
 from mcpgen.runtime.errors import UnsupportedByPeer
 from mcpgen.runtime.protocol.log_levels import LEVELS
 from mcpgen.runtime.protocol.newest import models
@@ -35,33 +41,52 @@ __all__ = ["call", "inspect", "prompt", "read"]
 
 F = TypeVar("F", bound="Callable[..., object]")
 
-_Pairs: TypeAlias = "dict[str, tuple[str, bool]]"
-
-_REVISION: Final = click.option("--revision", metavar="R", help="Speak this revision, or none.")
-_JSON: Final = click.option("--json", "is_json", is_flag=True, help="Write what the server has sent, exactly.")
-_TIMEOUT: Final = click.option(
-    "--timeout", "seconds", type=click.FloatRange(0, min_open=True), metavar="S", help="Wait so many seconds at most."
+_REVISION: Final = click.option(
+    "--revision", metavar="REVISION", help="Use this revision only. Default: the newest that both sides support."
 )
-_ENV: Final = click.option("--env", multiple=True, metavar="KEY=VALUE", help="Set this in the server's environment.")
+_JSON: Final = click.option("--json", "is_json", is_flag=True, help="Write what the server sent, as JSON.")
+_TIMEOUT: Final = click.option(
+    "--timeout",
+    "seconds",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Time limit for the start of the server, and for each request.",
+)
+_ENV: Final = click.option(
+    "--env", multiple=True, metavar="KEY=VALUE", help="Set an environment variable of the server. Repeatable."
+)
 _CWD: Final = click.option(
-    "--cwd", type=click.Path(exists=True, file_okay=False), metavar="DIR", help="Where the server runs."
+    "--cwd", type=click.Path(exists=True, file_okay=False), metavar="DIR", help="Working directory of the server."
 )
 _HEADER: Final = click.option(
-    "--header", "headers", multiple=True, metavar='"NAME: VALUE"', help="Send this header; for a URL."
+    "--header", "headers", multiple=True, metavar='"NAME: VALUE"', help="Send this header to the URL. Repeatable."
 )
 _BEARER: Final = click.option(
-    "--bearer-env", metavar="VARIABLE", help="Send the token that this variable of the environment has; for a URL."
+    "--bearer-env", metavar="VARIABLE", help="Send the bearer token in this environment variable to the URL."
 )
 _ROOT: Final = click.option(
-    "--root", "roots", multiple=True, type=click.Path(exists=True), metavar="PATH", help="A root to tell the server of."
+    "--root",
+    "roots",
+    multiple=True,
+    type=click.Path(exists=True),
+    metavar="PATH",
+    help="Offer this file or folder to the server as a root. Repeatable.",
 )
 _LOG_LEVEL: Final = click.option(
-    "--log-level", type=click.Choice(list(LEVELS)), help="Have the server log, from this level on; to standard error."
+    "--log-level",
+    type=click.Choice(list(LEVELS)),
+    metavar="LEVEL",
+    help=f"Show the server's log entries of this level and above on standard error. Levels: {', '.join(LEVELS)}.",
 )
 _FOLDER: Final = click.option(
-    "--output", type=click.Path(file_okay=False), metavar="DIR", help="Save images and the like in DIR."
+    "--output",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Save images, audio and other binary content in DIR.",
 )
 _TARGET: Final = click.argument("target", metavar="TARGET")
+
+_STATUS: Final = "Exit status: 0 if it worked, 1 if the server or the tool failed, 2 if the command was used wrongly."
 
 
 def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -69,7 +94,7 @@ def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 _SERVER: Final = (_REVISION, _JSON, _TIMEOUT, _ENV, _CWD, _HEADER, _BEARER)
-_WORK: Final = (*_SERVER, _ROOT, _LOG_LEVEL)
+_CLIENT: Final = (*_SERVER, _ROOT, _LOG_LEVEL)
 
 
 class _ServerOptions(TypedDict):
@@ -82,89 +107,95 @@ class _ServerOptions(TypedDict):
     bearer_env: str | None
 
 
-class _Session:
-    """What all of these commands do: see to the server that the command line means, and to the two screens."""
+class _Command:
+    """The common part of these commands: the server that the command line names, and the two output streams."""
 
     def __init__(self, words: Sequence[str], **options: Unpack[_ServerOptions]) -> None:
         self.out: Screen = stdout()
         self.err: Screen = stderr()
         self.is_json: bool = options["is_json"]
-        self.results: Results = Results(self.out, self.err, is_json=self.is_json)
-        self.target = target_of(words, options["env"], options["cwd"], options["headers"], options["bearer_env"])
-        self.telling: ProgressDisplay = ProgressDisplay(self.err)
-        self.visit: ServerVisit
+        self.results: ResultOutput = ResultOutput(self.out, self.err, is_json=self.is_json)
+        self.target = parse_target(words, options["env"], options["cwd"], options["headers"], options["bearer_env"])
+        self.display: ProgressDisplay = ProgressDisplay(self.err)
+        self.client_run: ClientRun
         self._open = partial(
-            ServerVisit,
+            ClientRun,
             self.target,
             self.err,
-            self.telling.note,
+            self.display.note,
             revision=options["revision"],
             seconds=options["seconds"],
         )
         self._level: Level | None = None
 
-    def look(self) -> None:
-        """Offer the server nothing."""
-        self.visit = self._open()
+    def declare_nothing(self) -> None:
+        """Prepare a client without capabilities."""
+        self.client_run = self._open()
 
-    def work(self, roots: Sequence[str], log_level: Level | None) -> None:
-        """Offer it what the command line says, and to ask whoever sits at the terminal."""
+    def declare(self, roots: Sequence[str], log_level: Level | None) -> None:
+        """Prepare a client with roots and logging; and with elicitation, if a user sits at the terminal."""
         self._level = log_level
-        self.telling.level = log_level or self.telling.level
-        offered: Options = {"log": self.telling.log}
+        self.display.level = log_level or self.display.level
+        options: Options = {"log": self.display.log}
         if roots:
             paths = [Path(each).resolve() for each in roots]
-            offered["roots"] = [models.Root(uri=each.as_uri(), name=each.name) for each in paths]
+            options["roots"] = [models.Root(uri=each.as_uri(), name=each.name) for each in paths]
         if Keyboard.is_there():
-            consent = ElicitationPrompt(
-                self.err, Keyboard(), server=(self.target.place, self.target.name), telling=self.telling
+            prompt = ElicitationPrompt(
+                self.err, Keyboard(), server=(self.target.kind, self.target.name), display=self.display
             )
-            offered |= {"elicit": consent.elicit, "elicit_url": consent.elicit_url}
-        self.visit = self._open(**offered)
+            options |= {"elicit": prompt.elicit, "elicit_url": prompt.elicit_url}
+        self.client_run = self._open(**options)
 
-    def run(self, do: Callable[[Client], Any]) -> None:
-        """Do it, and exit."""
-        raise SystemExit(self.visit.run(do))
+    def run(self, work: Callable[[Client], Any]) -> None:
+        """Connect, do *work*, and exit with its status."""
+        raise SystemExit(self.client_run.run(work))
 
-    async def begin(self, client: Client) -> None:
-        """Do what comes before every piece of work."""
+    async def set_log_level(self, client: Client) -> None:
+        """Ask the server for log entries, if ``--log-level`` is given."""
         if self._level is None:
             return
         try:
             await client.set_log_level(self._level)
         except UnsupportedByPeer:
-            self.err.line("The server has no log.")
+            self.display.note("the server has no logging, so --log-level has no effect")
 
 
-@click.command()
+@click.command(epilog=_STATUS)
 @_options(*_SERVER)
 @click.argument("target", nargs=-1, required=True, metavar="TARGET")
 def inspect(*, target: tuple[str, ...], **options: Unpack[_ServerOptions]) -> None:
-    """Show what a server has.
+    """List the tools, resources and prompts of a server.
 
-    TARGET is the server's URL, its command, in quotes or behind "--", or FILE.py[:OBJECT] as for "mcpgen serve".
+    TARGET is the server's URL, its command (in quotes, or after "--"), or FILE.py[:OBJECT] as for "mcpgen serve".
+
+    Example: mcpgen inspect -- python server.py
     """
-    session = _Session(target, **options)
+    command = _Command(target, **options)
 
-    async def do(client: Client) -> int:
-        inventory = await inventory_of(client, session.visit)
-        if session.is_json:
-            session.results.json(inventory.as_json())
+    async def work(client: Client) -> int:
+        inventory = await fetch_inventory(client, command.client_run)
+        if command.is_json:
+            command.results.json(inventory.as_json())
         else:
-            session.out.lines(overview(inventory, session.out))
+            command.out.lines(overview_lines(inventory, command.out))
         for method, refused in inventory.failures.items():
-            session.results.failure(
-                escaped_line(f"{method} was answered with an error: {refused.message} ({refused.code})")
+            command.results.failure(
+                escaped_line(f"The server answered {method} with error {refused.code}: {refused.message}")
             )
         return 1 if inventory.failures else 0
 
-    session.look()
-    session.run(do)
+    command.declare_nothing()
+    command.run(work)
 
 
-@click.command()
-@_options(*_WORK, _FOLDER)
-@click.option("--json-args", metavar="JSON|@FILE|-", help="All arguments, as a JSON object.")
+@click.command(epilog=_STATUS)
+@_options(*_CLIENT, _FOLDER)
+@click.option(
+    "--json-args",
+    metavar="JSON|@FILE|-",
+    help="All arguments as one JSON object: given here, in FILE, or on standard input (-).",
+)
 @_TARGET
 @click.argument("tool", metavar="TOOL")
 @click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]...")
@@ -179,39 +210,45 @@ def call(  # noqa: PLR0913 (one parameter for each option)
     log_level: Level | None,
     **options: Unpack[_ServerOptions],
 ) -> None:
-    """Call a tool.
+    """Call a tool of a server, and show its result.
 
-    TARGET is the server's URL, its command, in quotes, or FILE.py[:OBJECT]. What a VALUE is, the tool's schema says:
-    text as it is, numbers, true and false, lists and objects in JSON. KEY:=JSON says it itself.
+    TARGET is the server's URL, its command (in quotes), or FILE.py[:OBJECT] as for "mcpgen serve".
+
+    The tool's input schema decides how VALUE is read: as text, as a number, as true or false, or as JSON if the tool
+    takes an array or an object. KEY:=JSON passes any JSON value, whatever the schema says.
+
+    Example: mcpgen call server.py price item=tea count=2
     """
     if json_args is not None and arguments:
-        raise click.UsageError("Give KEY=VALUE or --json-args, not both.")
-    session = _Session([target], **options)
-    pairs = pairs_of(arguments)
-    whole = None if json_args is None else json_object(json_args)
-    session.work(roots, log_level)
+        raise click.UsageError("Give either KEY=VALUE arguments or `--json-args`, not both.")
+    command = _Command([target], **options)
+    pairs = parse_pairs(arguments)
+    whole = None if json_args is None else parse_json_object(json_args)
+    command.declare(roots, log_level)
 
-    async def do(client: Client) -> int:
-        items = await listed_by(client, session.visit, TOOLS)
-        listed = _named(items, tool)
+    async def work(client: Client) -> int:
+        items = await fetch_list(client, command.client_run, TOOLS)
+        listed = _find(items, tool)
         if listed is None:
-            return _unknown(session, "tool", tool, items)
+            return _report_unknown(command, "tool", tool, items)
         schema = listed.get("inputSchema")
         try:
-            given = converted(pairs, schema) if whole is None else whole
-        except InvalidArguments as misfit:
-            return _misfit(session, misfit, tool, parameters(schema, session.err))
-        await session.begin(client)
-        await client.call_tool(tool, given, on_progress=session.telling.progress)
-        session.err.clear_status()
-        return session.results.of_tool(session.visit.result("tools/call"), output)
+            given = convert_arguments(pairs, schema) if whole is None else whole
+        except InvalidArguments as error:
+            return _report_invalid(command, error.reasons, tool, schema)
+        await command.set_log_level(client)
+        await client.call_tool(tool, given, on_progress=command.display.progress)
+        command.err.clear_status()
+        return command.results.tool(command.client_run.result("tools/call"), output)
 
-    session.run(do)
+    command.run(work)
 
 
-@click.command()
-@_options(*_WORK)
-@click.option("--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write the content to FILE.")
+@click.command(epilog=_STATUS)
+@_options(*_CLIENT)
+@click.option(
+    "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write the content to FILE, not standard output."
+)
 @_TARGET
 @click.argument("uri", metavar="URI")
 def read(
@@ -223,25 +260,26 @@ def read(
     log_level: Level | None,
     **options: Unpack[_ServerOptions],
 ) -> None:
-    """Read a resource.
+    """Read a resource of a server, and write its content.
 
-    TARGET is the server's URL, its command, in quotes, or FILE.py[:OBJECT]. The content goes to standard output as it
-    is; on a terminal, of what is no text only its type and size.
+    TARGET is the server's URL, its command (in quotes), or FILE.py[:OBJECT] as for "mcpgen serve".
+
+    The content goes to standard output unchanged. A terminal shows only the type and the size of binary content.
     """
-    session = _Session([target], **options)
-    session.work(roots, log_level)
+    command = _Command([target], **options)
+    command.declare(roots, log_level)
 
-    async def do(client: Client) -> int:
-        await session.begin(client)
-        await client.read_resource(uri, on_progress=session.telling.progress)
-        session.err.clear_status()
-        return session.results.of_resource(session.visit.result("resources/read"), output)
+    async def work(client: Client) -> int:
+        await command.set_log_level(client)
+        await client.read_resource(uri, on_progress=command.display.progress)
+        command.err.clear_status()
+        return command.results.resource(command.client_run.result("resources/read"), output)
 
-    session.run(do)
+    command.run(work)
 
 
-@click.command()
-@_options(*_WORK, _FOLDER)
+@click.command(epilog=_STATUS)
+@_options(*_CLIENT, _FOLDER)
 @_TARGET
 @click.argument("name", metavar="NAME")
 @click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]...")
@@ -255,41 +293,42 @@ def prompt(  # noqa: PLR0913 (one parameter for each option)
     log_level: Level | None,
     **options: Unpack[_ServerOptions],
 ) -> None:
-    """Show a prompt, filled in.
+    """Get a prompt of a server, and show its messages.
 
-    TARGET is the server's URL, its command, in quotes, or FILE.py[:OBJECT].
+    TARGET is the server's URL, its command (in quotes), or FILE.py[:OBJECT] as for "mcpgen serve".
     """
-    session = _Session([target], **options)
-    given = _texts(pairs_of(arguments))
-    session.work(roots, log_level)
+    command = _Command([target], **options)
+    given = _text_arguments(parse_pairs(arguments))
+    command.declare(roots, log_level)
 
-    async def do(client: Client) -> int:
-        items = await listed_by(client, session.visit, PROMPTS)
-        listed = _named(items, name)
+    async def work(client: Client) -> int:
+        items = await fetch_list(client, command.client_run, PROMPTS)
+        listed = _find(items, name)
         if listed is None:
-            return _unknown(session, "prompt", name, items)
-        schema = _schema_of(listed)
+            return _report_unknown(command, "prompt", name, items)
+        schema = _input_schema(listed)
         reasons = check_names(given, schema["properties"], schema["required"])
         if reasons:
-            return _misfit(session, InvalidArguments(reasons), name, parameters(schema, session.err))
-        await session.begin(client)
-        await client.get_prompt(name, given or None, on_progress=session.telling.progress)
-        session.err.clear_status()
-        return session.results.of_prompt(session.visit.result("prompts/get"), output)
+            return _report_invalid(command, reasons, name, schema)
+        await command.set_log_level(client)
+        await client.get_prompt(name, given or None, on_progress=command.display.progress)
+        command.err.clear_status()
+        return command.results.prompt(command.client_run.result("prompts/get"), output)
 
-    session.run(do)
+    command.run(work)
 
 
-def _texts(pairs: _Pairs) -> dict[str, str]:
-    for key, (_, is_forced) in pairs.items():
-        if is_forced:
-            raise click.UsageError(f"The arguments of a prompt are text: {escaped_line(key)}=VALUE.")
+def _text_arguments(pairs: dict[str, tuple[str, bool]]) -> dict[str, str]:
+    for key, (_, is_json) in pairs.items():
+        if is_json:
+            name = escaped_line(key)
+            raise click.UsageError(f"Arguments of a prompt are text: write {name}=VALUE, not {name}:=JSON.")
     return {key: text for key, (text, _) in pairs.items()}
 
 
-def _schema_of(listed: dict[str, Any]) -> dict[str, Any]:
-    """Return what a prompt takes, as a tool would say it."""
-    found = listed.get("arguments")
+def _input_schema(prompt: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a prompt as a JSON schema, like the input schema of a tool."""
+    found = prompt.get("arguments")
     arguments = [each for each in found if is_object(each)] if is_array(found) else []
     return {
         "properties": {
@@ -300,24 +339,24 @@ def _schema_of(listed: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _named(items: Sequence[Any], name: str) -> dict[str, Any] | None:
+def _find(items: Sequence[Any], name: str) -> dict[str, Any] | None:
     return next((each for each in items if is_object(each) and each.get("name") == name), None)
 
 
-def _unknown(session: _Session, kind: str, name: str, items: Sequence[Any]) -> int:
+def _report_unknown(command: _Command, kind: str, name: str, items: Sequence[Any]) -> int:
     names = [str(each.get("name")) for each in items if is_object(each)]
-    hint = similar(name, names)
-    session.results.failure(f"the server has no {kind} {escaped_line(name)!r}{hint or '.'}")
+    hint = did_you_mean(name, names)
+    command.results.failure(f"The server has no {kind} {escaped_line(name)!r}.{hint}")
     if not hint:
-        listed = joined(map(escaped_line, sorted(names)), "and") if names else "none"
-        session.err.line(f"It has {listed}.")
+        command.err.line(f"Its {kind}s: {', '.join(map(escaped_line, sorted(names))) or 'none'}")
     return 2
 
 
-def _misfit(session: _Session, misfit: InvalidArguments, name: str, table: Sequence[str]) -> int:
-    for reason in misfit.reasons:
-        session.results.failure(reason)
-    session.err.line()
-    session.err.line(f"{escaped_line(name)} takes{':' if table else ' no arguments.'}")
-    session.err.lines(table)
+def _report_invalid(command: _Command, reasons: Sequence[str], name: str, schema: object) -> int:
+    for reason in reasons:
+        command.results.failure(reason)
+    table = parameter_lines(schema, command.err)
+    command.err.line()
+    command.err.line(f"Arguments of {escaped_line(name)}:" if table else f"{escaped_line(name)} takes no arguments.")
+    command.err.lines(table)
     return 2

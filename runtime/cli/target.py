@@ -1,4 +1,4 @@
-"""What a command line says of a server: how it is started, or where it is, and what people call that."""
+"""The TARGET argument of the commands: the command or the URL of a server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from mcpgen.runtime.cli.terminal_text import escaped_line
+from mcpgen.runtime.cli.terminal_text import escaped_line, sentence
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.client.bearer_auth import bearer
 from mcpgen.runtime.http.client.transport import Http
@@ -23,150 +23,148 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.transports.interfaces import Transport
 
-__all__ = ["Target", "at_url", "target_of"]
+__all__ = ["Target", "parse_target", "parse_url"]
 
 _SERVE: Final = "from mcpgen.runtime.cli.serve_command import serve; serve(prog_name='mcpgen serve')"
 
-# Where Python finds modules: whoever set these for us meant their server, too, if we find it in their file.
-_OF_PYTHON: Final = ("PYTHONPATH", "PYTHONHOME")
+# Where Python finds modules. A server file that we start needs the same settings as we do.
+_PYTHON_VARIABLES: Final = ("PYTHONPATH", "PYTHONHOME")
 
-_MOST_LINES: Final = 12
+_MAX_STDERR_LINES: Final = 12
 
 
 class Target:
-    """A server to be visited.
+    """A server to connect to.
 
     Attributes:
-        name: Its command, as people write it, or its URL without what may be secret.
-        place: Which of the two that is.
-        transport: How it is reached.
-        is_file: Whether it is found in a Python file, as ``mcpgen serve`` does.
+        name: Its command as the user writes it, or its URL without secrets.
+        kind: Whether *name* is a command or a URL.
+        transport: The transport that reaches the server.
+        is_file: Whether the server is a Python file, run with ``mcpgen serve``.
 
     Args:
-        transport: How it is reached.
-        place: Whether that is by a command.
-        printed: Where the lines go that its process prints as errors.
-        name: Its name, if that is not what the transport calls it.
+        transport: The transport that reaches the server.
+        kind: Whether that is by a command or a URL.
+        stderr: The lines that the process writes to its standard error, as they come.
+        name: The name to show; default: the description of *transport*.
     """
 
     def __init__(
         self,
         transport: Transport,
-        place: Literal["command", "url"],
-        printed: Iterable[str] = (),
+        kind: Literal["command", "url"],
+        stderr: Iterable[str] = (),
         name: str | None = None,
     ) -> None:
         self.transport: Transport = transport
-        self.place: Literal["command", "url"] = place
+        self.kind: Literal["command", "url"] = kind
         self.name: str = transport.description if name is None else name
         self.is_file: bool = name is not None
-        self._printed = printed
+        self._stderr = stderr
 
     @property
-    def last_words(self) -> list[str]:
-        """The last lines that the server has printed as errors."""
-        return [each for each in self._printed if each.strip()]
+    def stderr_lines(self) -> list[str]:
+        """The last lines that the server wrote to its standard error."""
+        return [each for each in self._stderr if each.strip()]
 
 
-def _started(
-    words: str | Sequence[str], environment: dict[str, str], directory: str | None, name: str | None = None
-) -> Target:
-    printed: deque[str] = deque(maxlen=_MOST_LINES)
-    try:
-        process = Process(words, environment=environment, directory=directory, on_stderr=printed.append)
-    except UsageError as error:
-        raise click.UsageError(escaped_line(f"{error}.")) from None
-    return Target(process, "command", printed, name)
-
-
-def target_of(
+def parse_target(
     words: Sequence[str],
     environment: Sequence[str],
     directory: str | None,
     headers: Sequence[str] = (),
     bearer_variable: str | None = None,
 ) -> Target:
-    """Return what the command line means.
+    """Return the server that the command line names.
 
     Args:
-        words: One: a URL, a command, quoted, or ``FILE.py[:OBJECT]``; or several: a program and its arguments.
-        environment: ``KEY=VALUE`` each; of a command.
-        directory: Where the server runs; of a command.
-        headers: ``Name: value`` each; of a URL.
-        bearer_variable: The variable of our environment that has the token; of a URL.
+        words: One word: a URL, a quoted command, or ``FILE.py[:OBJECT]``. Several words: a program and its arguments.
+        environment: ``KEY=VALUE`` items, for a command.
+        directory: The working directory, for a command.
+        headers: ``NAME: VALUE`` items, for a URL.
+        bearer_variable: The environment variable that has the token, for a URL.
 
     Raises:
-        click.UsageError: It makes no sense.
+        click.UsageError: The words and options are not valid together.
     """
     if len(words) == 1 and is_url(words[0]):
         if environment or directory is not None:
-            raise click.UsageError("A server at a URL runs already: --env and --cwd are for commands.")
-        return Target(at_url(words[0], headers, bearer_variable), "url")
+            raise click.UsageError("`--env` and `--cwd` need a server command; TARGET is a URL.")
+        return Target(parse_url(words[0], headers, bearer_variable), "url")
     if headers or bearer_variable is not None:
-        raise click.UsageError("A command is given no headers: --header and --bearer-env are for URLs.")
-    given = _environment(environment)
+        raise click.UsageError("`--header` and `--bearer-env` need a URL; TARGET is a command.")
+    variables = _environment(environment)
     if len(words) > 1:
-        return _started(list(words), given, directory)
+        return _command(list(words), variables, directory)
     (word,) = words
     if _is_file(word):
-        if not Path(_parted(word)[0]).is_file():
-            raise click.UsageError(f"There is no file {escaped_line(_parted(word)[0])}.")
-        ours = {name: os.environ[name] for name in _OF_PYTHON if name in os.environ}
-        command = [sys.executable, "-P", "-c", _SERVE, _absolute(word) if directory else word]
-        return _started(command, {**ours, **given}, directory, join_command(["mcpgen", "serve", word]))
-    return _started([word] if shutil.which(word) is not None else word, given, directory)
+        file, rest = _split_object(word)
+        if not Path(file).is_file():
+            raise click.UsageError(f"There is no file {escaped_line(file)}.")
+        ours = {name: os.environ[name] for name in _PYTHON_VARIABLES if name in os.environ}
+        command = [sys.executable, "-P", "-c", _SERVE, f"{Path(file).resolve()}{rest}" if directory else word]
+        return _command(command, {**ours, **variables}, directory, join_command(["mcpgen", "serve", word]))
+    return _command([word] if shutil.which(word) is not None else word, variables, directory)
 
 
-def at_url(url: str, headers: Sequence[str], bearer_variable: str | None) -> Http:
-    """Return how a server at *url* is reached.
+def _command(
+    words: str | Sequence[str], environment: dict[str, str], directory: str | None, name: str | None = None
+) -> Target:
+    stderr: deque[str] = deque(maxlen=_MAX_STDERR_LINES)
+    try:
+        process = Process(words, environment=environment, directory=directory, on_stderr=stderr.append)
+    except UsageError as error:
+        raise click.UsageError(sentence(error)) from None
+    return Target(process, "command", stderr, name)
+
+
+def parse_url(url: str, headers: Sequence[str], bearer_variable: str | None) -> Http:
+    """Return the transport to a server at *url*.
 
     Args:
-        url: Of http or https.
-        headers: ``Name: value`` each.
-        bearer_variable: The variable of our environment that has the token, if any.
+        url: An ``http`` or ``https`` URL.
+        headers: ``NAME: VALUE`` items.
+        bearer_variable: The environment variable that has the token, if any.
 
     Raises:
-        click.UsageError: It makes no sense.
+        click.UsageError: The URL, a header or the token is not valid.
     """
-    said: dict[str, str] = {}
+    parsed: dict[str, str] = {}
     for each in headers:
         name, colon, value = each.partition(":")
-        if not (colon and name.strip()):  # what was given is not shown: it may be the secret alone
-            raise click.UsageError('--header takes "Name: value".')
-        said[name.strip()] = value.strip()
+        if not (colon and name.strip()):  # the text is not shown: it may be a secret without its name
+            raise click.UsageError('`--header` must be "NAME: VALUE".')
+        parsed[name.strip()] = value.strip()
     token = None if bearer_variable is None else os.environ.get(bearer_variable, "")
     if token is not None and not token:
-        raise click.UsageError(f"There is nothing in the variable {escaped_line(bearer_variable)}.")
+        raise click.UsageError(
+            f"The environment variable {escaped_line(bearer_variable)} (`--bearer-env`) is not set, or empty."
+        )
     try:
-        return Http(url, headers=said, auth=None if token is None else bearer(token))
+        return Http(url, headers=parsed, auth=None if token is None else bearer(token))
     except UsageError as error:
-        raise click.UsageError(escaped_line(f"{error}.")) from None
+        raise click.UsageError(sentence(error)) from None
 
 
 def _environment(pairs: Sequence[str]) -> dict[str, str]:
     made: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
-        if not (equals and name):  # what was given is not shown: it may be the secret alone
-            raise click.UsageError("--env takes KEY=VALUE.")
+        if not (equals and name):  # the text is not shown: it may be a secret without its name
+            raise click.UsageError("`--env` must be KEY=VALUE.")
         made[name] = value
     return made
 
 
 def _is_file(word: str) -> bool:
-    """Whether *word* is ``FILE.py`` or ``FILE.py:OBJECT``; no command ends so, but for a script without arguments."""
-    origin, colon, name = word.rpartition(":")
-    if colon and len(origin) > 1 and origin.endswith(".py") and name.replace(".", "_").isidentifier():
-        return " " not in origin or Path(origin).is_file()
-    return word.endswith(".py") and (" " not in word or Path(word).is_file())
+    """Whether *word* is ``FILE.py`` or ``FILE.py:OBJECT``, rather than a command."""
+    file, rest = _split_object(word)
+    if rest and not (len(file) > 1 and rest[1:].replace(".", "_").isidentifier()):
+        return False
+    return file.endswith(".py") and (" " not in file or Path(file).is_file())
 
 
-def _parted(word: str) -> tuple[str, str]:
-    """Return the file, and the object with the colon before it."""
-    origin, colon, name = word.rpartition(":")
-    return (origin, f":{name}") if colon and origin.endswith(".py") else (word, "")
-
-
-def _absolute(word: str) -> str:
-    file, rest = _parted(word)
-    return f"{Path(file).resolve()}{rest}"
+def _split_object(word: str) -> tuple[str, str]:
+    """Split *word* into the file, and the object with the colon before it."""
+    file, colon, name = word.rpartition(":")
+    return (file, f":{name}") if colon and file.endswith(".py") else (word, "")

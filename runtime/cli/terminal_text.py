@@ -1,7 +1,7 @@
-"""The layout of text for people: what may reach a terminal, how wide it is, and where lines break.
+"""Text for terminals: escaping, display width and line breaks; and JSON in ASCII.
 
-What servers write reaches a terminal through here, and nothing in it may steer the terminal or pass for something else:
-control characters, those that turn the direction of writing round, and those that nobody sees are written as escapes.
+Text from servers must not control the terminal or pass for other text. So control characters, characters that change
+the writing direction, and invisible characters are written as escapes.
 """
 
 from __future__ import annotations
@@ -20,33 +20,40 @@ if TYPE_CHECKING:
 
 __all__ = [
     "as_json",
-    "bytes_in_words",
+    "size_text",
     "display_width",
-    "joined",
+    "join_words",
     "escaped_text",
-    "laid_out",
+    "lay_out",
     "escaped_line",
-    "wrapped",
+    "sentence",
+    "wrap",
 ]
 
-_LEAST: Final = 16  # columns of a line of prose: where less is left, the terminal had better break it
+_MIN_COLUMNS: Final = 16  # for text beside an indent; on narrower terminals, the terminal breaks the lines
 
 
 def escaped_line(text: object) -> str:
-    """Return *text* on one line, with what could steer a terminal written as an escape."""
+    """Return *text* on one line, with control characters, and characters that mislead, as escapes."""
     return printable(text if isinstance(text, str) else str(text))
 
 
 def escaped_text(text: str) -> str:
-    """Return *text* likewise, but keep its lines and tabs."""
+    """Return *text* escaped like `escaped_line`, but keep its line breaks and tabs."""
     if text.isprintable():
         return text
     lines = text.replace("\r\n", "\n").split("\n")
     return "\n".join("\t".join(map(escaped_line, line.split("\t"))) for line in lines)
 
 
+def sentence(error: Exception) -> str:
+    """Return the message of *error* on one escaped line, with a full stop."""
+    text = escaped_line(error)
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
 def display_width(text: str) -> int:
-    """Return how many columns of a terminal *text* takes, which has no colours."""
+    """Return how many columns *text* takes on a terminal; it must not contain colour codes."""
     return len(text) if text.isascii() else sum(map(_width, text))
 
 
@@ -56,17 +63,17 @@ def _width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def wrapped(text: str, width: int | None, *, indent: str = "", hang: str | None = None) -> Iterator[str]:
-    """Break one line of text, which is `escaped_line`, between words.
+def wrap(text: str, width: int | None, *, indent: str = "", hang: str | None = None) -> Iterator[str]:
+    """Break one line of escaped text between words.
 
     Args:
         text: The line.
-        width: The columns of a line; None for no end of them.
-        indent: What the first begins with.
-        hang: What the others begin with; *indent* by default.
+        width: The columns of a line; None for no limit.
+        indent: The prefix of the first line.
+        hang: The prefix of the other lines; default: *indent*.
     """
     hang = indent if hang is None else hang
-    line, room = indent, None if width is None else max(width, len(indent) + _LEAST, len(hang) + _LEAST)
+    line, room = indent, None if width is None else max(width, len(indent) + _MIN_COLUMNS, len(hang) + _MIN_COLUMNS)
     is_begun = False
     for word in _pieces(text, None if room is None else room - len(hang)):
         if is_begun and room is not None and display_width(line) + 1 + display_width(word) > room:
@@ -79,7 +86,7 @@ def wrapped(text: str, width: int | None, *, indent: str = "", hang: str | None 
 
 
 def _pieces(text: str, room: int | None) -> Iterator[str]:
-    """Yield the words of *text*, those that no line holds in parts."""
+    """Yield the words of *text*; split words that are wider than a line."""
     for word in re.split(r"[ \u3000]+", text.strip(" \u3000")):
         rest = word
         while room is not None and display_width(rest) > room:
@@ -96,11 +103,11 @@ def _pieces(text: str, room: int | None) -> Iterator[str]:
 _ITEM: Final = re.compile(r"[-*+•] +|\d{1,3}[.)] +")
 
 
-def laid_out(text: object, width: int | None, indent: str = "") -> Iterator[str]:
-    """Lay out what a server has written in its lines and paragraphs: common indentation goes, lists hang."""
+def lay_out(text: object, width: int | None, indent: str = "") -> Iterator[str]:
+    """Wrap *text* from a server: remove common indentation, keep paragraphs, and indent list items."""
     lines = escaped_text(text if isinstance(text, str) else str(text)).expandtabs(4).split("\n")
     lines = [line.rstrip() for line in lines]
-    # The first line of a docstring stands behind its quotation marks; the others are indented as the code is.
+    # The first line of a docstring has no indentation; the other lines are indented like the code.
     margins = [len(line) - len(line.lstrip(" ")) for line in lines[1:] if line]
     margin = min(margins, default=0)
     lines = [lines[0].lstrip(" "), *(line[margin:] for line in lines[1:])]
@@ -116,17 +123,17 @@ def laid_out(text: object, width: int | None, indent: str = "") -> Iterator[str]
         own = indent + " " * (len(line) - len(body))
         item = _ITEM.match(body)
         hang = own + " " * (0 if item is None else len(item[0]))
-        yield from wrapped(body, width, indent=own, hang=hang)
+        yield from wrap(body, width, indent=own, hang=hang)
 
 
-def joined(parts: Iterable[str], last: str = "or") -> str:
-    """Return *parts* as they are listed in a sentence."""
+def join_words(parts: Iterable[str], last: str = "or") -> str:
+    """Join *parts* as a list in a sentence: ``a, b or c``."""
     *first, end = list(parts) or [""]
     return f"{', '.join(first)} {last} {end}" if first else end
 
 
-def bytes_in_words(count: int) -> str:
-    """Return a size as people say it."""
+def size_text(count: int) -> str:
+    """Return a size in bytes as text."""
     if count == 1:
         return "1 byte"
     return f"{count:,} bytes"
@@ -136,7 +143,7 @@ _BEYOND_ASCII: Final = re.compile(r"[^\x20-\x7e\n]")
 
 
 def as_json(value: Any, *, is_pretty: bool) -> str:  # noqa: ANN401 (any JSON value)
-    """Return *value* as JSON in ASCII, which no encoding refuses and no terminal obeys."""
+    """Return *value* as JSON in ASCII, which every encoding has and which cannot control a terminal."""
     data = msgspec.json.encode(value)
     if is_pretty:
         data = msgspec.json.format(data, indent=2)

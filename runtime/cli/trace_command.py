@@ -1,4 +1,4 @@
-"""The command ``trace``: stand between a host and a server, and tell what they say to each other."""
+"""The command ``trace``: relay the messages between a host and a server, and describe each one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import anyio
 import click
 
-from mcpgen.runtime.cli.http_relay import HttpRelay
-from mcpgen.runtime.cli.printer import Printer
-from mcpgen.runtime.cli.stdio_relay import StdioRelay
-from mcpgen.runtime.cli.target import at_url
+from mcpgen.runtime.cli.target import parse_url
+from mcpgen.runtime.cli.terminal_text import sentence
 from mcpgen.runtime.cli.trace import Tracer
 from mcpgen.runtime.cli.trace.annotation_text import Style, as_json, as_text
+from mcpgen.runtime.cli.trace.http_relay import HttpRelay
+from mcpgen.runtime.cli.trace.output_buffer import OutputBuffer
+from mcpgen.runtime.cli.trace.stdio_relay import StdioRelay
 from mcpgen.runtime.errors import UsageError, printable
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.transports.command_line import is_url
@@ -29,37 +30,39 @@ from mcpgen.runtime.transports.standard_streams import StandardStreams
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mcpgen.runtime.cli.stdio_relay import TraceSink
     from mcpgen.runtime.cli.trace import Annotation
+    from mcpgen.runtime.cli.trace.stdio_relay import TraceSink
 
 __all__ = ["trace"]
 
 _STDERR: Final = 2
 
-# For what was told last, if somebody reads it.
+# To write the last annotations, if they still have a reader.
 _FLUSH_SECONDS: Final = 0.5
 
-# What a server prints comes by line, so that no message comes in between; a line that is longer comes in pieces.
-_LONGEST_LINE: Final = 16 * 1024
+# The server's standard error is written in whole lines, so that annotations do not split them. Longer lines are cut.
+_MAX_LINE: Final = 16 * 1024
 
-# What is written where the encoding of the terminal lacks something: in the same width, as far as that goes.
-_PLAIN: Final = str.maketrans({"→": ">", "←": "<", "✗": "x", "·": "-", "…": "~", "µ": "u", "└": "+"})
+# Replacements of the same width for characters that the terminal's encoding lacks.
+_ASCII: Final = str.maketrans({"→": ">", "←": "<", "✗": "x", "·": "-", "…": "~", "µ": "u", "└": "+"})
 
-_Between: TypeAlias = "Callable[[StandardStreams, TraceSink], StdioRelay | HttpRelay]"
+_RelayFactory: TypeAlias = "Callable[[StandardStreams, TraceSink], StdioRelay | HttpRelay]"
 
-Form: TypeAlias = Literal["summary", "body", "json"]
-"""How messages are told."""
+Format: TypeAlias = Literal["summary", "body", "json"]
+"""The output format."""
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.option("--json", "as_json_lines", is_flag=True, help="Write one JSON object for each message, on a line.")
-@click.option("--body", is_flag=True, help="Show the messages themselves, not a summary.")
+@click.option("--json", "as_json_lines", is_flag=True, help="Write one line of JSON for each message.")
+@click.option("--body", is_flag=True, help="Show whole messages instead of summaries.")
 @click.option(
-    "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Append to FILE; default: standard error."
+    "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Append to FILE instead of standard error."
 )
-@click.option("--strict", is_flag=True, help="Exit with status 1 if there was any violation.")
-@click.option("--header", "headers", multiple=True, metavar='"NAME: VALUE"', help="Send this header; for a URL.")
-@click.option("--bearer-env", metavar="VARIABLE", help="Send the token that this variable has; for a URL.")
+@click.option("--strict", is_flag=True, help="Exit with status 1 if there was a violation.")
+@click.option(
+    "--header", "headers", multiple=True, metavar='"NAME: VALUE"', help="Send this header to the URL. Repeatable."
+)
+@click.option("--bearer-env", metavar="VARIABLE", help="Send the bearer token in this environment variable to the URL.")
 @click.argument("target", nargs=-1, required=True, metavar="-- COMMAND...|URL")
 def trace(  # noqa: PLR0913 (one parameter for each option)
     *,
@@ -71,51 +74,52 @@ def trace(  # noqa: PLR0913 (one parameter for each option)
     headers: tuple[str, ...],
     bearer_env: str | None,
 ) -> None:
-    """Run a server, or connect to one, and tell what is said to it and by it.
+    """Relay the messages between a host and a server, and show each one.
 
-    A host is given "mcpgen trace -- COMMAND" in place of the server's COMMAND. Everything passes unchanged, and each
-    message is told on standard error: when it came, which way, what it is, which revision it belongs to, how that
-    calls it, and what is wrong with it. What the server prints on its standard error comes out on ours.
+    In the configuration of the host, replace the server's COMMAND by "mcpgen trace -- COMMAND", or by "mcpgen trace --
+    URL" for a server over HTTP. All messages pass unchanged.
 
-    A violation (✗) is what the revision does not allow; keys and methods of other revisions count. What is merely
-    odd is noted (·).
+    Each message is shown on standard error: its time, direction, kind, method, id, revision and type, a summary, and
+    its violations. The server's own standard error passes through.
 
-    The exit status is the server's, or 128 and the number of the signal that ended it. In front of a server at a URL,
-    the host is answered with an error where HTTP has no answer, and the status is 1 if the server was lost.
+    A violation (✗) is something that the revision does not allow, such as a key or a method of another revision. A note
+    (·) is something that is allowed but unusual.
+
+    Exit status: the server's; 128 plus the signal number if a signal ended it. For a URL: 1 if the connection was lost.
+    If an HTTP request fails, the host gets an error response.
     """
     if body and as_json_lines:
-        raise click.UsageError("Give --json or --body, not both.")
-    between = _between(target, headers, bearer_env)
-    form: Form = "json" if as_json_lines else "body" if body else "summary"
+        raise click.UsageError("Give either `--json` or `--body`, not both.")
+    make_relay = _relay_factory(target, headers, bearer_env)
+    output_format: Format = "json" if as_json_lines else "body" if body else "summary"
     with ExitStack() as stack:
-        descriptor = _STDERR if output is None else _opened(output)
+        descriptor = _STDERR if output is None else _open(output)
         if output is not None:
             stack.callback(os.close, descriptor)
         streams = stack.enter_context(StandardStreams())
         try:
-            status, violations = anyio.run(_run, between, streams, descriptor, form)
+            status, violations = anyio.run(_run, make_relay, streams, descriptor, output_format)
         except UsageError as error:
-            raise click.UsageError(printable(str(error))) from None
+            raise click.UsageError(sentence(error)) from None
     if strict and violations:
         status = 1
     if sys.platform == "win32":
-        os._exit(status)  # the thread that reads our input would keep us until that ends
+        os._exit(status)  # a thread that reads our input would delay the exit
     raise SystemExit(status)
 
 
-def _between(target: Sequence[str], headers: Sequence[str], bearer_variable: str | None) -> _Between:
-    """Return what makes the one who stands between the host and the server."""
+def _relay_factory(target: Sequence[str], headers: Sequence[str], bearer_variable: str | None) -> _RelayFactory:
     if len(target) == 1 and is_url(target[0]):
-        transport = at_url(target[0], headers, bearer_variable)
-        return lambda streams, onlooker: HttpRelay(transport, streams, onlooker, ClientLimits())
+        transport = parse_url(target[0], headers, bearer_variable)
+        return lambda streams, writer: HttpRelay(transport, streams, writer, ClientLimits())
     if headers or bearer_variable is not None:
-        raise click.UsageError("A command is given no headers: --header and --bearer-env are for URLs.")
+        raise click.UsageError("`--header` and `--bearer-env` need a URL; the target is a command.")
     command = _words(target)
-    return lambda streams, onlooker: StdioRelay(command, streams, onlooker, ClientLimits())
+    return lambda streams, writer: StdioRelay(command, streams, writer, ClientLimits())
 
 
 def _words(target: Sequence[str]) -> list[str]:
-    """Return the program and its arguments, which may have come as one word."""
+    """Return the program and its arguments, which may be given as one word."""
     if len(target) > 1 or shutil.which(target[0]) is not None:
         return list(target)
     try:
@@ -127,130 +131,136 @@ def _words(target: Sequence[str]) -> list[str]:
     return words
 
 
-def _opened(output: str) -> int:
+def _open(output: str) -> int:
     try:
         return os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     except OSError as error:
-        raise click.UsageError(f"{printable(output)} cannot be written: {error.strerror}.") from None
+        raise click.UsageError(f"Cannot write {printable(output)} (`--output`): {error.strerror}.") from None
 
 
-async def _run(between: _Between, streams: StandardStreams, descriptor: int, form: Form) -> tuple[int, int]:
-    """Return the exit status, and how many violations there were."""
-    terminal = Printer(_STDERR, _skipped)
-    printer = terminal if descriptor == _STDERR else Printer(descriptor, _skipped_json if form == "json" else _skipped)
-    onlooker = _Onlooker(printer, terminal, form)
-    relay = between(streams, onlooker)
-    printers = {printer, terminal}
+async def _run(
+    make_relay: _RelayFactory, streams: StandardStreams, descriptor: int, output_format: Format
+) -> tuple[int, int]:
+    """Return the exit status, and the number of violations."""
+    stderr = OutputBuffer(_STDERR, _skipped)
+    output = (
+        stderr
+        if descriptor == _STDERR
+        else OutputBuffer(descriptor, _skipped_json if output_format == "json" else _skipped)
+    )
+    writer = _TraceWriter(output, stderr, output_format)
+    relay = make_relay(streams, writer)
+    outputs = {output, stderr}
     try:
         async with open_group() as group:
-            for each in printers:
+            for each in outputs:
                 group.start_soon(each.run)
-            group.start_soon(_heed, relay)
+            group.start_soon(_stop_on_signal, relay)
             try:
                 await relay.run()
             finally:
-                onlooker.end(_ending(relay))
+                writer.end(_ending(relay))
                 with anyio.move_on_after(_FLUSH_SECONDS, shield=True):
-                    for each in printers:
+                    for each in outputs:
                         await each.flushed()
     finally:
-        for each in printers:
+        for each in outputs:
             each.close()
     status = 1 if relay.status is None else relay.status
-    return (status if status >= 0 else 128 - status), onlooker.tracer.violations
+    return (status if status >= 0 else 128 - status), writer.tracer.violations
 
 
-async def _heed(relay: StdioRelay | HttpRelay) -> None:
-    """Leave when a signal asks for it; those that are ignored, as SIGINT is in the background of a shell, stay so."""
-    if sys.platform == "win32":  # there an interrupt cancels us
+async def _stop_on_signal(relay: StdioRelay | HttpRelay) -> None:
+    """Stop at SIGINT, SIGTERM or SIGHUP, except those that are ignored, as SIGINT is in the background of a shell."""
+    if sys.platform == "win32":  # there, Ctrl-C cancels `_run`
         return
-    asking = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    heeded = [each for each in asking if signal.getsignal(each) is not signal.SIG_IGN]
+    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heeded = [each for each in wanted if signal.getsignal(each) is not signal.SIG_IGN]
     if heeded:
         with anyio.open_signal_receiver(*heeded) as signals:
             async for _ in signals:
-                relay.hurry()
+                relay.stop()
 
 
-class _Onlooker:
-    """Tells what goes through a relay.
+class _TraceWriter:
+    """Write the annotations of all messages that a relay moves, and the server's standard error.
 
     Attributes:
-        tracer: What it knows of it.
+        tracer: The tracer of the messages.
 
     Args:
-        printer: Where messages are told.
-        terminal: Where goes what the server prints; it may be the same.
-        form: How messages are told.
+        output: The output for annotations.
+        stderr: The output for the server's standard error; it may be the same.
+        output_format: The format of annotations.
     """
 
-    def __init__(self, printer: Printer, terminal: Printer, form: Form) -> None:
+    def __init__(self, output: OutputBuffer, stderr: OutputBuffer, output_format: Format) -> None:
         self.tracer = Tracer()
-        self._printer = printer
-        self._terminal = terminal
-        self._form = form
-        self._is_coloured = printer.is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self._output = output
+        self._stderr = stderr
+        self._format = output_format
+        self._is_coloured = output.is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self._begin = time.perf_counter()
-        self._line = b""  # that the server prints, as far as it has come
+        self._line = b""  # the incomplete last line of the server's standard error
 
     def to_server(self, data: bytes) -> None:
         now = time.perf_counter() - self._begin
-        self._tell(self.tracer.feed("to server", data, now) if data else self.tracer.finish("to server", now))
+        self._write(self.tracer.feed("to server", data, now) if data else self.tracer.finish("to server", now))
 
     def to_client(self, data: bytes) -> None:
         now = time.perf_counter() - self._begin
-        self._tell(self.tracer.feed("to client", data, now) if data else self.tracer.finish("to client", now))
+        self._write(self.tracer.feed("to client", data, now) if data else self.tracer.finish("to client", now))
 
-    async def printed(self, data: bytes) -> None:
+    async def stderr(self, data: bytes) -> None:
         lines, newline, self._line = (self._line + data).rpartition(b"\n")
         lines += newline
-        if not data or len(self._line) > _LONGEST_LINE:
+        if not data or len(self._line) > _MAX_LINE:
             lines, self._line = lines + self._line, b""
-        self._terminal.write(_harmless(lines) if self._terminal.is_terminal else lines)
-        await self._terminal.drain()
+        self._stderr.write(_escaped(lines) if self._stderr.is_terminal else lines)
+        await self._stderr.drain()
 
     def end(self, how: str) -> None:
-        """Tell how it has ended."""
+        """Write the last annotations, and a line about the end."""
         if self._line:
-            self._terminal.write(_harmless(self._line) if self._terminal.is_terminal else self._line)
+            self._stderr.write(_escaped(self._line) if self._stderr.is_terminal else self._line)
         now = time.perf_counter() - self._begin
-        self._tell(self.tracer.finish("to server", now) + self.tracer.finish("to client", now))
-        if self._form != "json":
-            self._printer.write(self._encoded(_closing(self.tracer, how)))
+        self._write(self.tracer.finish("to server", now) + self.tracer.finish("to client", now))
+        if self._format != "json":
+            self._output.write(self._encoded(_closing(self.tracer, how)))
 
-    def _tell(self, annotations: Sequence[Annotation]) -> None:
+    def _write(self, annotations: Sequence[Annotation]) -> None:
         if not annotations:
             return
-        if self._form == "json":
-            self._printer.write("".join(map(as_json, annotations)).encode("ascii"))
+        if self._format == "json":
+            self._output.write("".join(map(as_json, annotations)).encode("ascii"))
             return
-        style = Style(self._printer.columns, self._is_coloured, self._form == "body")
-        self._printer.write(self._encoded("".join([as_text(each, style) for each in annotations])))
+        style = Style(self._output.columns, self._is_coloured, self._format == "body")
+        self._output.write(self._encoded("".join([as_text(each, style) for each in annotations])))
 
     def _encoded(self, text: str) -> bytes:
-        if not self._printer.is_terminal:
+        if not self._output.is_terminal:
             return text.encode()
         encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
         try:
             return text.encode(encoding)
         except UnicodeEncodeError:
-            return text.translate(_PLAIN).encode(encoding, "backslashreplace")
+            return text.translate(_ASCII).encode(encoding, "backslashreplace")
 
 
-def _harmless(lines: bytes) -> bytes:
-    """Return what a server prints as a terminal may get it."""
+def _escaped(lines: bytes) -> bytes:
+    """Escape the server's standard error for a terminal."""
     text = lines.decode("utf-8", "backslashreplace").replace("\r\n", "\n").replace("\r", "\n").expandtabs()
     return "\n".join(map(printable, text.split("\n"))).encode("utf-8")
 
 
 def _ending(relay: StdioRelay | HttpRelay) -> str:
     if isinstance(relay, HttpRelay):
-        return "the host has ended it" if relay.failure is None else printable(str(relay.failure))
+        return "the host has disconnected" if relay.failure is None else printable(str(relay.failure))
     status = relay.status
     if status is None:
         return "the server has ended"
     if status < 0:
-        return f"the server was ended by signal {-status}"
+        return f"signal {-status} ended the server"
     return f"the server has exited with status {status}"
 
 
@@ -263,7 +273,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _skipped(count: int) -> bytes:
-    return f"(nobody read this in time: {_counted(count, 'piece')} skipped)\n".encode("ascii")
+    return f"(output was read too slowly: {_counted(count, 'part')} skipped)\n".encode("ascii")
 
 
 def _skipped_json(count: int) -> bytes:

@@ -16,7 +16,7 @@ from mcpgen.generated import registry
 from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UsageError
-from mcpgen.runtime.protocol.capabilities import client_peer
+from mcpgen.runtime.protocol.capabilities import CLIENT_CAPABILITIES, client_peer, has
 from mcpgen.runtime.protocol.codec import IncomingNotificationCodec, IncomingRequestCodec, codec
 from mcpgen.runtime.protocol.native_revision import check_handlers, handler_names, native_revision_of, overrides
 from mcpgen.runtime.protocol.newest import NEWEST
@@ -30,13 +30,6 @@ __all__ = ["RequestHandler", "NotificationHandler", "ClientFeatures", "merged"]
 _REVISION = "io.modelcontextprotocol/protocolVersion"
 _CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 _CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
-
-# Which requests of a server are answered by who declares what, in any revision.
-_ANSWERS = {
-    "elicitation/create": "elicitation",
-    "roots/list": "roots",
-    "sampling/createMessage": "sampling",
-}
 
 Handler: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
 
@@ -142,9 +135,9 @@ class ClientFeatures:
         except (msgspec.MsgspecError, TypeError) as error:
             raise UsageError(f"the capabilities are not valid in {self.native_revision}: {error}") from error
         for method, name in self._requests.items():
-            capability = _ANSWERS.get(method)
-            if capability in declared and not self._overrides(name):
-                raise UsageError(f"the capability {capability} is declared, but nothing answers {method}")
+            capability = CLIENT_CAPABILITIES.get(method)
+            if capability is not None and has(declared, capability) and not self._overrides(name):
+                raise UsageError(f"the capability {'.'.join(capability)} is declared, but nothing answers {method}")
 
     def _handling(self, revision: str) -> dict[str, RequestHandler]:
         made: dict[str, RequestHandler] = {}

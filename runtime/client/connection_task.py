@@ -94,11 +94,15 @@ class Conversation:
     def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
         """Take what came; handlers are started, and whoever waits for it is woken."""
         receive = self.session.receive
-        for each in frames:
-            try:
-                receive(each)
-            except Exception:  # noqa: BLE001 (the boundary: one frame must not cost us the others)
-                _LOG.exception("a message could not be handled")
+        self._spawner.hold()  # a request is not answered if the notification that cancels it came with it
+        try:
+            for each in frames:
+                try:
+                    receive(each)
+                except Exception:  # noqa: BLE001 (the boundary: one frame must not cost us the others)
+                    _LOG.exception("a message could not be handled")
+        finally:
+            self._spawner.release()
 
     def lost(self, request_id: RequestId, failure: Exception) -> None:
         """Tell whoever waits for an answer that there will be none."""

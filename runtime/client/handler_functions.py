@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeAlias
-
-from msgspec import Struct
+from typing import Any, TypeAlias, TypedDict
 
 from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.protocol.messages import Code
@@ -22,57 +20,54 @@ Function: TypeAlias = Callable[..., Awaitable[Any] | Any]
 """Takes params and context, and returns a result; plain or async."""
 
 
-class HandlerFunctions(Struct, frozen=True, kw_only=True):
-    """What answers a server; None for what is not answered.
+class HandlerFunctions(TypedDict, total=False):
+    """The options of ``connect`` that answer requests and notifications of a server.
 
-    Attributes:
-        elicit: Fills in a form, or has a user do it.
-        elicit_url: Has a user visit a page.
-        sample: Has a model go on with a conversation.
-        roots: The roots, or what returns them, given the context.
-        log: Takes entries of the server's log.
+    Each becomes the generated handler of the same name, unless `handlers_from_functions` says otherwise.
     """
 
-    elicit: Function | None = None
-    elicit_url: Function | None = None
-    sample: Function | None = None
-    roots: Sequence[models.Root] | Function | None = None
-    log: Function | None = None
+    elicit: Function | None
+    """Answers a form: ``(params, context) -> ElicitResult``."""
+    elicit_url: Function | None
+    """Sends the user to a page, if they agree: ``(params, context) -> ElicitResult``."""
+    sample: Function | None
+    """Returns a model's next message: ``(params, context) -> CreateMessageResult``."""
+    roots: Sequence[models.Root] | Function | None
+    """The roots, or a function that returns them: ``(context) -> [Root]``."""
+    log: Function | None
+    """Receives the server's log entries: ``(params, context)``."""
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is none."""
-        return self == HandlerFunctions()
+
+# The generated handlers that have another name than their option.
+_HANDLER_NAMES = {"log": "logging_message", "sample": "create_message"}
 
 
 def handlers_from_functions(functions: HandlerFunctions) -> tuple[ClientHandlers[Any], dict[str, object]]:
-    """Return handlers that call *functions*, and what is to be declared beyond what their methods show.
+    """Return handlers that call *functions*, and the capabilities that do not follow from their methods.
 
     Raises:
-        UsageError: One is no function.
+        UsageError: An option is not a function, or cannot be called with its arguments.
     """
     members: dict[str, Any] = {}
     declared: dict[str, object] = {}
-    modes = {"form": functions.elicit, "url": functions.elicit_url}
-    for name in ("elicit", "elicit_url", "sample", "log"):
-        _check(name, getattr(functions, name))
-    if functions.elicit is not None or functions.elicit_url is not None:
-        members["elicit"] = _eliciting(functions.elicit, functions.elicit_url)
-        declared["elicitation"] = {mode: {} for mode, each in modes.items() if each is not None}
-    if functions.sample is not None:
-        members["create_message"] = _calling(functions.sample)
-    if functions.log is not None:
-        members["logging_message"] = _calling(functions.log)
-    if functions.roots is not None:
-        members["list_roots"] = _listing(functions.roots)
-        if callable(functions.roots):
+    given: dict[str, Any] = {name: each for name, each in functions.items() if each is not None}
+    roots = given.pop("roots", None)
+    for name, function in given.items():
+        _check(name, function)
+    if roots is not None:
+        members["list_roots"] = _listing(roots)
+        if callable(roots):
             declared["roots"] = {"listChanged": True}
+    form, url = given.pop("elicit", None), given.pop("elicit_url", None)
+    if form is not None or url is not None:
+        members["elicit"] = _eliciting(form, url)
+        declared["elicitation"] = {mode: {} for mode, each in (("form", form), ("url", url)) if each is not None}
+    for name, function in given.items():
+        members[_HANDLER_NAMES.get(name, name)] = _calling(function)
     return type("HandlerFunctions", (ClientHandlers,), members)(), declared
 
 
 def _check(name: str, function: object) -> None:
-    if function is None:
-        return
     if not callable(function):
         raise UsageError(f"{name} is a function that takes params and a context, not {function!r}")
     _check_arguments(name, function, "params and a context", 2)

@@ -27,7 +27,17 @@ from mcpgen.runtime.protocol.newest import models
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Peer", "ServerPeer", "client_peer", "has", "lacking", "needed", "offers", "server_peer"]
+__all__ = [
+    "CLIENT_CAPABILITIES",
+    "Peer",
+    "ServerPeer",
+    "client_peer",
+    "has",
+    "lacking",
+    "needed",
+    "offers",
+    "server_peer",
+]
 
 Path: TypeAlias = tuple[str, ...]
 """Where a capability stands: ``("resources", "subscribe")``."""
@@ -188,19 +198,17 @@ def lacking(peer: Peer, method: str, params: Mapping[str, object]) -> dict[str, 
 
 
 def _needs(method: str, params: Mapping[str, object]) -> Iterator[Path]:
+    capability = CLIENT_CAPABILITIES.get(method) or _OF_TASKS.get(method)
+    if capability is not None:
+        yield capability
     match method:
-        case "roots/list":
-            yield ("roots",)
         case "sampling/createMessage":
-            yield ("sampling",)
             if "tools" in params or "toolChoice" in params:
                 yield ("sampling", "tools")
             if params.get("includeContext", "none") != "none":
                 yield ("sampling", "context")
         case "elicitation/create":
             yield ("elicitation", "url" if params.get("mode") == "url" else "form")
-        case "tasks/list" | "tasks/cancel" | "tasks/get" | "tasks/result":
-            yield _OF_TASKS[method]
         case _:
             pass
     if "task" in params:
@@ -220,6 +228,13 @@ _OF_TASKS: Final[Mapping[str, Path]] = {
     "tasks/list": ("tasks", "list"),
     "tasks/result": ("tasks",),
 }
+
+CLIENT_CAPABILITIES: Final[Mapping[str, Path]] = {
+    "elicitation/create": ("elicitation",),
+    "roots/list": ("roots",),
+    "sampling/createMessage": ("sampling",),
+}
+"""The capability that a client declares if it answers a request of the server, by method; ping needs none."""
 
 # Where "Capabilities" of the page about each says so, in every revision; ping, progress and the like need nothing.
 _OF_A_SERVER: Final[Mapping[str, Path]] = {

@@ -1,8 +1,9 @@
-"""The protocol: sessions, the exchanges in them, and the shell that runs handlers.
+"""A server: sessions, dispatch of requests to handlers, and what handlers can send.
 
-`session` takes what a peer says. `answering` is what the engine answers itself, `hearing` what it is told, `telling`
-what it tells; `inquiry` asks clients, `demands` asks stateless ones. `service` is what a server offers, `connection`
-runs it. Only `connection` waits.
+From the bottom up: `exchange` holds the records; `handler_table` the methods of a server; `engine` what its connections
+share; `server_session` the state of one connection; `server_requests`, `input_required`, `subscriptions` and
+`notifications` what is sent to clients; `builtin_methods` the methods without a handler; `dispatch` brings a message to
+its handler, and `connection` runs it with a `context`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the engine answers itself, whatever home is: the handshake, discovery, pings, log levels, subscriptions.
+"""The methods that the engine answers itself: the handshake, discovery, pings, log levels, subscriptions, empty lists.
 
 Spec:
     2024-11-05 to 2025-11-25, basic/lifecycle, basic/utilities/ping, server/utilities/logging, server/resources;
@@ -14,90 +14,65 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.errors import RequestError, quoted
-from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import client_peer, offers
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.protocol.negotiation import choose_revision, unsupported_revision
-from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter, supported_filter
-from mcpgen.runtime.server.exchange import Body, Entry, Exchange, Origin
-from mcpgen.runtime.server.subscriptions import SubscriptionStream
+from mcpgen.runtime.server.exchange import Exchange, MethodHandler, OpenRequest, ResponseBody
+from mcpgen.runtime.server.subscriptions import open_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcpgen.runtime.protocol.messages import Request, RequestId
+    from mcpgen.runtime.protocol.messages import Request
     from mcpgen.runtime.protocol.negotiation import RequestMeta
-    from mcpgen.runtime.server.batch import BatchResponse
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = [
-    "answer_builtin",
-    "cancelled_id",
-    "early_origin",
-    "end_stream",
-    "initialize_origin",
-    "stream_closed_notification",
-]
-
-SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
+__all__ = ["answer_builtin", "open_before_handshake", "open_initialize"]
 
 
-class _Offer(Struct, rename="camel"):
-    """What decides about a handshake; the rest is checked when the revision is known."""
+class _InitializeParams(Struct, rename="camel"):
+    """What negotiation needs; the rest is checked when the revision is known."""
 
     protocol_version: str
     capabilities: Raw = Raw(b"{}")
     client_info: Raw | UnsetType = UNSET
 
 
-class _Cancelled(Struct, rename="camel"):
-    request_id: str | int
+_decode_initialize = msgspec.json.Decoder(_InitializeParams).decode
 
 
-_decode_offer = msgspec.json.Decoder(_Offer).decode
-_decode_cancelled = msgspec.json.Decoder(_Cancelled).decode
-
-
-def cancelled_id(params: Raw | UnsetType) -> RequestId | None:
-    """Return which request `notifications/cancelled` is about; None if that cannot be told."""
-    try:
-        return _decode_cancelled(b"{}" if isinstance(params, UnsetType) else params).request_id
-    except (msgspec.DecodeError, RecursionError):
-        return None
-
-
-def initialize_origin(session: ServerSession, request: Request, batch: BatchResponse | None) -> Origin:
-    """Agree on a revision with the client that sent `initialize`.
+def open_initialize(session: ServerSession, message: Request, *, is_batched: bool) -> OpenRequest:
+    """Negotiate the revision with the client that sent `initialize`.
 
     Raises:
-        RequestError: It is no such request, or comes at the wrong time, or no revision with a handshake is served.
+        RequestError: It is not valid, the session is initialized already, or no handshake revision is served.
 
     Spec:
         2025-11-25, basic/lifecycle, "Version Negotiation"; 2025-03-26, basic/lifecycle: not part of a batch;
         2026-07-28, basic/versioning, "Backward Compatibility …": name the supported versions.
     """
-    service = session.service
-    raw = b"{}" if isinstance(request.params, UnsetType) else request.params
+    handlers = session.handlers
+    raw = b"{}" if isinstance(message.params, UnsetType) else message.params
     try:
-        offer = _decode_offer(raw)
+        params = _decode_initialize(raw)
     except (msgspec.DecodeError, RecursionError) as error:
         raise RequestError(Code.INVALID_PARAMS, f"the params of initialize are not valid: {error}") from None
-    if not service.handshakes:
-        raise unsupported_revision(offer.protocol_version, service.served)
-    if batch is not None:
+    if not handlers.handshake_revisions:
+        raise unsupported_revision(params.protocol_version, handlers.served)
+    if is_batched:
         raise RequestError(Code.INVALID_REQUEST, "initialize may not be part of a batch")
     if session.peer is not None:
         raise RequestError(Code.INVALID_REQUEST, "this session is initialized already")
-    revision = choose_revision(offer.protocol_version, service.handshakes)
+    revision = choose_revision(params.protocol_version, handlers.handshake_revisions)
     codec(revision, revision).request("initialize").params(Raw(raw))
-    peer = client_peer(revision, offer.capabilities, offer.client_info)
-    session.shake(peer)
-    return Origin(session, request.id, peer)
+    peer = client_peer(revision, params.capabilities, params.client_info)
+    session.set_peer(peer)
+    return OpenRequest(session, message.id, peer)
 
 
-def early_origin(session: ServerSession, request: Request, meta: RequestMeta) -> Origin:
-    """Return who sends a request that belongs to no session and states no revision.
+def open_before_handshake(session: ServerSession, message: Request, meta: RequestMeta) -> OpenRequest:
+    """Accept a request that states no revision, before `initialize`.
 
     Raises:
         RequestError: It is not a ping, the one request that may come before the handshake.
@@ -105,178 +80,113 @@ def early_origin(session: ServerSession, request: Request, meta: RequestMeta) ->
     Spec:
         2025-11-25, basic/lifecycle, "Initialization"; 2026-07-28, basic/index, "Per-request protocol fields": -32602.
     """
-    service = session.service
-    if service.handshakes and request.method == "ping":
-        peer = client_peer(service.handshakes[-1], Raw(b"{}"), UNSET)
-        return Origin(session, request.id, peer, meta.progress_token)
-    if service.stateless:
+    handlers = session.handlers
+    if handlers.handshake_revisions and message.method == "ping":
+        peer = client_peer(handlers.handshake_revisions[-1], Raw(b"{}"), UNSET)
+        return OpenRequest(session, message.id, peer, meta.progress_token)
+    if handlers.stateless_revisions:
         reason = "the request states no protocol version in its _meta"
-        if service.handshakes:
+        if handlers.handshake_revisions:
             reason += ", and initialize was not sent"
         raise RequestError(Code.INVALID_PARAMS, reason)
-    if request.method not in service.methods(service.handshakes[-1]).CLIENT_REQUESTS:
-        raise RequestError(Code.METHOD_NOT_FOUND, f"{quoted(request.method)} is not served")
+    if message.method not in handlers.methods(handlers.handshake_revisions[-1]).CLIENT_REQUESTS:
+        raise RequestError(Code.METHOD_NOT_FOUND, f"{quoted(message.method)} is not served")
     raise RequestError(Code.INVALID_REQUEST, "initialize was not sent")
 
 
-def answer_builtin(session: ServerSession, request: Request, origin: Origin) -> None:
+def answer_builtin(session: ServerSession, message: Request, request: OpenRequest) -> None:
     """Answer a request that no handler serves.
 
     Raises:
-        RequestError: Nobody does, or it cannot be served now.
+        RequestError: It is not a built-in method either, or cannot be served now.
         InvalidPayload: Its params are not valid.
     """
-    revision, method = origin.peer.revision, request.method
-    known = session.service.methods(revision).CLIENT_REQUESTS
-    tasking = session.service.tasking
-    answer = _ANSWERS.get(method) or (None if tasking is None else tasking.answers.get(method))
-    if answer is None or method not in known or not offers(session.service.capabilities(revision), revision, method):
+    revision, method = request.peer.revision, message.method
+    handlers, tasks = session.handlers, session.engine.tasks
+    known = handlers.methods(revision).CLIENT_REQUESTS
+    answer = _METHODS.get(method) or (None if tasks is None else tasks.methods.get(method))
+    if answer is None or method not in known or not offers(handlers.capabilities(revision), revision, method):
         raise RequestError(Code.METHOD_NOT_FOUND, f"{quoted(method)} is not served")
-    params = codec(revision, revision).request(method).params(request.params)
-    answer(session, origin, params)
+    params = codec(revision, revision).request(method).params(message.params)
+    answer(session, request, params)
 
 
-def _empty(session: ServerSession, origin: Origin, result: bytes = b"{}") -> None:
-    session.reply(origin, Body(result))
-
-
-def _initialize(session: ServerSession, origin: Origin, params: Any) -> None:
+def _initialize(session: ServerSession, request: OpenRequest, params: Any) -> None:
     del params
-    _empty(session, origin, session.service.initialize_result(origin.peer.revision))
+    session.reply(request, ResponseBody(session.handlers.initialize_result(request.peer.revision)))
 
 
-def _ping(session: ServerSession, origin: Origin, params: Any) -> None:
+def _ping(session: ServerSession, request: OpenRequest, params: Any) -> None:
     del params
-    _empty(session, origin)
+    session.reply(request, _EMPTY)
 
 
-def _discover(session: ServerSession, origin: Origin, params: Any) -> None:
+def _discover(session: ServerSession, request: OpenRequest, params: Any) -> None:
     del params
-    revision = origin.peer.revision
-    _empty(session, origin, session.service.sign(session.service.discover_result(revision), revision))
+    revision = request.peer.revision
+    result = session.handlers.discover_result(revision)
+    session.reply(request, ResponseBody(session.handlers.sign(result, revision)))
 
 
-def _set_level(session: ServerSession, origin: Origin, params: Any) -> None:
-    def keep() -> None:
-        session.level = params.level
+def _set_level(session: ServerSession, request: OpenRequest, params: Any) -> None:
+    def set_level() -> None:
+        session.log_level = params.level
 
-    _after_hook(session, origin, "logging/setLevel", params, keep)
-
-
-def _subscribe(session: ServerSession, origin: Origin, params: Any) -> None:
-    uris = session.listening.uris
-    if session.listening.size >= session.service.limits.max_subscriptions and params.uri not in uris:
-        raise RequestError(Code.INTERNAL_ERROR, "too many resources are watched")
-    _after_hook(session, origin, "resources/subscribe", params, lambda: uris.setdefault(params.uri))
+    _act_after_handler(session, request, "logging/setLevel", params, set_level)
 
 
-def _unsubscribe(session: ServerSession, origin: Origin, params: Any) -> None:
-    uris = session.listening.uris
-    _after_hook(session, origin, "resources/unsubscribe", params, lambda: uris.pop(params.uri, None))
+def _subscribe(session: ServerSession, request: OpenRequest, params: Any) -> None:
+    uris = session.subscriptions.uris
+    if session.subscriptions.size >= session.limits.max_subscriptions and params.uri not in uris:
+        raise RequestError(Code.INTERNAL_ERROR, "too many resources are subscribed to")
+    _act_after_handler(session, request, "resources/subscribe", params, lambda: uris.setdefault(params.uri))
 
 
-def _after_hook(
-    session: ServerSession,
-    origin: Origin,
-    method: str,
-    params: Any,
-    keep: Callable[[], object],
+def _unsubscribe(session: ServerSession, request: OpenRequest, params: Any) -> None:
+    uris = session.subscriptions.uris
+    _act_after_handler(session, request, "resources/unsubscribe", params, lambda: uris.pop(params.uri, None))
+
+
+def _act_after_handler(
+    session: ServerSession, request: OpenRequest, method: str, params: Any, act: Callable[[], object]
 ) -> None:
-    """Let home's own handler of a request, if it has one, agree to it before the engine does what it asks."""
-    service = session.service
-    hook = service.hook(method)
-    if hook is None:
-        keep()
-        _empty(session, origin)
+    """Call *act* and answer; if the author has a handler of *method*, only when that has returned."""
+    handlers = session.handlers
+    handler = handlers.overridden(method)
+    if handler is None:
+        act()
+        session.reply(request, _EMPTY)
         return
 
     async def call(params: Any, context: Any) -> Any:
-        result = await hook(params, context)
-        keep()
+        result = await handler(params, context)
+        act()
         return result
 
     raw = Raw(msgspec.json.encode(params))
-    translate = codec(service.native_revision, origin.peer.revision).request(method)
-    session.start(Exchange(origin, Entry(method=method, codec=translate, call=call), translate.params(raw), raw))
+    native = codec(handlers.native_revision, request.peer.revision).request(method)
+    method_handler = MethodHandler(method=method, codec=native, call=call)
+    session.start(Exchange(request, method_handler, native.params(raw), raw))
 
 
-def _listen(session: ServerSession, origin: Origin, params: Any) -> None:
-    """Open a stream.
-
-    Spec:
-        2026-07-28, basic/patterns/subscriptions, "Acknowledgment": it comes first, with what will be told.
-    """
-    streams = session.listening.streams
-    limit = session.service.limits.max_subscriptions
-    if len(streams) >= limit:
-        raise RequestError(Code.INTERNAL_ERROR, "too many streams are open")
-    revision = origin.peer.revision
-    wanted = msgspec.convert(msgspec.to_builtins(params.notifications), SubscriptionFilter)
-    agreed = supported_filter(wanted, session.service.capabilities(revision), revision)
-    if session.listening.size + len(agreed.resource_subscriptions) > limit:
-        raise RequestError(Code.INTERNAL_ERROR, "too many resources are watched")
-    acknowledged = {"_meta": {SUBSCRIPTION_ID: origin.id}, "notifications": agreed}
-    session.exchanges[origin.id] = origin
-    stream = streams[origin.id] = SubscriptionStream(origin, agreed)
-    origin.on_drop = partial(_close_stream, session, stream)
-    message = envelope.encode_notification("notifications/subscriptions/acknowledged", acknowledged)
-    session.sink.send(message, origin)
-    _tell_watchers(session, "resources/subscribe", stream)
-
-
-def _close_stream(session: ServerSession, stream: SubscriptionStream) -> None:
-    session.listening.streams.pop(stream.origin.id, None)
-    _tell_watchers(session, "resources/unsubscribe", stream)
-
-
-def _tell_watchers(session: ServerSession, method: str, stream: SubscriptionStream) -> None:
-    """Tell home's own handler of a subscription, if it has one, what a stream begins or ceases to watch."""
-    hook = session.service.hook(method)
-    if hook is None:
-        return
-    params = session.service.methods(session.service.native_revision).CLIENT_REQUESTS[method].params
-    others = [each for each in session.listening.streams.values() if each is not stream]
-    watched = {*session.listening.uris}.union(*(each.filter.resource_subscriptions for each in others))
-    for uri in stream.filter.resource_subscriptions:
-        if uri not in watched:
-            session.sink.tell(hook, params(uri=uri), stream.origin.peer)
-
-
-def end_stream(session: ServerSession, stream: SubscriptionStream) -> None:
-    """End a stream on the server's own initiative: say that it ended well, and that nothing more will come.
+def _empty_list(name: str, session: ServerSession, request: OpenRequest, params: Any) -> None:
+    """Answer with an empty list, where handlers have a capability and do not list anything.
 
     Spec:
-        2026-07-28, basic/patterns/subscriptions, "Graceful Closure"; basic/patterns/cancellation: MUST send.
-    """
-    origin = stream.origin
-    _close_stream(session, stream)
-    result = msgspec.json.encode({"resultType": "complete", "_meta": {SUBSCRIPTION_ID: origin.id}})
-    session.reply(origin, Body(session.service.sign(result, origin.peer.revision)))
-    session.sink.send(stream_closed_notification(origin), None)
-
-
-def stream_closed_notification(origin: Origin) -> bytes:
-    """Return the notification that the stream which *origin* has opened is over."""
-    cancelled = {"requestId": origin.id, "reason": "the server is shutting down"}
-    return envelope.encode_notification("notifications/cancelled", cancelled)
-
-
-def _empty_list(name: str, session: ServerSession, origin: Origin, params: Any) -> None:
-    """Answer that there is nothing, where handlers have a capability and do not say what there is.
-
-    Spec:
-        2025-11-25, server/tools, server/prompts and server/resources, "Capabilities"; 2026-07-28, the same: whoever
-        declares one MUST answer its lists.
+        2025-11-25, server/tools, server/prompts and server/resources, "Capabilities"; 2026-07-28, the same: a server
+        that declares one MUST answer its lists.
     """
     del params
-    if origin.peer.era == "handshake":
-        _empty(session, origin, msgspec.json.encode({name: []}))
+    if request.peer.era == "handshake":
+        session.reply(request, ResponseBody(msgspec.json.encode({name: []})))
         return
     result = msgspec.json.encode({"resultType": "complete", name: [], "ttlMs": 0, "cacheScope": "private"})
-    _empty(session, origin, session.service.sign(result, origin.peer.revision))
+    session.reply(request, ResponseBody(session.handlers.sign(result, request.peer.revision)))
 
 
-_ANSWERS: dict[str, Callable[[ServerSession, Origin, Any], None]] = {
+_EMPTY = ResponseBody(b"{}")
+
+_METHODS: dict[str, Callable[[ServerSession, OpenRequest, Any], None]] = {
     "initialize": _initialize,
     "logging/setLevel": _set_level,
     "ping": _ping,
@@ -286,6 +196,6 @@ _ANSWERS: dict[str, Callable[[ServerSession, Origin, Any], None]] = {
     "resources/templates/list": partial(_empty_list, "resourceTemplates"),
     "resources/unsubscribe": _unsubscribe,
     "server/discover": _discover,
-    "subscriptions/listen": _listen,
+    "subscriptions/listen": open_stream,
     "tools/list": partial(_empty_list, "tools"),
 }

@@ -1,4 +1,4 @@
-"""The shell around a session: runs its handlers, and hands what it says to a transport."""
+"""One connection of a server: runs the handlers of its session, and writes to a transport."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from msgspec import Raw
 
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol.messages import Code
-from mcpgen.runtime.server import input_required, notifications
-from mcpgen.runtime.server.builtin_methods import end_stream
-from mcpgen.runtime.server.context import Context, gather
+from mcpgen.runtime.server import dispatch, input_required
+from mcpgen.runtime.server.context import Context, collect_input
 from mcpgen.runtime.server.server_session import ServerSession
+from mcpgen.runtime.server.subscriptions import end_stream, notify_change
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.protocol.framing import Frame, OversizedLine
     from mcpgen.runtime.server.engine import Engine
-    from mcpgen.runtime.server.exchange import Exchange, Origin
-    from mcpgen.runtime.server.service import Call
-    from mcpgen.runtime.transports import Writer
+    from mcpgen.runtime.server.exchange import Call, Exchange, OpenRequest
+    from mcpgen.runtime.transports.interfaces import Writer
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["Connection"]
@@ -32,38 +31,45 @@ _LOG = logging.getLogger("mcpgen.handlers")
 
 
 class Connection:
-    """One connection of a server: what `Server.connect` returns, and what a transport drives.
+    """One connection of a server, which a transport drives: an `Endpoint`.
 
     Attributes:
-        session: What the peer has said and may say.
+        session: Its state.
     """
 
     def __init__(self, engine: Engine, writer: Writer, spawner: Spawner) -> None:
-        self.session: ServerSession = ServerSession(engine.service, self, engine.principal())
+        self.session: ServerSession = ServerSession(engine, self, engine.new_principal())
         self._engine = engine
         self._writer = writer
         self._spawner = spawner
         self._running = 0
-        self._telling = 0
-        self._changes: dict[tuple[str, str | None], None] = {}
+        self._running_notifications = 0
+        self._delayed_changes: dict[tuple[str, str | None], None] = {}
         self._idle: anyio.Event | None = None
 
+    def __repr__(self) -> str:
+        session = self.session
+        state = "closed" if session.is_closed else f"{session.revision or 'no handshake'}, {session.running} running"
+        return f"<{type(self).__name__} of {self._engine.name!r}: {state}>"
+
     def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
-        """Take what came; handlers are started, and what needs none is answered."""
-        receive = self.session.receive
-        for each in frames:
-            try:
-                receive(each)
-            except Exception:  # noqa: BLE001 (the boundary: one frame must not cost the peer the others)
-                _LOG.exception("a message could not be handled")
+        """Act on *frames*: start handlers, and answer requests that need none."""
+        session = self.session
+        self._spawner.hold()  # a request is not answered if the notification that cancels it came with it
+        try:
+            for each in frames:
+                try:
+                    dispatch.receive(session, each)
+                except Exception:  # noqa: BLE001 (the boundary: one frame must not cost the peer the others)
+                    _LOG.exception("a message could not be handled")
+        finally:
+            self._spawner.release()
 
     def end_of_input(self) -> None:
-        """Take it that nothing more will come: what the client was asked stays unanswered, streams end."""
-        for stream in list(self.session.listening.streams.values()):
+        """Handle the end of input: end open streams, and fail the requests to the client."""
+        for stream in list(self.session.subscriptions.streams.values()):
             end_stream(self.session, stream)
-        for question in list(self.session.asks.values()):
-            question.leave()
-        self.session.asks.clear()
+        self.session.disconnect_requests()
 
     async def finished(self) -> None:
         """Wait until no handler runs."""
@@ -73,25 +79,25 @@ class Connection:
             await self._idle.wait()
 
     def close(self) -> None:
-        """Cancel all handlers, and forget the session."""
+        """Cancel all handlers, and end the session."""
         self.session.close()
-        self._engine.disconnect(self)
+        self._engine.remove(self)
 
-    def send(self, message: bytes, about: Exchange | Origin | None) -> None:
-        """Write *message*; on one channel it does not matter which request it is about."""
+    def send(self, message: bytes, about: Exchange | OpenRequest | None) -> None:
+        """Write *message*. This connection has one stream, whatever the message is about."""
         del about
         self._writer.write(message)
 
-    def answer(self, message: bytes, origin: Origin | None) -> None:
-        """Write an answer, likewise."""
-        del origin
+    def respond(self, message: bytes, request: OpenRequest | None) -> None:
+        """Write a response."""
+        del request
         self._writer.write(message)
 
-    def dropped(self, origin: Origin | None) -> None:
-        """Note that there will be no answer, for which nothing has to be done here."""
+    def drop(self, request: OpenRequest | None) -> None:
+        """Do nothing: this connection has no stream that ends with the response."""
 
     def disconnect(self, exchange: Exchange, retry_ms: int | None) -> bool:
-        """Return False: who loses the one channel cannot come back."""
+        """Return False: a client cannot reconnect to this connection."""
         del exchange, retry_ms
         return False
 
@@ -103,53 +109,52 @@ class Connection:
 
     def start(self, exchange: Exchange) -> None:
         """Run the handler of *exchange*."""
-        self.enter(exchange)
+        self.handler_started(exchange)
         exchange.handle = self._spawner.start(self.serve, exchange)
 
-    def enter(self, exchange: Exchange) -> None:
-        """Note that the handler of *exchange* is run, by `serve`."""
+    def handler_started(self, exchange: Exchange) -> None:
+        """Count the handler of *exchange* as running; `serve` then runs it."""
         self._running += 1
         self.session.running += 1
         self.session.held_bytes += _size(exchange)
 
-    def change(self, method: str, uri: str | None) -> None:
-        """Tell of a change, now or as soon as the peer reads again; then once, however often it happened."""
+    def notify_change(self, method: str, uri: str | None) -> None:
+        """Send the notification of a change; if the peer does not read, send it once when it reads again."""
         if not self._writer.is_full:
-            notifications.change(self.session, method, uri)
-        elif len(self._changes) < self._engine.limits.max_subscriptions:
-            self._changes[method, uri] = None
-            if len(self._changes) == 1:
-                self._spawner.start(self._catch_up)
+            notify_change(self.session, method, uri)
+        elif len(self._delayed_changes) < self._engine.limits.max_subscriptions:
+            self._delayed_changes[method, uri] = None
+            if len(self._delayed_changes) == 1:
+                self._spawner.start(self._send_delayed_changes)
 
-    async def _catch_up(self) -> None:
-        while self._changes:
+    async def _send_delayed_changes(self) -> None:
+        while self._delayed_changes:
             await self._writer.drain()
-            method, uri = next(iter(self._changes))
-            del self._changes[method, uri]
-            notifications.change(self.session, method, uri)
+            method, uri = next(iter(self._delayed_changes))
+            del self._delayed_changes[method, uri]
+            notify_change(self.session, method, uri)
 
-    def tell(self, call: Call, params: object, peer: Peer) -> None:
-        """Run the handler of something that *peer* is not waiting for."""
-        if self._telling >= self._engine.limits.max_in_flight:
+    def start_notification_handler(self, call: Call, params: object, peer: Peer) -> None:
+        """Run a handler whose result *peer* does not wait for."""
+        if self._running_notifications >= self._engine.limits.max_in_flight:
             _LOG.warning("a notification is dropped: too many are being handled")
             return
-        self._telling += 1
+        self._running_notifications += 1
         self._running += 1
-        self._spawner.start(self._told, call, params, peer)
+        self._spawner.start(self._handle_notification, call, params, peer)
 
-    def flush_soon(self, exchange: Exchange) -> None:
-        """Send what a handler asks of a stateless client, once it had time to ask for all of it."""
-        self._spawner.start(self._flush, exchange)
-
-    def expire_later(self) -> None:
-        """Give up exchanges that nobody comes back to."""
-        if not self._engine.is_expiring:
-            self._engine.is_expiring = True
-            self._spawner.start(self._expire)
+    async def _handle_notification(self, call: Call, params: object, peer: Peer) -> None:
+        try:
+            await call(params, Context(self._engine, self.session, None, peer))
+        except Exception:  # noqa: BLE001 (the boundary: a notification has no response)
+            _LOG.exception("the handler of a notification failed")
+        finally:
+            self._running_notifications -= 1
+            self._handler_ended()
 
     async def serve(self, exchange: Exchange) -> None:
-        """Run the handler of *exchange*, which was entered, and answer."""
-        session, call = self.session, exchange.entry.call
+        """Run the handler of *exchange*, which `handler_started` has counted, and answer it."""
+        session, call = self.session, exchange.handler.call
         try:
             context = Context(self._engine, session, exchange, exchange.peer)
             result = await call(exchange.params, context)
@@ -158,68 +163,69 @@ class Connection:
                 while getattr(result, "result_type", "complete") == "input_required":
                     rounds += 1
                     if rounds > self._engine.limits.max_rounds:
-                        _refuse_rounds()
-                    call = self._lengthen(exchange)
-                    exchange.params = await gather(context, exchange, session, result)
+                        _refuse_round()
+                    call = self._use_slow_path(exchange)
+                    exchange.params = await collect_input(session, exchange, result)
                     result = await call(exchange.params, context)
-            if exchange.origin is not None:  # or thousands of answers would pile up in front of who does not read
-                await exchange.origin.session.sink.drain(exchange)
-            session.complete(exchange, result)
+            if exchange.request is not None:  # or thousands of responses would pile up for a client that does not read
+                await exchange.request.session.output.drain(exchange)
+            dispatch.complete(session, exchange, result)
         except Exception as failure:  # noqa: BLE001 (the boundary: a handler's failure becomes an error response)
-            session.fail(exchange, failure)
+            dispatch.fail(session, exchange, failure)
         finally:
-            if not exchange.has_ended and exchange.origin is None:  # its shell ends while it waits for a retry
-                input_required.forget_parked(session.service, exchange)
+            if not exchange.has_ended and exchange.request is None:  # the connection ends while the exchange is parked
+                input_required.forget_parked(self._engine, exchange)
             if not exchange.has_ended:  # cancelled, but not by us: the request must not stay unanswered
-                session.fail(exchange, RequestError(Code.INTERNAL_ERROR, "the request was given up"))
+                dispatch.fail(session, exchange, RequestError(Code.INTERNAL_ERROR, "the request was given up"))
             if exchange.task is not None:
                 exchange.task.close()
-            self.session.running -= 1
-            self.session.held_bytes -= _size(exchange)
-            self._ran()
+            session.running -= 1
+            session.held_bytes -= _size(exchange)
+            self._handler_ended()
 
-    def _lengthen(self, exchange: Exchange) -> Call:
-        """Let *exchange* take the long way, where a handler is told what it demanded; return its handler."""
-        entry = exchange.entry
-        if entry.long is not None:
-            exchange.entry = entry.long
-            exchange.params = entry.long.codec.params(exchange.raw, self.session.meta)
-        return exchange.entry.call
+    def _use_slow_path(self, exchange: Exchange) -> Call:
+        """Switch *exchange* to the slow path, whose params can hold the client's responses; return its handler."""
+        slow_path = exchange.handler.slow_path
+        if slow_path is not None:
+            exchange.handler = slow_path
+            exchange.params = slow_path.codec.params(exchange.raw, self.session.meta)
+        return exchange.handler.call
 
-    async def _told(self, call: Call, params: object, peer: Peer) -> None:
-        try:
-            await call(params, Context(self._engine, self.session, None, peer))
-        except Exception:  # noqa: BLE001 (the boundary: nobody waits for an answer)
-            _LOG.exception("the handler of a notification failed")
-        finally:
-            self._telling -= 1
-            self._ran()
-
-    def _ran(self) -> None:
+    def _handler_ended(self) -> None:
         self._running -= 1
         if not self._running and self._idle is not None:
             self._idle.set()
 
+    def flush_soon(self, exchange: Exchange) -> None:
+        """Send the requests of a handler to a stateless client, when it had time to make all of them."""
+        self._spawner.start(self._flush, exchange)
+
     async def _flush(self, exchange: Exchange) -> None:
-        # One turn of the event loop: a handler that asks several things at once, with a task each, has then asked all.
+        # One turn of the event loop: a handler that makes several requests in a task each has then made all of them.
         await anyio.lowlevel.checkpoint()
-        input_required.flush_requests(exchange)
+        input_required.flush_requests(self.session, exchange)
+
+    def expire_later(self) -> None:
+        """Expire parked requests and tasks from now on, unless another connection does."""
+        if not self._engine.is_expiring:
+            self._engine.is_expiring = True
+            self._spawner.start(self._expire)
 
     async def _expire(self) -> None:
-        seconds = input_required.expire_parked(self._engine.service)
+        seconds = input_required.expire_parked(self._engine)
         try:
             while seconds is not None:
                 await anyio.sleep(seconds)
-                seconds = input_required.expire_parked(self._engine.service)
+                seconds = input_required.expire_parked(self._engine)
         finally:
             self._engine.is_expiring = False
-            if seconds is not None:  # this connection ends, and what waits on the server does not
-                self._engine.hand_on(self)
+            if seconds is not None:  # this connection ends, but the server still has requests or tasks to expire
+                self._engine.expire_elsewhere(self)
 
 
 def _size(exchange: Exchange) -> int:
     return len(memoryview(exchange.raw)) if isinstance(exchange.raw, Raw) else 0
 
 
-def _refuse_rounds() -> None:
+def _refuse_round() -> None:
     raise RequestError(Code.INTERNAL_ERROR, "the request has asked for input too often")

@@ -1,4 +1,4 @@
-"""What a handler knows of the request that it serves, and what it can do about it; the same in every era."""
+"""The context of a request, which handlers get beside its params."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from msgspec import UNSET, UnsetType
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.protocol.newest import NEWEST, models
-from mcpgen.runtime.server import notifications, server_requests
+from mcpgen.runtime.server import notifications
 from mcpgen.runtime.server.elicitation_forms import Elicited, form_schema, form_value
+from mcpgen.runtime.server.server_requests import send_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,23 +24,23 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.log_levels import Level
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.server.engine import Engine
-    from mcpgen.runtime.server.exchange import Exchange
-    from mcpgen.runtime.server.server_requests import ServerRequest
+    from mcpgen.runtime.server.exchange import Exchange, ServerRequest
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["Context", "gather"]
+__all__ = ["Context", "collect_input"]
 
 T = TypeVar("T")
 
 
 class Context:
-    """What a handler knows of the request that it serves, and what it can do about it.
+    """The request that a handler serves, and its client.
 
-    It may be asked anything whatever revision the client speaks. What a client cannot do, or has not declared, raises
-    `UnsupportedByPeer` before anything is sent. It is also the ``Sender`` of the home revision's ``ServerMethods``.
+    Everything works for clients of every revision. If a client cannot do something, or has not declared that it can,
+    the method raises `UnsupportedByPeer` before anything is sent. A context is also the ``Sender`` of the native
+    revision's ``ServerMethods``.
 
-    Methods that begin with a verb for the client wait for its answer. They have to be awaited where the handler runs;
-    from a function that runs in a worker thread, by ``anyio.from_thread.run(context.log, "info", "...")``.
+    The methods have to be awaited where the handler runs. A function in a worker thread calls
+    ``anyio.from_thread.run(context.log, "info", "...")``.
     """
 
     __slots__ = ("_engine", "_exchange", "_peer", "_session")
@@ -50,6 +51,10 @@ class Context:
         self._exchange = exchange
         self._peer = peer
 
+    def __repr__(self) -> str:
+        about = "notification" if self.method is None else f"{self.method}, request {self.request_id!r}"
+        return f"<Context: {about}, of a client of {self.peer.revision}>"
+
     @property
     def peer(self) -> Peer:
         """The client: its revision, era, name and capabilities."""
@@ -57,69 +62,69 @@ class Context:
 
     @property
     def method(self) -> str | None:
-        """The method that is served; None where nobody waits for an answer."""
-        return None if self._exchange is None else self._exchange.entry.method
+        """The method of the request; None for a notification."""
+        return None if self._exchange is None else self._exchange.handler.method
 
     @property
     def request_id(self) -> RequestId | None:
-        """The id of the open request; None for a notification, and while a stateless client gathers answers."""
+        """The id of the open request; None for a notification, and before a stateless client's retry."""
         exchange = self._exchange
-        return None if exchange is None or exchange.origin is None else exchange.origin.id
+        return None if exchange is None or exchange.request is None else exchange.request.id
 
     @property
     def input_responses(self) -> Mapping[str, Any]:
-        """The answers to what the handler demanded when it last returned an ``InputRequiredResult``; empty before.
+        """The client's responses to the last ``InputRequiredResult`` that the handler returned; empty before.
 
         Spec:
             2026-07-28, basic/patterns/mrtr, "InputResponses".
         """
-        found = self._brought("input_responses")
+        found = self._retry_param("input_responses")
         return {} if found is UNSET else found
 
     @property
     def request_state(self) -> str | None:
-        """The state that it demanded to have back then, unchanged; None if there was none.
+        """The ``request_state`` of the last ``InputRequiredResult`` that the handler returned; None if it had none.
 
         Spec:
             2026-07-28, basic/patterns/mrtr, "InputRequiredResult".
         """
-        found = self._brought("request_state")
+        found = self._retry_param("request_state")
         return None if found is UNSET else found
 
     @property
     def user(self) -> str:
-        """Who asks, where the transport knows: what ``server.asgi(user=…)`` has said; empty otherwise."""
-        origin = None if self._exchange is None else self._exchange.origin
-        return (self._session if origin is None else origin.session).user
+        """The authenticated user, which the function of ``server.asgi(user=…)`` has returned; empty without one."""
+        request = None if self._exchange is None else self._exchange.request
+        return self._session.user if request is None else request.session.user
 
     @property
     def state(self) -> Any:
-        """What the server's lifespan yielded."""
+        """The value that the server's lifespan yielded."""
         return self._engine.state
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the client does not want the answer any more; functions in worker threads have to look."""
+        """Whether the client has cancelled the request; functions in worker threads have to check it."""
         return self._exchange is not None and self._exchange.has_ended
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell the client how far its request has come, if it asked for that; what does not grow is left out.
+        """Send the progress of the request, if the client asked for it; progress that does not grow is not sent.
 
         Spec:
             2025-11-25, basic/utilities/progress.
         """
         if self._exchange is not None:
-            notifications.progress(self._exchange, progress, total, message)
+            notifications.send_progress(self._exchange, progress, total, message)
             await self._drain()
 
     async def log(self, level: Level, data: object, *, logger: str | None = None) -> None:
-        """Tell the client of a log entry, if it wants entries of this *level*; *data* is any JSON.
+        """Send a log entry, if the client asked for entries of this *level*; *data* is any JSON.
 
         Spec:
             2025-11-25, server/utilities/logging; 2026-07-28, the same.
         """
         if self._exchange is not None:
-            notifications.log(self._exchange, level, data, logger)
+            notifications.send_log(self._session.handlers, self._exchange, level, data, logger)
             await self._drain()
 
     @overload
@@ -127,35 +132,35 @@ class Context:
     @overload
     async def elicit(self, message: str, requested: Mapping[str, Any]) -> Elicited[dict[str, Any]]: ...
     async def elicit(self, message: str, requested: type[Any] | Mapping[str, Any]) -> Elicited[Any]:
-        """Let the user fill in a form.
+        """Ask the user to fill in a form.
 
         Args:
-            message: What for.
+            message: The text above the form.
             requested: A Struct, dataclass or TypedDict of plain fields, or the schema of one.
 
         Raises:
             UnsupportedByPeer: The client has no forms.
-            InvalidPayload: What came back does not fit.
-            UsageError: No form can ask for this.
+            InvalidPayload: The filled-in form does not match the schema.
+            UsageError: A form cannot have such fields.
 
         Spec:
             2025-06-18 and later, client/elicitation.
         """
         params = models.ElicitRequestFormParams(message=message, requested_schema=form_schema(requested))
-        result = await self._ask("elicitation/create", params, NEWEST)
+        result = await self._request("elicitation/create", params, NEWEST)
         return form_value(result, requested, self.peer)
 
     async def elicit_url(self, message: str, url: str) -> Literal["accept", "decline", "cancel"]:
-        """Send the user to a page, and return whether they agreed to go there.
+        """Send the user to a page; return whether they agreed to open it.
 
         Raises:
-            UnsupportedByPeer: The client cannot do that.
+            UnsupportedByPeer: The client cannot open pages.
 
         Spec:
             2025-11-25, client/elicitation, "URL Mode".
         """
         params = models.ElicitRequestURLParams(message=message, url=url)
-        result = await self._ask("elicitation/create", params, NEWEST)
+        result = await self._request("elicitation/create", params, NEWEST)
         action: Literal["accept", "decline", "cancel"] = result.action
         return action
 
@@ -166,15 +171,15 @@ class Context:
         max_tokens: int,
         **more: Any,
     ) -> models.CreateMessageResult:
-        """Let the client's model continue a conversation.
+        """Ask the client's model for the next message of a conversation.
 
         Args:
-            messages: The conversation; a text is the user's.
-            max_tokens: How much it may write.
+            messages: The conversation; a string is one message of the user.
+            max_tokens: The most tokens that the model may write.
             more: Other fields of ``CreateMessageRequestParams``: ``system_prompt``, ``temperature``, ``tools`` …
 
         Raises:
-            UnsupportedByPeer: The client has no model for us, or none with tools.
+            UnsupportedByPeer: The client has no sampling, or none with tools.
             RequestError: The user or the client refused.
 
         Spec:
@@ -183,128 +188,131 @@ class Context:
         if isinstance(messages, str):
             messages = [models.SamplingMessage(role="user", content=models.TextContent(text=messages))]
         params = models.CreateMessageRequestParams(messages=list(messages), max_tokens=max_tokens, **more)
-        result: models.CreateMessageResult = await self._ask("sampling/createMessage", params, NEWEST)
+        result: models.CreateMessageResult = await self._request("sampling/createMessage", params, NEWEST)
         return result
 
     async def roots(self) -> list[models.Root]:
         """Return the folders and files that the client lets the server work on.
 
         Raises:
-            UnsupportedByPeer: The client has none to tell.
+            UnsupportedByPeer: The client has no roots.
 
         Spec:
             2025-11-25, client/roots; 2026-07-28, the same.
         """
-        result = await self._ask("roots/list", UNSET, NEWEST)
+        result = await self._request("roots/list", UNSET, NEWEST)
         found: list[models.Root] = result.roots
         return found
 
     async def disconnect(self, *, retry_seconds: float | None = None) -> bool:
-        """Close the connection that the client waits on, if it can come back for the rest; return whether.
+        """Close the stream of the response, if the client can reconnect for the rest; return whether it can.
 
-        Work that takes long need not hold a connection. Over HTTP, a client of 2025-11-25 comes back for what it missed
-        and for the answer; elsewhere nothing happens, and nothing has to: whatever is sent next arrives all the same.
+        Long work need not hold a connection. Over HTTP, a client of 2025-11-25 reconnects for the messages that it
+        missed and for the response. With other clients and transports nothing happens.
 
         Args:
-            retry_seconds: When it is to come back; otherwise it decides.
+            retry_seconds: When the client should reconnect; None leaves it to the server's settings.
 
         Spec:
             2025-11-25, basic/transports, "Sending Messages to the Server": the server MAY close the connection.
         """
-        origin = None if self._exchange is None else self._exchange.origin
-        if self._exchange is None or origin is None:
+        request = None if self._exchange is None else self._exchange.request
+        if self._exchange is None or request is None:
             return False
         retry_ms = None if retry_seconds is None else round(retry_seconds * 1000)
-        return origin.session.sink.disconnect(self._exchange, retry_ms)
+        return request.session.output.disconnect(self._exchange, retry_ms)
 
     async def resource_updated(self, uri: str) -> None:
-        """Tell every client that watches the resource *uri* that it has changed."""
+        """Notify every client that is subscribed to the resource *uri* that it has changed."""
         await self._engine.resource_updated(uri)
 
     async def tools_changed(self) -> None:
-        """Tell every client that wants to know that there are other tools now."""
+        """Notify every client that is subscribed to the list of tools that it has changed."""
         await self._engine.tools_changed()
 
     async def prompts_changed(self) -> None:
-        """Tell every client that wants to know that there are other prompts now."""
+        """Notify every client that is subscribed to the list of prompts that it has changed."""
         await self._engine.prompts_changed()
 
     async def resources_changed(self) -> None:
-        """Tell every client that wants to know that there are other resources now."""
+        """Notify every client that is subscribed to the list of resources that it has changed."""
         await self._engine.resources_changed()
 
     async def request(self, method: Any, params: Any = UNSET, /) -> Any:
-        """Send a request of the home revision: what ``ServerMethods(context)`` calls.
+        """Send a request of the native revision; ``ServerMethods(context)`` calls this.
 
         Raises:
-            UnsupportedByPeer: The client's revision has no such request, or it has not declared that it can answer.
+            UnsupportedByPeer: The client's revision has no such request, or it has not declared the capability.
             RequestError: The client answered with an error.
-            InvalidPayload: It answered with something else than its revision allows.
-            TransportClosed: It has gone.
+            InvalidPayload: The result is not valid in the client's revision.
+            TransportClosed: The client has disconnected.
         """
-        return await self._ask(method.name, params, self._engine.native_revision)
+        return await self._request(method.name, params, self._session.handlers.native_revision)
 
     async def notify(self, method: Any, params: Any = UNSET, /) -> None:
-        """Send a notification of the home revision.
+        """Send a notification of the native revision.
 
         Raises:
             UnsupportedByPeer: The client's revision has no such notification, or this server has not declared it.
         """
-        notifications.notify(self._session, self._exchange, method.name, params, terms=self._engine.native_revision)
+        native_revision = self._session.handlers.native_revision
+        notifications.send_notification(self._session, self._exchange, method.name, params, terms=native_revision)
         await self._drain()
 
     async def _drain(self) -> None:
-        """Wait until the peer has read most of what it was sent, on the connection that its open request came by."""
-        origin = None if self._exchange is None else self._exchange.origin
-        await (self._session if origin is None else origin.session).sink.drain(self._exchange)
+        """Wait until the peer has read most of what was sent on the connection of the open request."""
+        request = None if self._exchange is None else self._exchange.request
+        await (self._session if request is None else request.session).output.drain(self._exchange)
 
-    def _brought(self, name: str) -> Any:
-        """Return what a retry brought; the short way, whose params are a function's arguments, takes none."""
+    def _retry_param(self, name: str) -> Any:
+        """Return a param of a retry; UNSET on the fast path, where the params are a function's arguments."""
         exchange = self._exchange
-        return UNSET if exchange is None or exchange.entry.long is not None else getattr(exchange.params, name, UNSET)
+        if exchange is None or exchange.handler.slow_path is not None:
+            return UNSET
+        return getattr(exchange.params, name, UNSET)
 
-    async def _ask(self, method: str, params: Any, terms: str) -> Any:
-        task = None if self._exchange is None else self._exchange.task
+    async def _request(self, method: str, params: Any, terms: str) -> Any:
+        session, exchange = self._session, self._exchange
+        task = None if exchange is None else exchange.task
         with nullcontext() if task is None else task.asking():
-            return await self.answer(
-                server_requests.send_request(self._session, self._exchange, method, params, terms=terms)
-            )
-
-    async def answer(self, question: ServerRequest) -> Any:
-        """Wait for the answer to *question*; whoever stops waiting takes it back."""
-        if not question.is_settled:
-            settled = anyio.Event()
-            question.on_settled = settled.set
-            try:
-                # A stateless client has as long as its exchange waits; the store of those counts that.
-                seconds = self._engine.limits.answer_seconds if self.peer.era == "handshake" else math.inf
-                with anyio.move_on_after(seconds):
-                    await settled.wait()
-            finally:
-                if not question.is_settled:
-                    server_requests.abandon_request(self._session, self._exchange, question)
-            if not question.is_settled:
-                raise RequestError(Code.INTERNAL_ERROR, "the client did not answer in time")
-        return question.outcome()
+            return await _result(session, exchange, send_request(session, exchange, method, params, terms=terms))
 
 
-async def gather(context: Context, exchange: Exchange, session: ServerSession, demand: Any) -> Any:
-    """Ask a handshake peer for what a handler demands, and return the params of the retry that would bring it.
+async def _result(session: ServerSession, exchange: Exchange | None, request: ServerRequest) -> Any:
+    """Wait for the result of a request to the client; withdraw it if the wait ends before."""
+    if not request.is_done:
+        done = anyio.Event()
+        request.on_done = done.set
+        # A parked exchange expires by itself; until then, a stateless client may retry.
+        peer = session.peer if exchange is None else exchange.peer
+        is_stateless = peer is not None and peer.era == "stateless"
+        try:
+            with anyio.move_on_after(math.inf if is_stateless else session.limits.answer_seconds):
+                await done.wait()
+        finally:
+            if not request.is_done:
+                session.withdraw(request, exchange)
+        if not request.is_done:
+            raise RequestError(Code.INTERNAL_ERROR, "the client did not answer in time")
+    return request.result()
+
+
+async def collect_input(session: ServerSession, exchange: Exchange, result: Any) -> Any:
+    """Send the requests of an ``InputRequiredResult`` to a client of a handshake; return the params of its retry.
 
     Raises:
-        UnsupportedByPeer: The client cannot answer all of it.
+        UnsupportedByPeer: The client cannot answer all of them.
         RequestError: It refuses.
     """
-    wanted: Mapping[str, Any] = {} if isinstance(demand.input_requests, UnsetType) else demand.input_requests
-    questions: dict[str, ServerRequest] = {}
+    wanted: Mapping[str, Any] = {} if isinstance(result.input_requests, UnsetType) else result.input_requests
+    native_revision = session.handlers.native_revision
+    requests: dict[str, ServerRequest] = {}
     try:
         for key, each in wanted.items():
-            asked = getattr(each, "params", UNSET)
-            questions[key] = server_requests.send_request(
-                session, exchange, each.method, asked, terms=session.service.native_revision
-            )
-        answers = {key: await context.answer(question) for key, question in questions.items()}
+            params = getattr(each, "params", UNSET)
+            requests[key] = send_request(session, exchange, each.method, params, terms=native_revision)
+        responses = {key: await _result(session, exchange, request) for key, request in requests.items()}
     finally:
-        for question in questions.values():
-            server_requests.abandon_request(session, exchange, question)
-    return msgspec.structs.replace(exchange.params, input_responses=answers, request_state=demand.request_state)
+        for request in requests.values():
+            session.withdraw(request, exchange)
+    return msgspec.structs.replace(exchange.params, input_responses=responses, request_state=result.request_state)

@@ -1,52 +1,109 @@
-"""One server at work: its handlers, its lifespan, and its open connections.
+"""What all connections of one server share: its handlers, its limits, its lifespan, and the requests that are parked.
 
-`mcpgen.runtime.api.server.Server` is what users see of it; transports and connections use this object.
+`mcpgen.runtime.api.server.Server` is the public face of it. Sessions, connections and transports use the engine.
 """
 
 from __future__ import annotations
 
+import secrets
+import time
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
 from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED
-from mcpgen.runtime.server.connection import Connection
+from mcpgen.runtime.server.parked_requests import ParkedRequests
+from mcpgen.runtime.server.request_state import RequestStateSealer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from mcpgen.runtime.limits import Limits
-    from mcpgen.runtime.server.service import HandlerTable
-    from mcpgen.runtime.transports.interfaces import Writer
-    from mcpgen.runtime.transports.spawner import Spawner
+    from mcpgen.runtime.server.exchange import Exchange, MethodHandler, OpenRequest
+    from mcpgen.runtime.server.handler_table import HandlerTable
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "EngineConnection", "EngineTasks"]
+
+
+class EngineConnection(Protocol):
+    """What an engine needs of a connection."""
+
+    def notify_change(self, method: str, uri: str | None) -> None:
+        """Send the notification *method* if the client is subscribed to it."""
+        ...
+
+    def expire_later(self) -> None:
+        """Begin to expire parked requests and tasks."""
+        ...
+
+
+class EngineTasks(Protocol):
+    """The tasks of a server: `mcpgen.runtime.server.tasks.task_requests`."""
+
+    @property
+    def methods(self) -> Mapping[str, Callable[[Any, OpenRequest, Any], None]]:
+        """What answers each method of tasks: called with session, request and params."""
+        ...
+
+    def becomes_task(self, request: OpenRequest, handler: MethodHandler, params: Any) -> bool:
+        """Whether a request is to be run as a task."""
+        ...
+
+    def create(self, session: Any, exchange: Exchange, request: OpenRequest) -> None:
+        """Run a request as a task, and answer it with the task."""
+        ...
+
+    def seconds_to_expiry(self) -> float | None:
+        """Drop the expired tasks; return in how many seconds the next one expires."""
+        ...
+
+    def forget(self, principal: str) -> None:
+        """Drop the tasks of a session that has ended."""
+        ...
 
 
 class Engine:
-    """One server at work.
+    """What all connections of one server share.
 
     Args:
-        name: The server's name, for logs.
-        service: The handlers, and what they offer to the peers of each revision.
+        name: The server's name.
+        handlers: Its methods.
+        limits: Bounds on what peers may ask for.
         lifespan: Returns the context manager that is open while the server runs; None if there is none.
+        state_keys: Seal the states that stateless clients send back; None for a key of this process.
+        tasks: Runs tool calls as tasks; None if the server has none.
 
     Attributes:
         state: The value that the lifespan yielded, while it is open.
-        is_expiring: Whether a connection already looks after requests that wait for a client's retry.
+        connections: The connections that are told of changes.
+        parked: The exchanges that wait for a stateless client's retry.
+        sealer: Seals the states of those.
+        is_expiring: Whether a connection already expires parked requests and tasks.
     """
 
-    def __init__(
-        self, name: str, service: HandlerTable, lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None
+    def __init__(  # noqa: PLR0913 (the parts that a server is made of)
+        self,
+        name: str,
+        handlers: HandlerTable,
+        *,
+        limits: Limits,
+        lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
+        state_keys: Sequence[bytes] | None = None,
+        tasks: EngineTasks | None = None,
     ) -> None:
         self.name: str = name
-        self.service: HandlerTable = service
-        self.limits: Limits = service.limits
-        self.native_revision: str = service.native_revision
+        self.handlers: HandlerTable = handlers
+        self.limits: Limits = limits
+        self.tasks: EngineTasks | None = tasks
+        self.sealer: RequestStateSealer = RequestStateSealer(
+            state_keys, lifetime_seconds=limits.waiting_seconds, clock=time.time
+        )
+        self.clock: Callable[[], float] = time.monotonic
+        self.parked: ParkedRequests = ParkedRequests(limits, self.clock)
         self.state: Any = None
         self.is_expiring: bool = False
-        self.connections: dict[Connection, None] = {}
+        self.connections: dict[EngineConnection, None] = {}
         self._lifespan = lifespan
         self._running = 0
         self._principals = 0
@@ -77,27 +134,25 @@ class Engine:
         finally:
             opened.set()
 
-    def connect(self, writer: Writer, spawner: Spawner) -> Connection:
-        """Return a new connection, which a transport drives."""
-        made = Connection(self, writer, spawner)
-        self.adopt(made)
-        return made
-
-    def adopt(self, connection: Connection) -> None:
-        """Report changes to *connection* from now on, until it is closed."""
+    def add(self, connection: EngineConnection) -> None:
+        """Send changes to *connection* from now on, until it is removed."""
         self.connections[connection] = None
 
-    def disconnect(self, connection: Connection) -> None:
+    def remove(self, connection: EngineConnection) -> None:
         """Forget a connection."""
         self.connections.pop(connection, None)
 
-    def principal(self) -> str:
-        """Return a label that distinguishes the client of a new connection from those of others."""
+    def new_principal(self) -> str:
+        """Return a label for the client of a new connection."""
         self._principals += 1
         return f"connection {self._principals}"
 
-    def hand_on(self, connection: Connection) -> None:
-        """Let another connection look after requests that wait for a retry, since *connection* ends."""
+    def new_token(self) -> str:
+        """Return a text that cannot be guessed."""
+        return secrets.token_urlsafe(16)
+
+    def expire_elsewhere(self, connection: EngineConnection) -> None:
+        """Let another connection expire parked requests and tasks, since *connection* ends."""
         for each in self.connections:
             if each is not connection:
                 each.expire_later()
@@ -108,18 +163,18 @@ class Engine:
         await self._notify(RESOURCE_UPDATED, uri)
 
     async def tools_changed(self) -> None:
-        """Notify every client that wants to know that the list of tools has changed."""
+        """Notify every client that is subscribed to the list of tools that it has changed."""
         await self._notify("notifications/tools/list_changed")
 
     async def prompts_changed(self) -> None:
-        """Notify every client that wants to know that the list of prompts has changed."""
+        """Notify every client that is subscribed to the list of prompts that it has changed."""
         await self._notify("notifications/prompts/list_changed")
 
     async def resources_changed(self) -> None:
-        """Notify every client that wants to know that the list of resources has changed."""
+        """Notify every client that is subscribed to the list of resources that it has changed."""
         await self._notify("notifications/resources/list_changed")
 
     async def _notify(self, method: str, uri: str | None = None) -> None:
         for each in list(self.connections):
-            each.change(method, uri)
+            each.notify_change(method, uri)
         await anyio.lowlevel.checkpoint()  # so that a loop of changes lets them be written

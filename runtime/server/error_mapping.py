@@ -1,6 +1,6 @@
-"""What a failure is called on the wire: the one table of which exception becomes which error.
+"""Which exception becomes which JSON-RPC error.
 
-A sentence of ours may name what the peer sent. It never tells what went wrong inside a handler: that goes to the log.
+A message may name what the peer sent. It never says what failed inside a handler; that goes to the log.
 
 Spec:
     2024-11-05, basic/messages, "Responses"; 2026-07-28, basic/index, "Error Codes"; JSON-RPC 2.0, "Error object".
@@ -33,22 +33,21 @@ if TYPE_CHECKING:
 
 __all__ = ["as_request_error", "error_body"]
 
-# 2026-07-28, basic/index, "Error Codes": the range that is reserved for the specification, and the codes that were.
-_RESERVED = range(-32099, -32019)
-_FORMER = frozenset({-32002, -32042})
+# 2026-07-28, basic/index, "Error Codes".
+_RETIRED = frozenset({-32002, -32042})
 
 _INTERNAL = RequestError(Code.INTERNAL_ERROR, "the server failed to handle this request")
 
 _LOG = logging.getLogger("mcpgen.handlers")
 
-# 2026-07-28, basic/index, "Error Codes". An engine error, so in the terms of the newest revision.
+# 2026-07-28, basic/index, "Error Codes".
 MISSING_CLIENT_CAPABILITY = methods.ErrorCode.MISSING_REQUIRED_CLIENT_CAPABILITY
 
 
 def as_request_error(failure: BaseException, what: str) -> RequestError:
-    """Return the error that tells a peer of *failure*; *what* is what the log calls the request."""
+    """Return the error that a peer gets for *failure*; *what* names the request in the log."""
     match failure:
-        case RequestRefused():  # its code is about our request, and would say something else of the client's
+        case RequestRefused():  # its code is about our request, and would mean something else for the client's
             return RequestError(Code.INTERNAL_ERROR, f"the client refused {failure.method}: {failure.message}")
         case RequestError():
             return failure
@@ -69,50 +68,55 @@ def as_request_error(failure: BaseException, what: str) -> RequestError:
 
 
 def error_body(exchange: Exchange, failure: BaseException) -> bytes:
-    """Return the error, as the peer's revision has it, that tells the client of *exchange* of *failure*."""
+    """Return the error that the client of *exchange* gets for *failure*, as its revision writes it."""
     failure = sole_exception(failure)
     if isinstance(failure, UnsupportedByPeer):
         return _unsupported(exchange, failure)
-    if isinstance(failure, InvalidPayload):  # the request itself was checked before: what is wrong came afterwards
+    if isinstance(failure, InvalidPayload):  # the request was valid, so the handler's own result or request is not
         _LOG.error("%s failed", _name(exchange), exc_info=failure)
         return error_json(_INTERNAL)
     error = as_request_error(failure, _name(exchange))
     try:
-        body = exchange.entry.codec.error(error.code, error.message, error.data)
+        body = exchange.handler.codec.error(error.code, error.message, error.data)
     except (AdaptationError, InvalidPayload, TypeError, ValueError) as problem:
-        # What the author raised is no error of the home revision, or says what the peer's revision cannot.
-        _LOG.error("the error of %s cannot be sent: %s", exchange.entry.method, problem)
+        # The author's error is not valid in the native revision, or cannot be expressed in the peer's.
+        _LOG.error("the error of %s cannot be sent: %s", exchange.handler.method, problem)
         return error_json(_INTERNAL)
-    code = msgspec.json.decode(body, type=_Coded).code
+    code = msgspec.json.decode(body, type=_ErrorCode).code
     if exchange.peer.era == "stateless" and _is_reserved(exchange.peer.revision, code):
-        _LOG.error("%s failed with the code %d, which must not be sent", exchange.entry.method, code)
+        _LOG.error("%s failed with the code %d, which must not be sent", exchange.handler.method, code)
         return error_json(_INTERNAL)
     return body
 
 
 def _name(exchange: Exchange) -> str:
-    """Return what the log calls a request: its method, and the tool, prompt or resource that it is about."""
-    about = [getattr(exchange.params, each, UNSET) for each in ("name", "uri")] if exchange.entry.long is None else []
-    named = [each for each in about if isinstance(each, str)]
-    return f"{exchange.entry.method} {named[0]!r}" if named else exchange.entry.method
+    """Return the name of a request for the log: its method, and the tool, prompt or resource that it is about."""
+    method = exchange.handler.method
+    if exchange.handler.slow_path is not None:
+        return method
+    fields = [getattr(exchange.params, each, UNSET) for each in ("name", "uri")]
+    named = [each for each in fields if isinstance(each, str)]
+    return f"{method} {named[0]!r}" if named else method
 
 
-class _Coded(Struct):
+class _ErrorCode(Struct):
     code: int
 
 
 def _is_reserved(revision: str, code: int) -> bool:
-    """Whether *code* may not be sent to a stateless peer of *revision*, whoever chose it.
+    """Whether *code* must not be sent to a stateless peer of *revision*.
 
     Spec:
-        2026-07-28, basic/index, "Error Codes": MUST NOT emit what the reserved range does not define, nor the codes of
+        2026-07-28, basic/index, "Error Codes": MUST NOT emit undefined codes of the reserved range, nor codes of
         earlier revisions.
     """
-    return (code in _RESERVED or code in _FORMER) and code not in set(bindings(revision).methods.ErrorCode)
+    return (code in methods.RESERVED_ERRORS or code in _RETIRED) and code not in set(
+        bindings(revision).methods.ErrorCode
+    )
 
 
 def _unsupported(exchange: Exchange, failure: UnsupportedByPeer) -> bytes:
-    """Return the error for a handler that needs what its client cannot do.
+    """Return the error for a handler that needs a capability which its client lacks.
 
     Spec:
         2026-07-28, basic/index, "Per-request protocol fields": MUST return MissingRequiredClientCapability.
@@ -120,10 +124,10 @@ def _unsupported(exchange: Exchange, failure: UnsupportedByPeer) -> bytes:
     if exchange.peer.era == "stateless" and failure.required is not None:
         data = {"requiredCapabilities": failure.required}
         return error_json(RequestError(MISSING_CLIENT_CAPABILITY, f"the client cannot do {failure.what}", data))
-    # Before, no code says so. The request itself was in order, so it is the server that cannot go on.
+    # Earlier revisions have no code for this. The request was valid, so it is the server that failed.
     return error_json(RequestError(Code.INTERNAL_ERROR, f"the client cannot do {failure.what}: {failure.reason}"))
 
 
 def _is_unhandled(failure: BaseException) -> bool:
-    """Whether *failure* is the ``Unhandled`` of any revision's bindings; each has its own."""
+    """Whether *failure* is ``Unhandled``, of which the bindings of each revision have their own."""
     return type(failure).__name__ == "Unhandled" and type(failure).__module__.startswith("mcpgen.generated.")

@@ -1,8 +1,8 @@
-"""One request that is being served, from its arrival to its answer.
+"""The records of a server's sessions: requests that are being served, and requests to the client.
 
-On most peers an exchange has one request. A stateless peer answers a question by sending its request again: then the
-same exchange, with the same handler, goes on under another id, perhaps on another connection, and in between it has
-none.
+An *exchange* is one run of a handler. Most exchanges have one request. A client of a stateless revision answers a
+server's request by sending its own request again. The exchange then continues under a new id, perhaps on another
+connection; in between it has no open request.
 
 Spec:
     2026-07-28, basic/patterns/mrtr, "Basic Workflow".
@@ -11,114 +11,237 @@ Spec:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.errors import RequestRefused, TransportClosed, UsageError
+from mcpgen.runtime.protocol import envelope
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import Peer
-    from mcpgen.runtime.protocol.codec import IncomingRequestCodec
-    from mcpgen.runtime.protocol.messages import RequestId
+    from mcpgen.runtime.protocol.codec import IncomingRequestCodec, OutgoingRequestCodec
+    from mcpgen.runtime.protocol.messages import ErrorResponse, RequestId
     from mcpgen.runtime.protocol.negotiation import RequestMeta
-    from mcpgen.runtime.server.parked_requests import InputRound
-    from mcpgen.runtime.server.server_requests import ServerRequest
-    from mcpgen.runtime.server.server_session import ServerSession
     from mcpgen.runtime.server.tasks.running_task import RunningTask
     from mcpgen.runtime.transports.spawner import Handle
 
-__all__ = ["Body", "Entry", "Exchange", "Origin"]
+__all__ = [
+    "BatchResponse",
+    "Call",
+    "Exchange",
+    "InputRound",
+    "MethodHandler",
+    "OpenRequest",
+    "ResponseBody",
+    "ServerRequest",
+    "Session",
+    "SessionOutput",
+]
+
+Call: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
+"""A handler: called with params and context."""
 
 
-class Body(Struct, frozen=True):
-    """What a request is answered with: the JSON of a result or of an error."""
+class ResponseBody(Struct, frozen=True):
+    """The JSON of a result or of an error."""
 
     json: bytes
     is_error: bool = False
 
 
-class Entry(Struct, frozen=True, kw_only=True, eq=False):
+class MethodHandler(Struct, frozen=True, kw_only=True, eq=False):
     """How one method is served to the peers of one revision.
 
     Attributes:
         method: Its name.
-        codec: Makes values of home out of the peer's JSON, and the other way round; None where the engine answers.
-        call: The handler, with middleware around it.
-        may_ask: Whether its answer may be a demand for input (2026-07-28, basic/patterns/mrtr, "Supported Requests").
-        short: The short way, where there is one: returns an entry of its own, with what its handler takes.
-        long: In the entry of a short way: the entry that it cuts short.
-        frame: Likewise: what stands before and after a text in the JSON of a result.
-        is_alone: Likewise: whether the handler looks at no context, so that it can ask nothing and tell nothing.
+        codec: Translates between the peer's JSON and values of the native revision.
+        call: The author's handler, with middleware around it.
+        may_request_input: Whether the result may be an ``InputRequiredResult`` (2026-07-28, basic/patterns/mrtr,
+            "Supported Requests").
+        fast_path: Returns a handler for one function and its decoded arguments; None if the call needs this one.
+        slow_path: Set in what a fast path returns: the handler of the whole method.
+        text_frame: Likewise: the JSON of a result before and after its text.
+        takes_context: Likewise: whether the function takes a context. Without one it cannot send anything.
     """
 
     method: str
     codec: IncomingRequestCodec
-    call: Callable[[Any, Any], Awaitable[Any]]
-    may_ask: bool = False
-    short: Callable[[RequestMeta], tuple[Entry, Any] | None] | None = None
-    long: Entry | None = None
-    frame: tuple[bytes, bytes] | None = None
-    is_alone: bool = False
+    call: Call
+    may_request_input: bool = False
+    fast_path: Callable[[RequestMeta], tuple[MethodHandler, Any] | None] | None = None
+    slow_path: MethodHandler | None = None
+    text_frame: tuple[bytes, bytes] | None = None
+    takes_context: bool = True
 
 
-class Origin(Struct, eq=False):
-    """Where a request came from, and what it said about itself.
+class BatchResponse:
+    """Collect the responses to one batch (2025-03-26), which are sent as one batch.
 
     Attributes:
-        session: The peer's session, or the pipe of a stateless one.
-        id: The id to answer.
-        peer: Who asks, and what it can do.
-        progress_token: What it wants progress to be reported under.
-        log_level: What it wants to see of the log; UNSET: whatever its session says.
-        batch: What gathers the answers, if it came in a batch.
-        on_drop: Called when it is cancelled, where no handler serves it.
-        via: What its answer goes over, where a connection has more than one way; the shell's own.
+        open: How many requests of the batch are not answered yet.
+        messages: The responses so far.
+        is_complete: Whether every message of the batch has been taken.
     """
 
-    session: ServerSession
+    def __init__(self) -> None:
+        self.open = 0
+        self.messages: list[bytes] = []
+        self.is_complete = False
+
+    def finished(self) -> bytes | None:
+        """Return the batch when every request is answered; None before, and if there are no responses."""
+        if self.open or not self.is_complete or not self.messages:
+            return None
+        messages, self.messages = self.messages, []
+        return envelope.encode_batch(messages)
+
+
+class OpenRequest(Struct, eq=False):
+    """A client's request that has no response yet.
+
+    Attributes:
+        session: The session that it came by.
+        id: Its id.
+        peer: The client that sent it, as the request or the handshake describes it.
+        progress_token: The token for progress notifications.
+        log_level: The least severe log entries that it asks for; UNSET: those that the session asks for.
+        batch: Collects the responses, if it came in a batch.
+        on_cancel: Called when it is cancelled, if no handler runs for it.
+        stream: What its response is sent on, if the connection has several streams; used by the transport only.
+    """
+
+    session: Session
     id: RequestId
     peer: Peer
     progress_token: RequestId | UnsetType = UNSET
     log_level: str | UnsetType = UNSET
-    batch: Any = None
-    on_drop: Callable[[], None] | None = None
-    via: Any = None
+    batch: BatchResponse | None = None
+    on_cancel: Callable[[], None] | None = None
+    stream: Any = None
+
+
+class ServerRequest:
+    """A request of the server to its client, and the result when there is one.
+
+    Attributes:
+        codec: Decodes the result into the native revision.
+        params: The params as the client's revision writes them.
+        value: The params in the native revision.
+        on_done: Called once, when there is a result or an error.
+        key: The id, or for a stateless client the key in ``inputRequests``.
+        is_done: Whether there is a result or an error.
+    """
+
+    __slots__ = ("_failure", "_result", "codec", "is_done", "key", "on_done", "params", "value")
+
+    def __init__(self, codec: OutgoingRequestCodec, params: bytes | UnsetType, value: Any) -> None:
+        self.codec: OutgoingRequestCodec = codec
+        self.params: bytes | UnsetType = params
+        self.value: Any = value
+        self.on_done: Callable[[], None] | None = None
+        self.key: str = ""
+        self.is_done: bool = False
+        self._result: Any = None
+        self._failure: Exception | None = None
+
+    def set_result(self, result: Any) -> None:
+        """End the request with a decoded *result*."""
+        self._result = result
+        self._done()
+
+    def set_error(self, response: ErrorResponse) -> None:
+        """End the request with the client's error response."""
+        self.fail(RequestRefused(self.codec.method, self.codec.error(response)))
+
+    def fail(self, failure: Exception) -> None:
+        """End the request with an exception."""
+        self._failure = failure
+        self._done()
+
+    def disconnect(self) -> None:
+        """End the request because the client has disconnected."""
+        self.fail(TransportClosed("the client has gone before it answered"))
+
+    def result(self) -> Any:
+        """Return the result.
+
+        Raises:
+            RequestRefused: The client answered with an error.
+            InvalidPayload: The result is not valid in the client's revision.
+            UnsupportedByPeer: The client that retried has not declared the capability any more.
+            TransportClosed: The client has disconnected.
+        """
+        if self._failure is not None:
+            raise self._failure
+        return self._result
+
+    def _done(self) -> None:
+        if self.is_done:
+            return
+        self.is_done = True
+        if self.on_done is not None:
+            self.on_done()
+
+
+class InputRound(Struct, eq=False):
+    """One ``InputRequiredResult`` that was sent to a stateless client.
+
+    Attributes:
+        token: Names the round; the sealed request state holds it.
+        exchange: The exchange that waits for the input.
+        expires: When the client's time to retry ends, on the clock of `ParkedRequests`.
+        size_bytes: The bytes that it counts against the limit.
+        is_resumed: Whether a retry has come.
+        response: What the retry was answered with.
+        duplicates: Further retries with the same state that wait for the same response.
+    """
+
+    token: str
+    exchange: Exchange
+    expires: float
+    size_bytes: int
+    is_resumed: bool = False
+    response: ResponseBody | None = None
+    duplicates: list[OpenRequest] = []
 
 
 class Exchange(Struct, eq=False):
-    """One request that is being served.
+    """One run of a handler.
 
     Attributes:
-        origin: The open request; None while the exchange waits for its client to come back.
-        entry: How its method is served.
-        params: Its params, as home has them.
-        raw: Its params as they came.
-        has_ended: It was answered for good, or cancelled.
-        asks: The open questions of its handler, by key.
-        asked: How often it has put each of its questions.
-        answers: For a replay: what was answered before, by key.
-        is_forgetful: Whether there were more answers than a state can hold, so that there can be no replay.
-        round: The demand for input that the open request answers.
-        early: The answer of a handler that ended while nobody was there to receive it.
-        progress: The last progress that was told, so that it only ever grows.
-        handle: What runs its handler.
-        task: The task that its request became; then it is answered already, and what comes out is the task's.
+        request: The open request; None while the exchange waits for a retry.
+        handler: How its method is served.
+        params: The params in the native revision.
+        raw: The params as they came.
+        has_ended: Whether it has its final response, or was cancelled.
+        is_flushing: Whether an ``InputRequiredResult`` is about to be sent.
+        server_requests: The handler's requests to the client that are not done, by key.
+        key_counts: How often each key was used.
+        earlier_responses: The client's results so far, by key, for running the handler again.
+        cannot_replay: Whether those were too many for a request state.
+        input_round: The round that the open request resumed.
+        round_count: How many rounds there were.
+        unsent_response: The response of a handler that ended while there was no open request.
+        progress: The last progress that was sent; progress only ever grows.
+        handle: Stops the handler.
+        task: The task that the request became. The request is answered then; the handler's result is the task's.
+        last_peer: The client of the last open request.
     """
 
-    origin: Origin | None
-    entry: Entry
+    request: OpenRequest | None
+    handler: MethodHandler
     params: Any
     raw: Raw | UnsetType
     has_ended: bool = False
     is_flushing: bool = False
-    asks: dict[str, ServerRequest] = {}
-    asked: dict[str, int] = {}
-    answers: dict[str, Raw] = {}
-    is_forgetful: bool = False
-    round: InputRound | None = None
-    rounds: int = 0
-    early: Body | None = None
+    server_requests: dict[str, ServerRequest] = {}
+    key_counts: dict[str, int] = {}
+    earlier_responses: dict[str, Raw] = {}
+    cannot_replay: bool = False
+    input_round: InputRound | None = None
+    round_count: int = 0
+    unsent_response: ResponseBody | None = None
     progress: float | None = None
     handle: Handle | None = None
     task: RunningTask | None = None
@@ -126,9 +249,82 @@ class Exchange(Struct, eq=False):
 
     @property
     def peer(self) -> Peer:
-        """Who asks; while nobody does, who asked last."""
-        if self.origin is not None:
-            return self.origin.peer
-        if self.last_peer is None:  # cannot be: an exchange begins with an origin
-            raise UsageError("nobody has asked")
+        """The client of the open request, or of the last one."""
+        if self.request is not None:
+            return self.request.peer
+        if self.last_peer is None:  # unreachable: an exchange begins with an open request
+            raise UsageError("the exchange has had no request")
         return self.last_peer
+
+    def withdraw_requests(self) -> None:
+        """Withdraw the requests to the client that are not done, because the exchange is over."""
+        for each in list(self.server_requests.values()):
+            if self.request is not None:
+                self.request.session.withdraw(each, self)
+            each.disconnect()
+        self.server_requests.clear()
+        self.earlier_responses = {}  # `ParkedRequests` keeps the exchange for a while, but never runs it again
+
+
+class Session(Protocol):
+    """What an open request needs of its session, a `ServerSession`.
+
+    Attributes:
+        user: The authenticated user; empty if the transport does not know.
+        log_level: The least severe log entries that the session asks for.
+        output: The connection.
+        exchanges: The open requests, by id.
+    """
+
+    user: str
+    log_level: str | UnsetType
+    output: SessionOutput
+    exchanges: dict[RequestId, Exchange | OpenRequest]
+
+    def reply(self, request: OpenRequest, body: ResponseBody, /) -> None:
+        """Answer *request*."""
+        ...
+
+    def withdraw(self, request: ServerRequest, exchange: Exchange | None, /) -> None:
+        """Withdraw *request* if the client has not answered it."""
+        ...
+
+
+class SessionOutput(Protocol):
+    """What a session needs of its connection: it writes messages and runs handlers."""
+
+    def send(self, message: bytes, about: Exchange | OpenRequest | None) -> None:
+        """Write a request or a notification that belongs to *about*; None: to no request."""
+        ...
+
+    def respond(self, message: bytes, request: OpenRequest | None) -> None:
+        """Write the response to *request* or to its batch; None: to a message that was refused when it was decoded."""
+        ...
+
+    def drop(self, request: OpenRequest | None) -> None:
+        """Note that *request*, or its batch, gets no response; None as for `respond`."""
+        ...
+
+    def start(self, exchange: Exchange) -> None:
+        """Run the handler of *exchange*."""
+        ...
+
+    def start_notification_handler(self, call: Call, params: object, peer: Peer) -> None:
+        """Run a handler whose result *peer* does not wait for."""
+        ...
+
+    def flush_soon(self, exchange: Exchange) -> None:
+        """Call `input_required.flush_requests` when the handler had time to make all its requests."""
+        ...
+
+    async def drain(self, about: Exchange | None) -> None:
+        """Wait until the peer has read most of the messages about *about*."""
+        ...
+
+    def disconnect(self, exchange: Exchange, retry_ms: int | None) -> bool:
+        """Close the stream of the response to *exchange* if its client can reconnect; return whether it can."""
+        ...
+
+    def expire_later(self) -> None:
+        """Call `input_required.expire_parked` from now on, whenever it has something to do."""
+        ...

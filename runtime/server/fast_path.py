@@ -1,10 +1,9 @@
-"""The short way of tool calls.
+"""The fast path of `tools/call`: functions with plain arguments that return text.
 
-Theory of operation. What a busy server does most is call functions with plain arguments, which return text. Such a call
-says the same in every revision, and so does its answer but for a frame around the text. So the arguments are decoded as
-what the function takes, without a stop at the types of any revision, and the text is put into a frame that the long way
-has made once. Whatever is not as plain as that takes the long way, which words all the errors too; a test compares the
-two.
+Theory of operation. Such a call is written alike in every revision, and its result differs only in the JSON around the
+text. So the arguments are decoded directly into the function's parameters, not into a revision's types, and the text is
+put between two pieces of JSON that the slow path made once. A call that is not that plain, or not valid, takes the slow
+path, so that all errors come from there. A test compares both paths.
 """
 
 from __future__ import annotations
@@ -16,81 +15,83 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.protocol.log_levels import LEVELS
 from mcpgen.runtime.protocol.newest import models
-from mcpgen.runtime.server.exchange import Entry
+from mcpgen.runtime.server.exchange import MethodHandler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcpgen.runtime.protocol.negotiation import RequestMeta
 
-__all__ = ["Callee", "FastPath"]
+__all__ = ["FastPath", "FastTool"]
 
-# Any text will do that stands nowhere else in a result.
-_PROBE = "where the text goes"
+# Any text that occurs nowhere else in a result.
+_PLACEHOLDER = "where the text goes"
 
 _LEVELS = frozenset(LEVELS)
 
 
-class Callee(Protocol):
-    """A function, as the short way calls it."""
+class FastTool(Protocol):
+    """A tool as the fast path calls it."""
 
     @property
-    def is_alone(self) -> bool:
-        """Whether it takes no context."""
+    def takes_context(self) -> bool:
+        """Whether the function takes a context."""
         ...
 
     def read(self, arguments: Raw | UnsetType) -> Struct | None:
-        """Return what the function takes; None if the long way has to find out what is wrong with it."""
+        """Return the decoded arguments; None if they are not valid."""
         ...
 
     async def run(self, arguments: Any, context: Any, /) -> Any:
-        """Call it, and return text, or a result of home."""
+        """Call the function; return its text, or a result of the native revision."""
         ...
 
 
 class FastPath:
-    """The short way to the functions of one server, for peers of one revision.
+    """The fast path to the functions of one server, for peers of one revision.
 
     Args:
-        long: How the method is served otherwise.
-        find: Returns the function that a name stands for, if there is one.
-        sign: Makes the JSON of a result what is sent.
+        slow_path: The handler of the method.
+        find: Returns the tool of a name, if there is one.
+        sign: Adds to the JSON of a result what every result of the revision carries.
     """
 
-    def __init__(self, long: Entry, find: Callable[[str], Callee | None], sign: Callable[[bytes], bytes]) -> None:
-        self._long = long
+    def __init__(
+        self, slow_path: MethodHandler, find: Callable[[str], FastTool | None], sign: Callable[[bytes], bytes]
+    ) -> None:
+        self._slow_path = slow_path
         self._find = find
-        result = sign(long.codec.result(models.CallToolResult(content=[models.TextContent(text=_PROBE)])))
-        before, _, after = result.partition(msgspec.json.encode(_PROBE))
-        self._frame = (before, after)
-        self._known: dict[str, tuple[Entry, Callable[[Raw | UnsetType], Struct | None]]] = {}
+        result = sign(slow_path.codec.result(models.CallToolResult(content=[models.TextContent(text=_PLACEHOLDER)])))
+        before, _, after = result.partition(msgspec.json.encode(_PLACEHOLDER))
+        self._text_frame = (before, after)
+        self._tools: dict[str, tuple[MethodHandler, Callable[[Raw | UnsetType], Struct | None]]] = {}
 
-    def __call__(self, meta: RequestMeta) -> tuple[Entry, Struct] | None:
-        """Return how to serve a call and with what; None if it has to take the long way."""
+    def __call__(self, meta: RequestMeta) -> tuple[MethodHandler, Struct] | None:
+        """Return the handler of a call and its arguments; None if the call needs the slow path."""
         if not meta.is_plain or isinstance(meta.name, UnsetType):
             return None
         if meta.log_level is not UNSET and meta.log_level not in _LEVELS:
             return None
-        known = self._known.get(meta.name) or self._learn(meta.name)
-        if known is None:
+        found = self._tools.get(meta.name) or self._add(meta.name)
+        if found is None:
             return None
-        entry, read = known
+        handler, read = found
         arguments = read(meta.arguments)
-        return None if arguments is None else (entry, arguments)
+        return None if arguments is None else (handler, arguments)
 
-    def _learn(self, name: str) -> tuple[Entry, Callable[[Raw | UnsetType], Struct | None]] | None:
-        callee = self._find(name)
-        if callee is None:
+    def _add(self, name: str) -> tuple[MethodHandler, Callable[[Raw | UnsetType], Struct | None]] | None:
+        tool = self._find(name)
+        if tool is None:
             return None
-        long = self._long
-        entry = Entry(
-            method=long.method,
-            codec=long.codec,
-            call=callee.run,
-            may_ask=long.may_ask,
-            long=long,
-            frame=self._frame,
-            is_alone=callee.is_alone,
+        slow_path = self._slow_path
+        handler = MethodHandler(
+            method=slow_path.method,
+            codec=slow_path.codec,
+            call=tool.run,
+            may_request_input=slow_path.may_request_input,
+            slow_path=slow_path,
+            text_frame=self._text_frame,
+            takes_context=tool.takes_context,
         )
-        self._known[name] = entry, callee.read
-        return self._known[name]
+        self._tools[name] = handler, tool.read
+        return self._tools[name]

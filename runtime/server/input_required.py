@@ -1,14 +1,14 @@
-"""Demands for input: how a stateless client is asked, and how it comes back.
+"""Input from stateless clients: ``InputRequiredResult``, request states and retries.
 
-Theory of operation. The questions of a handler are gathered until it has nothing more to ask for the moment
-(`flush_requests`).
-Its open request is answered with all of them and with a sealed token, and the exchange waits. The client sends the
-request again with the answers (`resume_parked`), and the handler never knows.
+Theory of operation. The requests of a handler to its client are collected until the handler only waits
+(`flush_requests`). Then its open request is answered with all of them and a sealed state, and the exchange is parked.
+The client sends its request again with the responses and the state (`resume_parked`), and the handler continues.
 
-If the handler is gone (another process, a restart), one that may be run twice is run again: the answers it got before
-come back in the sealed state. Any other is told that it is too late.
+If the handler is gone (another process, a restart) and may run again, it does: the sealed state holds the client's
+earlier responses. Any other gets the error that its state has expired.
 
-A handler may also make a demand itself (`demand_input`). Then it ends with it, and is run anew with the answers.
+A handler may also return an ``InputRequiredResult`` itself (`send_input_required`). Then it is called again with the
+responses in its params.
 
 Spec:
     2026-07-28, basic/patterns/mrtr.
@@ -27,35 +27,42 @@ from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.errors import AdaptationError, RequestError, UnsupportedByPeer
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.messages import Code
-from mcpgen.runtime.server.exchange import Body, Exchange
-from mcpgen.runtime.server.parked_requests import InputRound, NoRoom
+from mcpgen.runtime.server.exchange import Exchange, ResponseBody, ServerRequest
+from mcpgen.runtime.server.parked_requests import TooManyParked
 from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, StateTooLarge, params_digest
-from mcpgen.runtime.server.server_requests import ServerRequest, abandon_all, flush_soon, require_capability
+from mcpgen.runtime.server.server_requests import flush_soon, read_result, require_capability
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import Request
     from mcpgen.runtime.protocol.negotiation import RequestMeta
-    from mcpgen.runtime.server.exchange import Entry, Origin
+    from mcpgen.runtime.server.engine import Engine
+    from mcpgen.runtime.server.exchange import InputRound, MethodHandler, OpenRequest
     from mcpgen.runtime.server.server_session import ServerSession
-    from mcpgen.runtime.server.service import HandlerTable
 
-__all__ = ["demand_input", "demand_urls", "expire_parked", "flush_requests", "forget_parked", "resume_parked"]
+__all__ = [
+    "expire_parked",
+    "flush_requests",
+    "forget_parked",
+    "resume_parked",
+    "send_input_required",
+    "send_url_elicitations",
+]
 
 _LOG = logging.getLogger("mcpgen.session")
 
-# A client that repeats a retry does so because an answer was late, and does so a few times.
-_MOST_REPEATS = 128
+# A client repeats a retry when the response is late, a few times at most.
+_MAX_DUPLICATES = 128
 
 _decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
-class _Sealed(Struct, frozen=True, omit_defaults=True):
-    """What the sealed state of a demand holds: a round of ours, or else what the handler itself wants back.
+class _State(Struct, frozen=True, omit_defaults=True):
+    """The content of a request state: a round, or the state of a handler that returned an ``InputRequiredResult``.
 
     Attributes:
         token: Names the round.
-        own: What the handler wants back.
-        answers: For a replay: what was answered before, by key.
+        own: The handler's state.
+        answers: For a replay: the client's earlier responses, by key.
     """
 
     token: str | None = None
@@ -63,106 +70,105 @@ class _Sealed(Struct, frozen=True, omit_defaults=True):
     answers: dict[str, Raw] | None = None
 
 
-_decode_sealed = msgspec.json.Decoder(_Sealed).decode
+_decode_state = msgspec.json.Decoder(_State).decode
 
 
-def flush_requests(exchange: Exchange) -> None:
-    """Answer the open request of *exchange* with what its handler asks, and let it wait."""
+def flush_requests(session: ServerSession, exchange: Exchange) -> None:
+    """Answer the open request of *exchange* with the requests of its handler, and park it."""
     exchange.is_flushing = False
-    origin = exchange.origin
-    if exchange.has_ended or origin is None or not exchange.asks:
+    request = exchange.request
+    if exchange.has_ended or request is None or not exchange.server_requests:
         return
-    service = origin.session.service
-    exchange.rounds += 1
-    if exchange.rounds > service.limits.max_rounds:
-        _refuse(exchange, "the request has asked for input too often")
+    engine = session.engine
+    exchange.round_count += 1
+    if exchange.round_count > engine.limits.max_rounds:
+        _fail_requests(exchange, "the request has asked for input too often")
         return
-    token = service.token()
-    state = _seal(service, exchange, _round(service, exchange, token))
+    token = engine.new_token()
+    state = _seal_round(engine, exchange, token)
     try:
-        parked = service.waiting.park(token, exchange)
-    except NoRoom:
-        _refuse(exchange, "too many requests wait for input")
+        parked = engine.parked.park(token, exchange)
+    except TooManyParked:
+        _fail_requests(exchange, "too many requests wait for input")
         return
-    requests = {key: _input_request(question) for key, question in exchange.asks.items()}
+    requests = {key: _input_request(each) for key, each in exchange.server_requests.items()}
     result = msgspec.json.encode({"resultType": "input_required", "inputRequests": requests, "requestState": state})
-    body = Body(service.sign(result, origin.peer.revision))
-    origin.session.answer(exchange, body)
-    exchange.last_peer = origin.peer
-    exchange.origin = None
-    exchange.round = parked
-    origin.session.sink.expire_later()
+    session.respond(exchange, ResponseBody(engine.handlers.sign(result, request.peer.revision)))
+    exchange.last_peer = request.peer
+    exchange.request = None
+    exchange.input_round = parked
+    request.session.output.expire_later()
 
 
-def _refuse(exchange: Exchange, reason: str) -> None:
-    """Let none of the open questions be asked."""
-    questions = list(exchange.asks.values())
-    exchange.asks.clear()
-    for each in questions:
+def _fail_requests(exchange: Exchange, reason: str) -> None:
+    """Fail the requests of a handler, none of which was sent."""
+    requests = list(exchange.server_requests.values())
+    exchange.server_requests.clear()
+    for each in requests:
         each.fail(RequestError(Code.INTERNAL_ERROR, reason))
 
 
-def _input_request(question: ServerRequest) -> dict[str, object]:
-    members: dict[str, object] = {"method": question.codec.method}
-    if not isinstance(question.params, UnsetType):
-        members["params"] = Raw(question.params)
+def _input_request(request: ServerRequest) -> dict[str, object]:
+    members: dict[str, object] = {"method": request.codec.method}
+    if not isinstance(request.params, UnsetType):
+        members["params"] = Raw(request.params)
     return members
 
 
-def _round(service: HandlerTable, exchange: Exchange, token: str) -> _Sealed:
-    if exchange.is_forgetful or not service.may_replay(exchange):
-        return _Sealed(token=token)
-    return _Sealed(token=token, answers=exchange.answers)
+def _seal_round(engine: Engine, exchange: Exchange, token: str) -> str:
+    """Return the request state of a round, with the client's responses so far if the handler may run again."""
+    if not exchange.cannot_replay and engine.handlers.may_replay(exchange):
+        try:
+            return _seal(engine, exchange, _State(token=token, answers=exchange.earlier_responses))
+        except StateTooLarge:
+            pass  # without the responses, the exchange can be resumed in this process only
+    return _seal(engine, exchange, _State(token=token))
 
 
-def _seal(service: HandlerTable, exchange: Exchange, sealed: _Sealed) -> str:
-    try:
-        return service.sealer.seal(msgspec.json.encode(sealed), **_binding(exchange))
-    except StateTooLarge:
-        # Without the answers the handler can go on where it waits, and nowhere else.
-        return service.sealer.seal(msgspec.json.encode(_Sealed(token=sealed.token)), **_binding(exchange))
+def _seal(engine: Engine, exchange: Exchange, state: _State) -> str:
+    return engine.sealer.seal(msgspec.json.encode(state), **_binding(exchange))
 
 
 def _binding(exchange: Exchange) -> dict[str, Any]:
     raw = Raw(b"{}") if isinstance(exchange.raw, UnsetType) else exchange.raw
-    method = f"{exchange.peer.revision} {exchange.entry.method}"
-    user = "" if exchange.origin is None else exchange.origin.session.user
+    method = f"{exchange.peer.revision} {exchange.handler.method}"
+    user = "" if exchange.request is None else exchange.request.session.user
     return {"principal": user, "method": method, "digest": params_digest(raw)}
 
 
-def demand_input(exchange: Exchange, result: Any) -> None:
-    """Answer *exchange* with a demand for input that its handler made itself; what it wants back is sealed.
+def send_input_required(session: ServerSession, exchange: Exchange, result: Any) -> None:
+    """Answer *exchange* with an ``InputRequiredResult`` of its handler, whose state is sealed.
 
     Raises:
-        UnsupportedByPeer: The client has not declared that it can answer.
-        AdaptationError: Its revision cannot express the demand.
-        RequestError: The handler may not make demands, or makes an empty one.
+        UnsupportedByPeer: The client has not declared what answering needs.
+        AdaptationError: Its revision cannot express the requests.
+        RequestError: The method allows no such result, or it requests nothing.
     """
-    origin = exchange.origin
-    if origin is None:
-        raise RequestError(Code.INTERNAL_ERROR, "the handler demands input while it waits for some")
-    service, peer = origin.session.service, origin.peer
-    if not exchange.entry.may_ask:
-        raise RequestError(Code.INTERNAL_ERROR, f"the result of {exchange.entry.method} cannot be a demand for input")
+    request = exchange.request
+    if request is None:
+        raise RequestError(Code.INTERNAL_ERROR, "the handler requires input while it waits for input")
+    engine, peer = session.engine, request.peer
+    if not exchange.handler.may_request_input:
+        reason = f"the result of {exchange.handler.method} cannot be an InputRequiredResult"
+        raise RequestError(Code.INTERNAL_ERROR, reason)
     if result.request_state is UNSET and not result.input_requests:
-        raise RequestError(Code.INTERNAL_ERROR, "the handler demands input without saying what")
+        raise RequestError(Code.INTERNAL_ERROR, "the InputRequiredResult of the handler requests nothing")
     if result.request_state is not UNSET:
-        own = msgspec.json.encode(_Sealed(own=result.request_state))
         try:
-            state = service.sealer.seal(own, **_binding(exchange))
+            state = _seal(engine, exchange, _State(own=result.request_state))
         except StateTooLarge as error:
-            raise RequestError(Code.INTERNAL_ERROR, f"the handler demands {error}") from error
+            raise RequestError(Code.INTERNAL_ERROR, f"the handler returned {error}") from error
         result = msgspec.structs.replace(result, request_state=state)
-    body = exchange.entry.codec.result(result)
+    body = exchange.handler.codec.result(result)
     for each in msgspec.json.decode(body).get("inputRequests", {}).values():
         require_capability(peer, each["method"], msgspec.json.encode(each.get("params", {})))
-    origin.session.end(exchange, Body(service.sign(body, peer.revision)))
+    session.end(exchange, ResponseBody(engine.handlers.sign(body, peer.revision)))
 
 
-def demand_urls(exchange: Exchange, failure: RequestError) -> bool:
-    """Demand that the user visits the pages which the error *failure* lists, if it does so and the client is stateless.
+def send_url_elicitations(session: ServerSession, exchange: Exchange, failure: RequestError) -> bool:
+    """Answer a stateless client with the pages that the error *failure* lists; return whether it lists any.
 
-    The handler is run anew when the client comes back, as it would be by a client of 2025-11-25.
+    The handler is called again when the client retries, as it is for a client of 2025-11-25.
 
     Raises:
         UnsupportedByPeer: The client has not declared that it can send its user to a page.
@@ -170,64 +176,66 @@ def demand_urls(exchange: Exchange, failure: RequestError) -> bool:
     Spec:
         2025-11-25, client/elicitation, "URL Elicitation Required Error"; 2026-07-28, changelog, which removed it.
     """
-    origin, entry = exchange.origin, exchange.entry
-    if origin is None:
+    request, handlers = exchange.request, session.handlers
+    if request is None:
         return False
-    service = origin.session.service
-    code = getattr(service.methods(service.native_revision).ErrorCode, "URL_ELICITATION_REQUIRED", None)
+    code = getattr(handlers.methods(handlers.native_revision).ErrorCode, "URL_ELICITATION_REQUIRED", None)
     data: Any = failure.data
     if code != failure.code or not is_object(data) or not data.get("elicitations"):
         return False
     try:
-        way = codec(service.native_revision, origin.peer.revision).ask("elicitation/create")
+        elicitation = codec(handlers.native_revision, request.peer.revision).ask("elicitation/create")
     except AdaptationError:
-        return False  # the error itself will be adapted, or refused
+        return False  # the error itself is adapted, or refused
     requests: dict[str, object] = {}
     for number, page in enumerate(data["elicitations"], 1):
-        params = way.params(msgspec.to_builtins(page))
-        require_capability(origin.peer, way.method, params)  # whichever way it is told
-        requests[f"elicitation-{number}"] = _input_request(ServerRequest(way, params, page))
-    if origin.peer.era == "handshake" or not entry.may_ask:
+        params = elicitation.params(msgspec.to_builtins(page))
+        require_capability(request.peer, elicitation.method, params)  # in either era
+        requests[f"elicitation-{number}"] = _input_request(ServerRequest(elicitation, params, page))
+    if request.peer.era == "handshake" or not exchange.handler.may_request_input:
         return False
     result = msgspec.json.encode({"resultType": "input_required", "inputRequests": requests})
-    origin.session.end(exchange, Body(service.sign(result, origin.peer.revision)))
+    session.end(exchange, ResponseBody(handlers.sign(result, request.peer.revision)))
     return True
 
 
-def resume_parked(session: ServerSession, request: Request, origin: Origin, meta: RequestMeta, entry: Entry) -> None:
-    """Go on with the exchange whose demand for input *request* answers.
+def resume_parked(
+    session: ServerSession, message: Request, request: OpenRequest, meta: RequestMeta, handler: MethodHandler
+) -> None:
+    """Continue the exchange whose ``InputRequiredResult`` the retry *request* answers.
 
     Raises:
         RequestError: Its state is not valid, has expired, or its handler is gone.
-        InvalidPayload: Its answers are not.
+        InvalidPayload: Its responses are not valid.
     """
-    service = session.service
-    probe = Exchange(origin, entry, None, request.params)
-    sealed = _decode_sealed(service.sealer.open(str(meta.request_state), **_binding(probe)))
-    if sealed.token is None:
-        params = entry.codec.params(request.params)
-        probe.params = msgspec.structs.replace(params, request_state=sealed.own)
-        session.start(probe)
+    engine = session.engine
+    # A new exchange: bound to the state as the first request was, and started if the handler has to run again.
+    exchange = Exchange(request, handler, None, message.params)
+    state = _decode_state(engine.sealer.open(str(meta.request_state), **_binding(exchange)))
+    if state.token is None:
+        params = handler.codec.params(message.params)
+        exchange.params = msgspec.structs.replace(params, request_state=state.own)
+        session.start(exchange)
         return
     responses = _responses(meta.input_responses)
-    found = service.waiting.find(sealed.token)
-    if found is None:
-        probe.params = entry.codec.params(request.params)
-        if sealed.answers is None or not service.may_replay(probe):
+    parked = engine.parked.find(state.token)
+    if parked is None:
+        exchange.params = handler.codec.params(message.params)
+        if state.answers is None or not engine.handlers.may_replay(exchange):
             raise RequestError(Code.INVALID_PARAMS, "The requestState has expired; send the request without it")
-        # Answers to what was never asked have keys that no question will have.
-        probe.answers = responses | sealed.answers
-        session.start(probe)
-    elif found.body is not None:
-        session.reply(origin, found.body)
-    elif found.is_taken:
-        if len(found.others) >= _MOST_REPEATS:
+        # Keys that the handler never uses do no harm.
+        exchange.earlier_responses = responses | state.answers
+        session.start(exchange)
+    elif parked.response is not None:
+        session.reply(request, parked.response)
+    elif parked.is_resumed:
+        if len(parked.duplicates) >= _MAX_DUPLICATES:
             raise RequestError(Code.INTERNAL_ERROR, "the same requestState came too often")
-        session.exchanges[origin.id] = origin
-        found.others.append(origin)
-        origin.on_drop = partial(found.others.remove, origin)
+        session.exchanges[request.id] = request
+        parked.duplicates.append(request)
+        request.on_cancel = partial(parked.duplicates.remove, request)
     else:
-        _take_up(session, found, origin, responses)
+        _resume(session, parked, request, responses)
 
 
 def _responses(raw: Raw | UnsetType) -> dict[str, Raw]:
@@ -237,64 +245,62 @@ def _responses(raw: Raw | UnsetType) -> dict[str, Raw]:
         raise RequestError(Code.INVALID_PARAMS, "inputResponses is not an object") from None
 
 
-def _take_up(session: ServerSession, found: InputRound, origin: Origin, responses: dict[str, Raw]) -> None:
-    """Let *origin* be the open request of the exchange that waits in *found*."""
-    exchange = found.exchange
-    # Read all before anything changes: a client that sent nonsense may come back with the same state.
-    read = {key: each.read(responses[key]) for key, each in exchange.asks.items() if key in responses}
-    found.is_taken = True
-    exchange.origin = origin
-    exchange.round = found
-    session.exchanges[origin.id] = exchange
-    if exchange.early is not None:
-        session.answer(exchange, exchange.early)
+def _resume(session: ServerSession, parked: InputRound, request: OpenRequest, responses: dict[str, Raw]) -> None:
+    """Make *request* the open request of a parked exchange."""
+    exchange = parked.exchange
+    # Decode everything before anything changes: after an invalid retry the client may try again with the same state.
+    results = {
+        key: read_result(each, responses[key]) for key, each in exchange.server_requests.items() if key in responses
+    }
+    parked.is_resumed = True
+    exchange.request = request
+    exchange.input_round = parked
+    session.exchanges[request.id] = exchange
+    if exchange.unsent_response is not None:
+        session.respond(exchange, exchange.unsent_response)
         return
-    for key, result in read.items():
-        question = exchange.asks.pop(key)
-        _remember(session.service, exchange, key, responses[key])
-        question.settle(result)
-    for key, question in list(exchange.asks.items()):
+    for key, result in results.items():
+        answered = exchange.server_requests.pop(key)
+        _keep_for_replay(session.engine, exchange, key, responses[key])
+        answered.set_result(result)
+    for key, unanswered in list(exchange.server_requests.items()):
         try:
-            require_capability(origin.peer, question.codec.method, question.params)
+            require_capability(request.peer, unanswered.codec.method, unanswered.params)
         except UnsupportedByPeer as error:
-            del exchange.asks[key]
-            question.fail(error)
-    if exchange.asks:
+            del exchange.server_requests[key]
+            unanswered.fail(error)
+    if exchange.server_requests:
         flush_soon(exchange)
 
 
-def forget_parked(service: HandlerTable, exchange: Exchange) -> None:
-    """Give up an exchange that waits, since nobody can go on with it here; a retry finds that it has expired."""
+def _keep_for_replay(engine: Engine, exchange: Exchange, key: str, response: Raw) -> None:
+    """Keep a client's response if the handler may run again and a request state can hold all of them."""
+    if not exchange.cannot_replay and engine.handlers.may_replay(exchange):
+        exchange.earlier_responses[key] = Raw(bytes(response))
+        if sum(len(memoryview(each)) for each in exchange.earlier_responses.values()) > MAX_CONTENT_BYTES:
+            exchange.earlier_responses.clear()
+            exchange.cannot_replay = True
+
+
+def forget_parked(engine: Engine, exchange: Exchange) -> None:
+    """Drop a parked exchange whose handler was stopped; a retry finds that its state has expired."""
     exchange.has_ended = True
-    if exchange.round is not None:
-        service.waiting.forget(exchange.round)
+    if exchange.input_round is not None:
+        engine.parked.forget(exchange.input_round)
 
 
-def _remember(service: HandlerTable, exchange: Exchange, key: str, answer: Raw) -> None:
-    """Keep an answer for a replay, if there can be one: if the handler allows it, and a state can hold them all."""
-    if not exchange.is_forgetful and service.may_replay(exchange):
-        exchange.answers[key] = Raw(bytes(answer))
-        if sum(len(memoryview(each)) for each in exchange.answers.values()) > MAX_CONTENT_BYTES:
-            exchange.answers.clear()
-            exchange.is_forgetful = True
-
-
-def expire_parked(service: HandlerTable) -> float | None:
-    """Give up the exchanges that nobody came back to in time, and drop the tasks whose time is over.
+def expire_parked(engine: Engine) -> float | None:
+    """Stop the exchanges whose client did not retry in time, and drop the expired tasks.
 
     Returns:
-        In how many seconds there will be more to do; None if there is nothing that could expire.
+        In how many seconds to call this again; None if there is nothing that could expire.
     """
-    for exchange in service.waiting.expire():
-        _LOG.info("nobody came back to %s", exchange.entry.method)
+    for exchange in engine.parked.expire():
+        _LOG.info("%s ends: its client did not retry in time", exchange.handler.method)
         exchange.has_ended = True
-        abandon_all(exchange)
+        exchange.withdraw_requests()
         if exchange.handle is not None:
             exchange.handle.cancel()
-    deadlines: list[float] = []
-    if service.waiting.deadline is not None:
-        deadlines.append(service.waiting.deadline - service.clock())
-    following = None if service.tasking is None else service.tasking.expire()
-    if following is not None:
-        deadlines.append(following - service.wall_clock())
-    return max(0.0, min(deadlines)) if deadlines else None
+    of_tasks = None if engine.tasks is None else engine.tasks.seconds_to_expiry()
+    seconds = [each for each in (engine.parked.seconds_to_expiry, of_tasks) if each is not None]
+    return max(0.0, min(seconds)) if seconds else None

@@ -1,9 +1,9 @@
-"""Exchanges that wait for a stateless client to come back with answers.
+"""Exchanges that wait for the retry of a stateless client.
 
-Theory of operation. A demand for input ends the request that it answers; its handler goes on waiting here, under a
-token that only the sealed state of the demand tells. Each demand is a round. Who comes back with the state takes the
-round, and its request becomes the exchange's open one. Whoever brings the same state again, a client that retries
-because an answer got lost, gets the answer that the first one got.
+Theory of operation. An ``InputRequiredResult`` ends the request that it answers, but the handler goes on waiting. Each
+such result is a *round*, kept here under a random token that only its sealed request state holds. The first retry with
+that state resumes the exchange. A client may repeat the retry because the response got lost: it gets the response of
+the first retry.
 
 Spec:
     2026-07-28, basic/patterns/mrtr, "Server Requirements (Basic Workflow)".
@@ -13,41 +13,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Raw, Struct
+from msgspec import Raw
+
+from mcpgen.runtime.server.exchange import InputRound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcpgen.runtime.limits import Limits
-    from mcpgen.runtime.server.exchange import Body, Exchange, Origin
+    from mcpgen.runtime.server.exchange import Exchange, ResponseBody
 
-__all__ = ["NoRoom", "InputRound", "ParkedRequests"]
-
-
-class NoRoom(Exception):  # noqa: N818 (as runtime/errors.py names those of its tree)
-    """As many exchanges wait as may."""
+__all__ = ["ParkedRequests", "TooManyParked"]
 
 
-class InputRound(Struct, eq=False):
-    """One demand for input.
-
-    Attributes:
-        token: What names it.
-        exchange: Whose handler waits.
-        expires: When nobody needs to come back any more, on the clock of the store.
-        size_bytes: What it counts for.
-        is_taken: Whether its state came back.
-        body: What the request that took it was answered with.
-        others: Requests that brought the same state, before there was an answer.
-    """
-
-    token: str
-    exchange: Exchange
-    expires: float
-    size_bytes: int
-    is_taken: bool = False
-    body: Body | None = None
-    others: list[Origin] = []
+class TooManyParked(Exception):  # noqa: N818 (as runtime/errors.py names those of its tree)
+    """As many exchanges wait as the limits allow."""
 
 
 class ParkedRequests:
@@ -63,17 +43,17 @@ class ParkedRequests:
         return len(self._rounds)
 
     @property
-    def deadline(self) -> float | None:
-        """When the oldest round expires; None if there is none."""
-        return next((each.expires for each in self._rounds.values()), None)
+    def seconds_to_expiry(self) -> float | None:
+        """In how many seconds the oldest round expires; None if there is none."""
+        return next((each.expires - self._clock() for each in self._rounds.values()), None)
 
     def park(self, token: str, exchange: Exchange) -> InputRound:
-        """Let *exchange* wait under *token*.
+        """Keep *exchange* waiting under *token*.
 
         Raises:
-            NoRoom: There is no room, even without the rounds that are over.
+            TooManyParked: There is no room, even without the rounds that were answered.
         """
-        held = [exchange.raw, *exchange.answers.values()]
+        held = [exchange.raw, *exchange.earlier_responses.values()]
         size_bytes = sum(len(memoryview(each)) for each in held if isinstance(each, Raw))
         self._make_room(size_bytes)
         parked = InputRound(token, exchange, self._clock() + self._limits.waiting_seconds, size_bytes)
@@ -82,15 +62,15 @@ class ParkedRequests:
         return parked
 
     def find(self, token: str) -> InputRound | None:
-        """Return the round that *token* names, unless it has expired."""
+        """Return the round of *token*, unless it has expired."""
         found = self._rounds.get(token)
         return None if found is None or found.expires <= self._clock() else found
 
-    def record(self, parked: InputRound, body: Body) -> None:
-        """Keep what the request that took *parked* was answered with, for those who bring the same state again."""
-        parked.body = body
-        self.grow(parked, len(body.json))
-        if self._is_over(0, 0):
+    def record(self, parked: InputRound, response: ResponseBody) -> None:
+        """Keep the *response* to the retry that resumed *parked*, for repeated retries."""
+        parked.response = response
+        self.grow(parked, len(response.json))
+        if self._exceeds(0, 0):
             self.forget(parked)
 
     def grow(self, parked: InputRound, size_bytes: int) -> None:
@@ -105,22 +85,22 @@ class ParkedRequests:
             self._size_bytes -= parked.size_bytes
 
     def expire(self) -> list[Exchange]:
-        """Drop the rounds whose time is over, and return the exchanges that nobody came back to."""
+        """Drop the expired rounds; return the exchanges whose client did not retry."""
         now = self._clock()
-        over = [each for each in self._rounds.values() if each.expires <= now]
-        for each in over:
+        expired = [each for each in self._rounds.values() if each.expires <= now]
+        for each in expired:
             self.forget(each)
-        return [each.exchange for each in over if not each.is_taken]
+        return [each.exchange for each in expired if not each.is_resumed]
 
     def _make_room(self, size_bytes: int) -> None:
-        for each in [each for each in self._rounds.values() if each.body is not None]:
-            if not self._is_over(1, size_bytes):
+        for each in [each for each in self._rounds.values() if each.response is not None]:
+            if not self._exceeds(1, size_bytes):
                 return
             self.forget(each)
-        if self._is_over(1, size_bytes):
-            raise NoRoom
+        if self._exceeds(1, size_bytes):
+            raise TooManyParked
 
-    def _is_over(self, count: int, size_bytes: int) -> bool:
+    def _exceeds(self, count: int, size_bytes: int) -> bool:
         limits = self._limits
         return (
             len(self._rounds) + count > limits.max_waiting or self._size_bytes + size_bytes > limits.max_waiting_bytes

@@ -1,13 +1,16 @@
-"""A question that a server has put to its client: sent as a request, or inside a demand for input.
+"""Requests of a server to its client: roots, sampling, elicitation.
 
-Spec:
-    2024-11-05 to 2025-11-25, client/roots, client/sampling, client/elicitation; 2026-07-28, basic/patterns/mrtr.
+A client of a handshake gets each request at once, and answers it by its id. A stateless client gets no requests: they
+are collected into an ``InputRequiredResult`` (`mcpgen.runtime.server.input_required`), and it answers in its retry.
 
-How a server asks its client something: by a request of its own, or by a demand for input and a retry.
+A new request of this kind needs four edits:
 
-To a handshake peer a question goes at once, as a request, and its answer comes back under its id. A stateless peer
-cannot be sent requests: what it is asked is gathered, and becomes a demand for input
-(`mcpgen.runtime.server.input_required`).
+1. ``[capabilities.client]`` in ``schema/overlay.toml``: what the generated handlers declare;
+2. ``CLIENT_CAPABILITIES`` in `mcpgen.runtime.protocol.capabilities`: what a client must have declared;
+3. a method of `mcpgen.runtime.server.context.Context`;
+4. an option of ``connect``: a field of `mcpgen.runtime.client.handler_functions.HandlerFunctions`.
+
+``ServerMethods(context)`` and classes of ``ClientHandlers`` need the first two only.
 
 Spec:
     2024-11-05 to 2025-11-25, client/roots, client/sampling, client/elicitation; 2026-07-28, basic/patterns/mrtr.
@@ -26,7 +29,6 @@ from mcpgen.runtime.errors import (
     AdaptationError,
     InvalidPayload,
     RequestError,
-    RequestRefused,
     TransportClosed,
     UnknownMethod,
     UnsupportedByPeer,
@@ -35,184 +37,67 @@ from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import lacking
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.messages import Code
+from mcpgen.runtime.server.exchange import ServerRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mcpgen.runtime.protocol.capabilities import Peer
-    from mcpgen.runtime.protocol.codec import OutgoingRequestCodec
-    from mcpgen.runtime.protocol.messages import ErrorResponse
     from mcpgen.runtime.server.exchange import Exchange
     from mcpgen.runtime.server.server_session import ServerSession
     from mcpgen.runtime.server.tasks.running_task import RunningTask
 
-__all__ = [
-    "ServerRequest",
-    "abandon_request",
-    "send_request",
-    "flush_soon",
-    "require_capability",
-    "take_response",
-    "abandon_all",
-]
+__all__ = ["flush_soon", "read_result", "receive_result", "require_capability", "send_request"]
 
-
-class ServerRequest:
-    """A question, and its answer as soon as there is one.
-
-    Attributes:
-        codec: Makes a value of home out of the answer.
-        params: What the client is asked, in the terms of its revision.
-        value: What the handler wanted to be sent, in the terms of home.
-        on_settled: Called once, when there is an answer or none will come.
-        key: What names it among those of its exchange.
-    """
-
-    __slots__ = ("_failure", "_is_settled", "_result", "codec", "key", "on_settled", "params", "value")
-
-    def __init__(self, codec: OutgoingRequestCodec, params: bytes | UnsetType, value: Any) -> None:
-        self.codec: OutgoingRequestCodec = codec
-        self.params: bytes | UnsetType = params
-        self.value: Any = value
-        self.on_settled: Callable[[], None] | None = None
-        self.key: str = ""
-        self._is_settled = False
-        self._result: Any = None
-        self._failure: Exception | None = None
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether there is an answer, or none will come."""
-        return self._is_settled
-
-    @property
-    def digest(self) -> str:
-        """What tells this question from another one at the same place."""
-        params = b"" if isinstance(self.params, UnsetType) else self.params
-        return sha256(self.codec.method.encode() + b"\0" + params).hexdigest()
-
-    def read(self, raw: Raw) -> Any:
-        """Return the client's result as home has it.
-
-        Raises:
-            InvalidPayload: The client's revision does not allow it.
-        """
-        return _several(self.value, self.codec.result(raw))
-
-    def settle(self, result: Any) -> None:
-        """Take *result*, which `read` returned, for the answer."""
-        self._result = result
-        self._done()
-
-    def refuse(self, response: ErrorResponse) -> None:
-        """Take an error response for the answer."""
-        self.fail(RequestRefused(self.codec.method, self.codec.error(response)))
-
-    def fail(self, failure: Exception) -> None:
-        """Take it that there will be no answer, because of *failure*."""
-        self._failure = failure
-        self._done()
-
-    def outcome(self) -> Any:
-        """Return the answer.
-
-        Raises:
-            RequestRefused: The client answered with an error.
-            InvalidPayload: It answered with something else than its revision allows.
-            UnsupportedByPeer: The client that came back cannot be asked any more.
-            TransportClosed: It has gone.
-        """
-        if self._failure is not None:
-            raise self._failure
-        return self._result
-
-    def _done(self) -> None:
-        if self._is_settled:
-            return
-        self._is_settled = True
-        if self.on_settled is not None:
-            self.on_settled()
-
-    def leave(self) -> None:
-        """Take it that there is nobody left to answer."""
-        self.fail(TransportClosed("the client has gone before it answered"))
-
-
-def _several(asked: Any, result: Any) -> Any:
-    """Return *result* with a list wherever a choice of several was asked for.
-
-    Before 2025-11-25 forms have no such choice: the adapter offers one of the options, and a string comes back.
-
-    Spec:
-        2025-11-25, client/elicitation, "Supported Schema Types" (multi-select enums are new).
-    """
-    content = getattr(result, "content", UNSET)
-    schema = getattr(asked, "requested_schema", None)
-    if not is_object(content) or schema is None:
-        return result
-    properties: dict[str, Any] = msgspec.to_builtins(schema).get("properties", {})
-    given: dict[str, Any] = content
-    wrapped = {
-        name: [answer] if isinstance(answer, str) and properties.get(name, {}).get("type") == "array" else answer
-        for name, answer in given.items()
-    }
-    return result if wrapped == given else msgspec.structs.replace(result, content=wrapped)
-
-
-# What a key of inputRequests is called; any unique text will do (2026-07-28, basic/patterns/mrtr, "InputRequests").
-_KINDS = {"elicitation/create": "elicitation", "roots/list": "roots", "sampling/createMessage": "sampling"}
-
-# 48 bits of its digest tell the questions of one handler apart.
+# Of a key in inputRequests: 48 bits of a digest distinguish the requests of one handler.
 _DIGEST_LETTERS = 12
 
 
 def send_request(
     session: ServerSession, exchange: Exchange | None, method: str, value: Any, *, terms: str
 ) -> ServerRequest:
-    """Ask the client, and return the question; nothing has been sent if this raises.
+    """Send a request to the client, and return it; nothing has been sent if this raises.
 
     Args:
-        session: The client's session, for a question that belongs to no request.
-        exchange: The request whose handler asks.
-        method: What to ask: ``elicitation/create``.
-        value: Params, in the terms of the revision *terms*; UNSET for none.
-        terms: The revision that the answer is wanted in, too.
+        session: The client's session, for a request that belongs to no exchange.
+        exchange: The exchange whose handler makes the request.
+        method: ``elicitation/create``.
+        value: Params, in the revision *terms*; UNSET for none.
+        terms: The revision of the params and of the result.
 
     Raises:
-        UnsupportedByPeer: The client's revision has no such question, or it has not declared that it can answer it.
-        TransportClosed: The request was cancelled, or is answered already.
+        UnsupportedByPeer: The client's revision has no such request, or it has not declared the capability.
+        TransportClosed: The exchange was cancelled, or has its response.
     """
     peer = session.peer if exchange is None else exchange.peer
     if peer is None:
-        raise UnsupportedByPeer(revision="", what=method, reason="outside a request it has to have shaken hands")
+        raise UnsupportedByPeer(revision="", what=method, reason="the client has not sent initialize")
     if exchange is not None and exchange.has_ended:
         raise TransportClosed("the request is over")
     try:
-        translate = codec(terms, peer.revision).ask(method)
-        params = translate.params(value)
+        outgoing = codec(terms, peer.revision).ask(method)
+        params = outgoing.params(value)
     except (AdaptationError, UnknownMethod) as error:
-        raise UnsupportedByPeer(revision=peer.revision, what=method, reason=_why(error)) from error
+        raise UnsupportedByPeer(revision=peer.revision, what=method, reason=_reason(error)) from error
     require_capability(peer, method, params)
-    params = _identified(session, value, params)
+    params = _with_elicitation_id(session, value, params)
     if exchange is not None and exchange.task is not None:
-        params = _related(params, exchange.task)
-    question = ServerRequest(translate, params, value)
+        params = _with_task(params, exchange.task)
+    request = ServerRequest(outgoing, params, value)
     if peer.era == "stateless":
-        _gather(exchange, question, peer)
+        _collect(session, exchange, request, peer)
     else:
-        _send(session, exchange, question)
-    return question
+        _send(session, exchange, request)
+    return request
 
 
-def _why(error: AdaptationError | UnknownMethod) -> str:
-    # A message without a pointer is one that does not exist; otherwise something in it has no meaning.
+def _reason(error: AdaptationError | UnknownMethod) -> str:
+    # An error with a pointer is about a part of the params; one without is about the whole request.
     if isinstance(error, UnknownMethod) or not error.pointer:
         return "its revision has no such request"
     return f"its revision has nothing for {error.pointer}"
 
 
 def require_capability(peer: Peer, method: str, params: bytes | UnsetType) -> None:
-    """Check that *peer* has declared what answering takes.
+    """Check that *peer* has declared what the request *method* needs.
 
     Raises:
         UnsupportedByPeer: It has not.
@@ -224,10 +109,10 @@ def require_capability(peer: Peer, method: str, params: bytes | UnsetType) -> No
         )
 
 
-def _identified(session: ServerSession, value: Any, params: bytes | UnsetType) -> bytes | UnsetType:
-    """Return *params* with an id of its own for an elicitation by url, where only the peer's revision has such ids.
+def _with_elicitation_id(session: ServerSession, value: Any, params: bytes | UnsetType) -> bytes | UnsetType:
+    """Return *params* with a new id for an elicitation by URL, if only the peer's revision has such ids.
 
-    Adapters make one of what is asked, so the same page twice would have the same one.
+    The adapter derives one from the params, so two requests for the same page would have the same id.
 
     Spec:
         2025-11-25, client/elicitation, "URL Mode Elicitation Requests": a unique identifier.
@@ -236,12 +121,12 @@ def _identified(session: ServerSession, value: Any, params: bytes | UnsetType) -
         return params
     members: dict[str, Any] = msgspec.json.decode(params)
     if "elicitationId" in members:
-        members["elicitationId"] = session.service.token()
+        members["elicitationId"] = session.engine.new_token()
     return msgspec.json.encode(members)
 
 
-def _related(params: bytes | UnsetType, task: RunningTask) -> bytes:
-    """Return *params* with the task that the question belongs to.
+def _with_task(params: bytes | UnsetType, task: RunningTask) -> bytes:
+    """Return *params* with the task that the request belongs to.
 
     Spec:
         2025-11-25, basic/utilities/tasks, "Associating Task-Related Messages".
@@ -250,83 +135,96 @@ def _related(params: bytes | UnsetType, task: RunningTask) -> bytes:
     return msgspec.json.encode({**members, "_meta": task.related(members.get("_meta", UNSET))})
 
 
-def _send(session: ServerSession, exchange: Exchange | None, question: ServerRequest) -> None:
-    method = question.codec.method
-    if exchange is not None and not exchange.asks:
-        exchange.rounds += 1
-        if exchange.rounds > session.service.limits.max_rounds:
+def _send(session: ServerSession, exchange: Exchange | None, request: ServerRequest) -> None:
+    """Send *request* as a message of its own."""
+    method = request.codec.method
+    if exchange is not None and not exchange.server_requests:
+        exchange.round_count += 1
+        if exchange.round_count > session.limits.max_rounds:
             raise RequestError(Code.INTERNAL_ERROR, "the request has asked for input too often")
-    if not session.is_ready and method != "ping":
+    if not session.is_initialized and method != "ping":
         # 2025-11-25, basic/lifecycle, "Initialization": before initialized the server SHOULD NOT send other requests.
         revision = session.revision or ""
-        raise UnsupportedByPeer(revision=revision, what=method, reason="it has not finished the handshake")
+        reason = "the client has not sent notifications/initialized"
+        raise UnsupportedByPeer(revision=revision, what=method, reason=reason)
     session.last_id += 1
-    question.key = str(session.last_id)
-    session.asks[session.last_id] = question
+    request.key = str(session.last_id)
+    session.server_requests[session.last_id] = request
     if exchange is not None:
-        exchange.asks[question.key] = question
-    session.sink.send(envelope.encode_request(session.last_id, method, question.params), exchange)
+        exchange.server_requests[request.key] = request
+    session.output.send(envelope.encode_request(session.last_id, method, request.params), exchange)
 
 
-def _gather(exchange: Exchange | None, question: ServerRequest, peer: Peer) -> None:
-    method = question.codec.method
-    if exchange is None or not exchange.entry.may_ask or method not in _KINDS:
+def _collect(session: ServerSession, exchange: Exchange | None, request: ServerRequest, peer: Peer) -> None:
+    """Keep *request* for an ``InputRequiredResult``; in a replay, answer it with the client's earlier result."""
+    method = request.codec.method
+    input_requests = session.handlers.methods(peer.revision).INPUT_REQUESTS
+    if exchange is None or not exchange.handler.may_request_input or method not in input_requests:
         # 2026-07-28, basic/patterns/mrtr, "Supported Requests".
-        reason = "this revision asks only while it serves tools/call, prompts/get or resources/read"
+        reason = "in this revision only tools/call, prompts/get and resources/read can ask the client"
         raise UnsupportedByPeer(revision=peer.revision, what=method, reason=reason)
-    question.key = _key(exchange, question)
-    before = exchange.answers.get(question.key)
-    if before is not None:
-        question.settle(question.read(before))
+    request.key = _key(exchange, request)
+    earlier = exchange.earlier_responses.get(request.key)
+    if earlier is not None:
+        request.set_result(read_result(request, earlier))
         return
-    exchange.asks[question.key] = question
+    exchange.server_requests[request.key] = request
     flush_soon(exchange)
 
 
-def _key(exchange: Exchange, question: ServerRequest) -> str:
-    """Return what names *question*: what it says, and how often it was put, so that a replay gives it the same name.
+def _key(exchange: Exchange, request: ServerRequest) -> str:
+    """Return the key of *request*: a digest of the params and a number, so that a replay makes the same keys.
 
-    The order of questions would not do: handlers that ask two things at once need not always do it in the same order.
+    The order of the requests would not do: a handler that makes two at once need not make them in the same order again.
     """
-    base = f"{_KINDS[question.codec.method]}-{question.digest[:_DIGEST_LETTERS]}"
-    times = exchange.asked[base] = exchange.asked.get(base, 0) + 1
-    return base if times == 1 else f"{base}-{times}"
+    method = request.codec.method
+    params = b"" if isinstance(request.params, UnsetType) else request.params
+    digest = sha256(method.encode() + b"\0" + params).hexdigest()
+    base = f"{method.partition('/')[0]}-{digest[:_DIGEST_LETTERS]}"
+    count = exchange.key_counts[base] = exchange.key_counts.get(base, 0) + 1
+    return base if count == 1 else f"{base}-{count}"
 
 
 def flush_soon(exchange: Exchange) -> None:
-    """Have what is asked demanded, once the handler had time to ask for all of it."""
-    if exchange.origin is not None and not exchange.is_flushing:
+    """Send the collected requests when the handler had time to make all of them."""
+    if exchange.request is not None and not exchange.is_flushing:
         exchange.is_flushing = True
-        exchange.origin.session.sink.flush_soon(exchange)
+        exchange.request.session.output.flush_soon(exchange)
 
 
-def abandon_request(session: ServerSession, exchange: Exchange | None, question: ServerRequest) -> None:
-    """Take back a question that nobody waits for any more.
+def receive_result(request: ServerRequest, raw: Raw) -> None:
+    """End *request* with the client's result."""
+    try:
+        request.set_result(read_result(request, raw))
+    except (InvalidPayload, AdaptationError) as error:
+        request.fail(error)
+
+
+def read_result(request: ServerRequest, raw: Raw) -> Any:
+    """Return the client's result in the native revision.
+
+    Raises:
+        InvalidPayload: It is not valid in the client's revision.
+    """
+    return _with_lists(request.value, request.codec.result(raw))
+
+
+def _with_lists(params: Any, result: Any) -> Any:
+    """Return the result of an elicitation with a list for each multi-select field.
+
+    Before 2025-11-25 forms have no multi-select: the adapter makes a single choice of it, and a string comes back.
 
     Spec:
-        2025-11-25, basic/utilities/cancellation; 2026-07-28, basic/patterns/cancellation: there it has no request.
+        2025-11-25, client/elicitation, "Supported Schema Types" (multi-select enums are new).
     """
-    if exchange is not None:
-        exchange.asks.pop(question.key, None)
-    if not question.is_settled and question.key.isdecimal() and session.asks.pop(int(question.key), None) is not None:
-        cancelled = {"requestId": int(question.key), "reason": "the server does not need the answer any more"}
-        session.sink.send(envelope.encode_notification("notifications/cancelled", cancelled), exchange)
-
-
-def abandon_all(exchange: Exchange) -> None:
-    """Take back all questions of an exchange that is over."""
-    session = None if exchange.origin is None else exchange.origin.session
-    for question in list(exchange.asks.values()):
-        if session is not None:
-            abandon_request(session, exchange, question)
-        question.leave()
-    exchange.asks.clear()
-    exchange.answers = {}  # its rounds are remembered for a while, and nobody needs these any more
-
-
-def take_response(question: ServerRequest, raw: Raw) -> None:
-    """Take *raw* for the answer to a request of ours."""
-    try:
-        question.settle(question.read(raw))
-    except (InvalidPayload, AdaptationError) as error:
-        question.fail(error)
+    content = getattr(result, "content", UNSET)
+    schema = getattr(params, "requested_schema", None)
+    if not is_object(content) or schema is None:
+        return result
+    properties: dict[str, Any] = msgspec.to_builtins(schema).get("properties", {})
+    given: dict[str, Any] = content
+    wrapped = {
+        name: [each] if isinstance(each, str) and properties.get(name, {}).get("type") == "array" else each
+        for name, each in given.items()
+    }
+    return result if wrapped == given else msgspec.structs.replace(result, content=wrapped)

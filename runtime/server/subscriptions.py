@@ -1,4 +1,4 @@
-"""What a client wants to hear of: the resources that a session watches, and the streams that a stateless client opened.
+"""Streams of `subscriptions/listen`, and notifications of changes to the clients that are subscribed to them.
 
 Spec:
     2024-11-05 to 2025-11-25, server/resources, "Subscriptions"; 2026-07-28, basic/patterns/subscriptions.
@@ -6,49 +6,118 @@ Spec:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import UNSET
 
-from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED
+from mcpgen.runtime.errors import RequestError
+from mcpgen.runtime.protocol import envelope
+from mcpgen.runtime.protocol.capabilities import offers
+from mcpgen.runtime.protocol.codec import codec
+from mcpgen.runtime.protocol.messages import Code
+from mcpgen.runtime.protocol.newest import NEWEST, methods, models
+from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED, SubscriptionFilter, supported_filter
+from mcpgen.runtime.server.exchange import ResponseBody
+from mcpgen.runtime.server.server_session import SubscriptionStream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from mcpgen.runtime.server.exchange import OpenRequest
+    from mcpgen.runtime.server.server_session import ServerSession
 
-    from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
-    from mcpgen.runtime.server.exchange import Origin
+__all__ = ["end_stream", "notify_change", "open_stream", "stream_closed_notification"]
 
-__all__ = ["Subscriptions", "SubscriptionStream"]
+_SUBSCRIPTION_ID = methods.MetaKey.SUBSCRIPTION_ID
 
 
-class SubscriptionStream(Struct, eq=False):
-    """One open `subscriptions/listen`.
+def open_stream(session: ServerSession, request: OpenRequest, params: Any) -> None:
+    """Open a stream for a `subscriptions/listen`.
 
-    Attributes:
-        origin: The request, whose id is that of the subscription.
-        filter: What is told.
+    Raises:
+        RequestError: There are too many subscriptions.
+
+    Spec:
+        2026-07-28, basic/patterns/subscriptions, "Acknowledgment": it comes first, with the supported filter.
     """
+    subscriptions, limit = session.subscriptions, session.limits.max_subscriptions
+    if len(subscriptions.streams) >= limit:
+        raise RequestError(Code.INTERNAL_ERROR, "too many streams are open")
+    revision = request.peer.revision
+    wanted = msgspec.convert(msgspec.to_builtins(params.notifications), SubscriptionFilter)
+    supported = supported_filter(wanted, session.handlers.capabilities(revision), revision)
+    if subscriptions.size + len(supported.resource_subscriptions) > limit:
+        raise RequestError(Code.INTERNAL_ERROR, "too many resources are subscribed to")
+    acknowledged = {"_meta": {_SUBSCRIPTION_ID: request.id}, "notifications": supported}
+    session.exchanges[request.id] = request
+    stream = subscriptions.streams[request.id] = SubscriptionStream(request, supported)
+    request.on_cancel = partial(_close_stream, session, stream)
+    message = envelope.encode_notification("notifications/subscriptions/acknowledged", acknowledged)
+    session.output.send(message, request)
+    _call_handler(session, "resources/subscribe", stream)
 
-    origin: Origin
-    filter: SubscriptionFilter
+
+def _close_stream(session: ServerSession, stream: SubscriptionStream) -> None:
+    session.subscriptions.streams.pop(stream.request.id, None)
+    _call_handler(session, "resources/unsubscribe", stream)
 
 
-class Subscriptions:
-    """What one connection wants to hear of."""
+def _call_handler(session: ServerSession, method: str, stream: SubscriptionStream) -> None:
+    """Call the author's handler of *method*, if there is one, for each resource that only *stream* subscribes to."""
+    handler = session.handlers.overridden(method)
+    if handler is None:
+        return
+    params = session.handlers.methods(session.handlers.native_revision).CLIENT_REQUESTS[method].params
+    others = [each for each in session.subscriptions.streams.values() if each is not stream]
+    elsewhere = {*session.subscriptions.uris}.union(*(each.filter.resource_subscriptions for each in others))
+    for uri in stream.filter.resource_subscriptions:
+        if uri not in elsewhere:
+            session.output.start_notification_handler(handler, params(uri=uri), stream.request.peer)
 
-    def __init__(self) -> None:
-        self.uris: dict[str, None] = {}
-        self.streams: dict[str | int, SubscriptionStream] = {}
 
-    @property
-    def size(self) -> int:
-        """How many resources are watched, by the session and on all streams."""
-        return len(self.uris) + sum(len(each.filter.resource_subscriptions) for each in self.streams.values())
+def end_stream(session: ServerSession, stream: SubscriptionStream) -> None:
+    """End a stream on the server's own initiative: send its result, and cancel it.
 
-    def hears(self, method: str, uri: str | None) -> bool:
-        """Whether the session, as opposed to a stream, is told of *method*."""
-        return method != RESOURCE_UPDATED or uri in self.uris
+    Spec:
+        2026-07-28, basic/patterns/subscriptions, "Graceful Closure"; basic/patterns/cancellation: MUST send.
+    """
+    request = stream.request
+    _close_stream(session, stream)
+    result = msgspec.json.encode({"resultType": "complete", "_meta": {_SUBSCRIPTION_ID: request.id}})
+    session.reply(request, ResponseBody(session.handlers.sign(result, request.peer.revision)))
+    session.output.send(stream_closed_notification(request), None)
 
-    def streams_for(self, method: str, uri: str | None) -> Iterator[SubscriptionStream]:
-        """Yield the streams on which *method* is told."""
-        return (each for each in list(self.streams.values()) if each.filter.passes(method, uri))
+
+def stream_closed_notification(request: OpenRequest) -> bytes:
+    """Return the notification that ends the stream of *request*."""
+    cancelled = {"requestId": request.id, "reason": "the server is shutting down"}
+    return envelope.encode_notification("notifications/cancelled", cancelled)
+
+
+def notify_change(session: ServerSession, method: str, uri: str | None = None) -> None:
+    """Send the notification *method* to the client of the handshake and on each stream, where they are subscribed.
+
+    Spec:
+        2025-11-25, server/resources, "Subscriptions"; 2026-07-28, basic/patterns/subscriptions.
+    """
+    peer = session.peer
+    if (
+        peer is not None
+        and session.is_initialized
+        and session.subscriptions.includes(method, uri)
+        and offers(session.declared, peer.revision, method)
+    ):
+        session.output.send(_change(peer.revision, method, uri, None), None)
+    for stream in session.subscriptions.streams_for(method, uri):
+        message = _change(stream.request.peer.revision, method, uri, stream.request.id)
+        session.output.send(message, stream.request)
+
+
+def _change(revision: str, method: str, uri: str | None, stream_id: str | int | None) -> bytes:
+    meta: Any = UNSET if stream_id is None else {_SUBSCRIPTION_ID: stream_id}
+    params: Any
+    if method == RESOURCE_UPDATED:
+        params = models.ResourceUpdatedNotificationParams(uri=uri or "", meta=meta)
+    else:
+        params = UNSET if stream_id is None else models.NotificationParams(meta=meta)
+    return envelope.encode_notification(method, codec(NEWEST, revision).notice_out(method).outgoing(params))

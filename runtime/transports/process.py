@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.transports.interfaces import Channel, Endpoint
+    from mcpgen.runtime.transports.spawner import Handle
 
 __all__ = ["Process"]
 
@@ -318,7 +319,7 @@ class _Conversation:
             self._is_over.set()
             return len(data)
 
-    async def _hear_last_words(self, scope: anyio.CancelScope) -> None:
+    async def _hear_last_words(self, scope: Handle) -> None:
         """Stop reading when the process is over and all was read that it had written."""
         await self._is_over.wait()
         with anyio.move_on_after(_LAST_WORDS_SECONDS):

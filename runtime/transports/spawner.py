@@ -10,7 +10,8 @@ elsewhere. Three rules hold on both, because whoever counts its running handlers
 * What was started lives until it ends: asyncio itself keeps weak references only.
 
 Python 3.12 can run a task's first steps at once instead of in the next turn of the loop. An answer that waits for
-nothing is then written in the turn in which its request came. So a function may be over when `start` returns.
+nothing is then written in the turn in which its request came. So a function may be over when `start` returns, except
+between `hold` and `release`: of messages that arrived together, all are read before a handler runs.
 """
 
 from __future__ import annotations
@@ -28,9 +29,8 @@ import anyio
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine
 
-    from anyio.abc import TaskGroup
 
-__all__ = ["Handle", "Spawner", "is_asyncio", "open_group", "open_spawner", "start_alone", "turn"]
+__all__ = ["Group", "Handle", "Spawner", "is_asyncio", "open_group", "open_spawner", "start_alone", "turn"]
 
 _Arguments = TypeVarTuple("_Arguments")
 
@@ -69,6 +69,14 @@ class Spawner(Protocol):
         """
         ...
 
+    def hold(self) -> None:
+        """Run nothing of what is started before `release`."""
+        ...
+
+    def release(self) -> None:
+        """Run what was started since `hold`."""
+        ...
+
 
 @asynccontextmanager
 async def open_spawner() -> AsyncGenerator[Spawner]:
@@ -87,11 +95,26 @@ async def open_spawner() -> AsyncGenerator[Spawner]:
         yield _Group(group)
 
 
+class Group(Protocol):
+    """A task group, or on trio a nursery."""
+
+    @property
+    def cancel_scope(self) -> Handle:
+        """Cancels all tasks of the group."""
+        ...
+
+    def start_soon(
+        self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
+    ) -> object:
+        """Start *function* in a task of the group."""
+        ...
+
+
 @asynccontextmanager
-async def open_group() -> AsyncGenerator[TaskGroup]:
+async def open_group() -> AsyncGenerator[Group]:
     """Open a task group that is cancelled at the end of the block, and out of which the block's errors come plain."""
     failure: Exception | None = None
-    async with anyio.create_task_group() as group:
+    async with anyio.create_task_group() if is_asyncio() else _open_nursery() as group:
         try:
             yield group
         except Exception as error:  # noqa: BLE001 (raised below, where the group cannot wrap it in a group of errors)
@@ -100,6 +123,14 @@ async def open_group() -> AsyncGenerator[TaskGroup]:
             group.cancel_scope.cancel()
     if failure is not None:
         raise failure
+
+
+@asynccontextmanager
+async def _open_nursery() -> AsyncGenerator[Group]:
+    import trio  # noqa: PLC0415 (only where it runs already)
+
+    async with trio.open_nursery() as nursery:
+        yield _Nursery(nursery.start_soon, nursery.cancel_scope)
 
 
 async def turn() -> None:
@@ -140,6 +171,7 @@ class _Tasks:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._running: set[_Task] = set()
+        self._held: list[tuple[_Task, _Work]] | None = None
         # A task factory is somebody's wish that tasks be made so; an eager one needs no help.
         self._start_eagerly = _start_eagerly if loop.get_task_factory() is None else None
 
@@ -149,13 +181,27 @@ class _Tasks:
         handle = _Task()
         work = self._run(handle, function(*arguments))
         self._running.add(handle)
+        if self._held is None:
+            self._enter(handle, work)
+        else:
+            self._held.append((handle, work))
+        return handle
+
+    def hold(self) -> None:
+        self._held = []
+
+    def release(self) -> None:
+        held, self._held = self._held, None
+        for handle, work in held or ():
+            self._enter(handle, work)
+
+    def _enter(self, handle: _Task, work: _Work) -> None:
         if self._start_eagerly is None:
             handle.task = self._loop.create_task(work)
-            return handle
+            return
         handle.task = self._start_eagerly(work, self._loop)
-        if handle.is_cancelled and handle in self._running:  # by itself, in its first steps
+        if handle.is_cancelled and handle in self._running:  # by itself in its first steps, or before them
             handle.task.cancel()
-        return handle
 
     async def _run(self, handle: _Task, coroutine: Coroutine[Any, Any, object]) -> None:
         handle.is_entered = True
@@ -200,15 +246,21 @@ class _Scope:
 class _Group:
     """The spawner of any other event loop."""
 
-    def __init__(self, group: TaskGroup) -> None:
+    def __init__(self, group: Group) -> None:
         self._group = group
 
     def start(
         self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
     ) -> Handle:
         handle = _Scope()
-        self._group.start_soon(_uninterrupted(), handle, function(*arguments))
+        self._group.start_soon(_run_in_scope, handle, function(*arguments))
         return handle
+
+    def hold(self) -> None:
+        """Do nothing: what is started runs in a later turn of the loop."""
+
+    def release(self) -> None:
+        """Do nothing, likewise."""
 
 
 async def _run_in_scope(handle: _Scope, coroutine: Coroutine[Any, Any, object]) -> None:
@@ -224,16 +276,33 @@ async def _run_in_scope(handle: _Scope, coroutine: Coroutine[Any, Any, object]) 
             _LOG.exception("a handler failed")
 
 
-@cache
-def _uninterrupted() -> Callable[[_Scope, Coroutine[Any, Any, object]], Coroutine[Any, Any, None]]:
-    """Return `_run_in_scope`, but for trio to raise no interrupt from the keyboard in it.
+class _Nursery:
+    """A task group of trio, in whose tasks `KeyboardInterrupt` is not raised.
 
-    It raises one wherever the program is when it comes, which may be in a handler, where it would be logged and lost.
-    So protected, it is raised in the main task, as asyncio does.
+    trio raises it wherever the program is when the signal comes: in a handler, where it would be logged and lost, or in
+    a task of a client, whose parent is a system task, where trio takes it for an error of its own. In a protected
+    function it is raised in the main task, as asyncio does. A child of a protected task is not protected by itself.
     """
+
+    def __init__(self, start_soon: Callable[..., object], cancel_scope: Handle) -> None:
+        self.cancel_scope: Handle = cancel_scope
+        self._start_soon = start_soon
+
+    def start_soon(
+        self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
+    ) -> object:
+        return self._start_soon(_protected(), function, arguments)
+
+
+async def _call(function: Callable[..., Coroutine[Any, Any, object]], arguments: tuple[object, ...]) -> None:
+    await function(*arguments)
+
+
+@cache
+def _protected() -> Callable[..., Coroutine[Any, Any, None]]:
     import trio  # noqa: PLC0415 (only where it runs already)
 
-    return trio.lowlevel.enable_ki_protection(_run_in_scope)
+    return trio.lowlevel.enable_ki_protection(_call)
 
 
 def start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Callable[[], object]) -> Handle:

@@ -27,6 +27,7 @@ from mcpgen.runtime.transports.stdio import open_pump
 
 if TYPE_CHECKING:
     from mcpgen.runtime.transports.interfaces import Endpoint, Endpoints
+    from mcpgen.runtime.transports.spawner import Handle
     from mcpgen.runtime.transports.stdio import Pump
 
 __all__ = ["run", "serve_stdio"]
@@ -121,6 +122,6 @@ async def _converse(endpoint: Endpoint, pump: Pump, grace_seconds: float, depart
                 await pump.flushed()
 
 
-async def _cancel_when_asked(scope: anyio.CancelScope, departure: GracefulShutdown) -> None:
+async def _cancel_when_asked(scope: Handle, departure: GracefulShutdown) -> None:
     await departure.asked()
     scope.cancel()

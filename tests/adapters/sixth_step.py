@@ -103,8 +103,8 @@ def stubs_of(findings: Iterable[Mapping[str, str]]) -> dict[str, str]:
     found: dict[str, str] = {}
     for finding in findings:
         where, _, stub = finding["hint"].partition("\n")
-        _, _, covered = finding["message"].partition("no change covers ")
-        found[RENAMES if "renames" in where else covered.partition(": ")[0]] = stub
+        _, _, covered = finding["message"].partition("no declared change covers `")
+        found[RENAMES if "renames" in where else covered.partition("`: ")[0]] = stub
     return found
 
 

@@ -17,6 +17,8 @@ from tests.oracle.validators import Validators, sampled
 if TYPE_CHECKING:
     from tests.oracle.shapes import Json
 
+pytestmark = pytest.mark.slow
+
 # jsonschema looks at one instance in this many, jsonschema-rs at all of them.
 REFERENCE_SAMPLE = 50
 

@@ -143,6 +143,7 @@ WRAPPED = {
 
 @pytest.mark.spec(E, "server/tools#output-schema")
 @pytest.mark.parametrize("case", WRAPPED)
+@pytest.mark.slow
 def test_a_structured_result_is_still_valid_for_its_schema(case: str) -> None:
     schema, value = WRAPPED[case]
     tools = {"tools": [{"name": "t", "inputSchema": {"type": "object"}, "outputSchema": schema}]}

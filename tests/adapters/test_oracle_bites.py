@@ -12,6 +12,8 @@ from tests.adapters.laws import Judge
 from tests.adapters.subjects import INSTANCES, Subject
 from tests.oracle.subjects import REVISIONS
 
+pytestmark = pytest.mark.slow
+
 pairs = pytest.mark.parametrize(("source", "target"), list(permutations(REVISIONS, 2)))
 down = pytest.mark.parametrize(
     ("source", "target"), [(one, other) for one, other in permutations(REVISIONS, 2) if one > other]

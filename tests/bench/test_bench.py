@@ -10,6 +10,8 @@ from tests.bench import adapting, calling, contenders, page, payloads, startup, 
 from tests.bench.adapting import AdaptingRow
 from tests.bench.http import measuring
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=payloads.REVISIONS)
 def revision(request: pytest.FixtureRequest) -> str:

@@ -16,6 +16,8 @@ from tests.bench.stopwatch import timing
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 OURS, _, FLOOR = calling.contenders()
 
 

@@ -18,6 +18,8 @@ from tests.bench.traffic import Traffic, WrongAnswer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+pytestmark = pytest.mark.slow
+
 PARROT = """
 import sys
 for number, line in enumerate(sys.stdin):

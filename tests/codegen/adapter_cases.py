@@ -6,6 +6,7 @@ import copy
 import importlib
 import itertools
 import json
+import shutil
 import types
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from mcpgen.codegen.changes import vocabulary
 from mcpgen.codegen.changes.vocabulary import Change, Step
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from tests.codegen.editions import any_of, obj, read, ref, request
-from tests.codegen.packages import build, load_folder
+from tests.codegen.packages import SUPPORT, build, load_folder, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -141,11 +142,12 @@ class Adapters:
         root.mkdir()
         (root / "__init__.py").touch()
         _write(root / "adapters", self.files)
+        shutil.copytree(SUPPORT, root / "_support", ignore=shutil.ignore_patterns("__pycache__"))
         for label, each in zip(LABELS, revisions, strict=False):
             if any(f'Fields("{names.package(label)}")' in content for content in self.files.values()):
                 _write(root / names.package(label), _bindings(json.dumps(each), label))
         load_folder(root, self._name)
-        self.adapting = importlib.import_module(f"{self._name}.adapters._adapting")
+        self.adapting = importlib.import_module(f"{self._name}._support.steps")
 
     def step(self, old: str = "1") -> Any:
         """Return the module of the step from the revision *old*."""
@@ -222,12 +224,10 @@ def _order(value: Any) -> Any:
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
-    folder.mkdir()
-    for name, content in files.items():
-        (folder / name).write_text(content, encoding="utf-8")
+    write_files(folder, files)
 
 
 @cache
 def _bindings(given: str, label: str) -> Mapping[str, str]:
     schema = "https://json-schema.org/draft/2020-12/schema"
-    return build({"$schema": schema, "$defs": definitions(json.loads(given))}, label=label).files
+    return build({"$schema": schema, "$defs": definitions(json.loads(given))}, label=label, alone=False).files

@@ -11,7 +11,7 @@ from mcpgen.codegen.pinned import SchemaRoom
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mcpgen.codegen.diff_values import Change
+    from mcpgen.codegen.diff.model import Change
 
 ROOM = SchemaRoom()
 STRING: dict[str, Any] = {"type": "string"}

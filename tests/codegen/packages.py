@@ -25,14 +25,19 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).parents[2]
 SCHEMA = Path(str(files("mcpgen"))) / "schema"
+SUPPORT = Path(str(files("mcpgen"))) / "generated" / "_support"
 
 # What a package consists of, sorted.
 FILES = [
     "__init__.py",
-    "_settling.py",
-    "_structs.py",
-    "_unions.py",
+    "_support/__init__.py",
+    "_support/lazy.py",
+    "_support/methods.py",
+    "_support/structs.py",
+    "_support/unions.py",
+    "_support/validation.py",
     "client.py",
+    "messages.py",
     "methods.py",
     "models.py",
     "server.py",
@@ -41,19 +46,29 @@ FILES = [
 _numbers = itertools.count()
 
 
-def build(document: Mapping[str, Any], *, label: str = "test") -> Package:
-    """Return the package of *document*, which is read as if it came from a file."""
+def build(document: Mapping[str, Any], *, label: str = "test", alone: bool = True) -> Package:
+    """Return the package of *document*, which is read as if it came from a file; *alone*, it has all that it needs."""
     content = json.dumps(document).encode()
-    return generate(foreign_source(SchemaRoom(), parse_document(content, name="schema.json"), label))
+    return generate(foreign_source(SchemaRoom(), parse_document(content, name="schema.json"), label), alone=alone)
+
+
+def write_files(folder: Path, written: Mapping[str, str]) -> None:
+    """Write the files of a package into *folder*."""
+    for name, content in written.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content, encoding="utf-8")
+
+
+def names_below(folder: Path) -> list[str]:
+    """Return the files in *folder* and the folders in it, sorted."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.py"))
 
 
 def load(package: Package, folder: Path) -> ModuleType:
     """Write *package* into *folder* and import it, under a name that nothing else has; return its door."""
     name = f"built_{next(_numbers)}_for_{folder.name}".replace("-", "_")
     target = folder / name
-    target.mkdir(parents=True)
-    for file, content in package.files.items():
-        (target / file).write_text(content, encoding="utf-8")
+    write_files(target, package.files)
     return load_folder(target, name)
 
 
@@ -70,22 +85,23 @@ def load_folder(folder: Path, name: str) -> ModuleType:
     return door
 
 
-def types_of(models: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the types that *models* exports, with their names."""
-    return ((name, getattr(models, name)) for name in models.__all__ if name not in {"decode", "decoder"})
+def types_of(door: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the types that the package *door* exports, with their names."""
+    names = sorted({*door.models.__all__, *door.messages.__all__} - {"decode", "decoder"})
+    return ((name, getattr(door, name)) for name in names)
 
 
-def build_decoders(models: Any) -> None:
-    """Build every decoder that *models* can ever need: msgspec finds fault with a type only then."""
-    for _, each in types_of(models):
-        models.decoder(each)
+def build_decoders(door: Any) -> None:
+    """Build every decoder that the package *door* can ever need: msgspec finds fault with a type only then."""
+    for _, each in types_of(door):
+        door.decoder(each)
         if isinstance(each, type) and issubclass(each, msgspec.Struct):
             msgspec.json.Decoder(each)
             for hint in typing.get_type_hints(each, localns={}, include_extras=True).values():
-                models.decoder(without_unset(hint))
+                door.decoder(without_unset(hint))
         for union in getattr(each, "__metadata__", ()):
             for arm in union._declare() if hasattr(union, "_declare") else ():
-                models.decoder(arm)
+                door.decoder(arm)
 
 
 def without_unset(hint: Any) -> Any:

@@ -127,7 +127,7 @@ def test_what_nothing_covers_is_asked_for_once_with_a_pointer(asked: str) -> Non
     (finding,) = findings(old, new)
 
     assert ("MG501", "error", pointer) == (finding.code, finding.severity, finding.pointer)
-    assert finding.message.startswith(f"1 to 2: no change covers {asked}: ")
+    assert finding.message.startswith(f"1 to 2: no declared change covers `{asked}`: ")
 
 
 @needs
@@ -140,13 +140,14 @@ def test_it_is_asked_for_in_the_directions_that_need_it(asked: str) -> None:
 
 
 @needs
+@pytest.mark.slow
 def test_the_hint_is_a_change_that_makes_the_plan_pass(asked: str, tmp_path: Path) -> None:
     old, new, _, _ = NEEDS[asked]
     (finding,) = findings(old, new)
     where, _, stub = finding.hint.partition("\n")
     (made,) = pasted(stub, fill=FILL, fix=F.fix)
 
-    assert where == "Add to changes of STEP in codegen/changes/v1_to_v2.py:"
+    assert where == "Add this to `changes` of STEP in codegen/changes/v1_to_v2.py:"
     assert (asked,) == made.covers
     assert compiled(tmp_path, old, new, changes=[made], source=SOURCE).step()
 
@@ -178,7 +179,7 @@ def test_what_became_narrower_is_asked_for_going_up_alone(what: str) -> None:
     (finding,) = findings(a(x=old), a(x=new))
 
     assert "MG501" == finding.code
-    assert re.search(r" A\.x(\[\"b\"\])?: going up, ", finding.message)
+    assert re.search(r" A\.x(\[\"b\"\])?`: going up, ", finding.message)
     assert (what == "a type") == ("going down, " in finding.message)
 
 
@@ -191,6 +192,7 @@ def test_what_became_narrower_is_asked_for_where_it_stands(what: str) -> None:
 
 
 @narrowed
+@pytest.mark.slow
 def test_the_conversion_that_is_asked_for_is_applied(what: str, tmp_path: Path) -> None:
     old, new, value, fixed = NARROWED[what]
     (finding,) = findings(a(x=old), a(x=new))
@@ -246,7 +248,7 @@ def test_a_definition_that_stands_where_another_one_stood_is_asked_for_as_a_rena
     (finding,) = findings(old, new)
 
     assert ("MG501", "/$defs/New") == (finding.code, finding.pointer)
-    assert 'Add to renames of STEP in codegen/changes/v1_to_v2.py:\n"Old": "New",' in finding.hint
+    assert 'Add this to `renames` of STEP in codegen/changes/v1_to_v2.py:\n"Old": "New",' in finding.hint
     assert [] == findings(old, new, renames={"Old": "New"})
 
 
@@ -255,7 +257,7 @@ def test_a_key_that_went_where_one_like_it_came_may_be_that_one() -> None:
     (finding,) = findings(old, new)
     renamed = change(("key-removed A.name", "key-added A.title"), up=Rename("title"), down=Rename("name"))
 
-    assert '# or, if it is title now: cover "key-added A.title" too, with' in finding.hint
+    assert '# Or, if title replaces it: also cover "key-added A.title", and use' in finding.hint
     assert '# up=Rename("title"), down=Rename("name"),' in finding.hint
     assert [] == findings(old, new, changes=[renamed])
 
@@ -267,7 +269,7 @@ def test_an_arm_that_went_where_another_one_came_may_be_that_one() -> None:
         for name, more in (("Old", {"o": STRING}), ("New", {"o": STRING, "n": STRING}))
     )
 
-    hint = '# or, if they are one, add to renames of STEP: "Old": "New",'
+    hint = '# Or, if one replaces the other, add to `renames` of STEP: "Old": "New",'
     assert [True, True] == [hint in each.hint for each in findings(old, new)]
     assert [] == findings(old, new, renames={"Old": "New"})
 
@@ -284,15 +286,15 @@ def test_an_error_that_only_one_side_knows_is_asked_for(errors: Any, asked: str,
     (finding,) = findings(PLAIN, PLAIN, errors=errors)
     made = pasted(finding.hint.partition("\n")[2], fill=FILL)
 
-    assert f"no change covers {asked}: going {way}, " in finding.message
+    assert f"no declared change covers `{asked}`: going {way}, " in finding.message
     assert [] == findings(PLAIN, PLAIN, errors=errors, changes=made)
 
 
 def test_all_that_is_asked_for_is_asked_for_together_and_in_order() -> None:
     old, new = a(x=STRING, y=STRING), {"A": obj("z", "x", x=STRING, z=STRING)}
 
-    assert ["key-added A.z", "key-removed A.y", "requiredness-changed A.x"] == [
-        text.removeprefix("no change covers ").partition(":")[0] for _, text in told(findings(old, new))
+    assert ["`key-added A.z`", "`key-removed A.y`", "`requiredness-changed A.x`"] == [
+        text.removeprefix("no declared change covers ").partition(":")[0] for _, text in told(findings(old, new))
     ]
 
 
@@ -312,17 +314,17 @@ def covered(found: Any) -> list[tuple[str, str]]:
 def test_a_pattern_that_is_no_difference_of_the_step_is_reported() -> None:
     pattern = change(("key-added A.y", "key-added A.nothing"), name="c", down=Drop())
 
-    assert [("MG502", "the change 'c' covers 'key-added A.nothing', which is no difference of this step")] == covered(
-        findings(PLAIN, a(x=STRING, y=STRING), changes=[pattern])
-    )
+    assert [
+        ("MG502", "the change 'c' covers 'key-added A.nothing', which matches no difference of this step")
+    ] == covered(findings(PLAIN, a(x=STRING, y=STRING), changes=[pattern]))
 
 
 def test_a_pattern_that_another_change_has_taken_is_reported() -> None:
     twice = [change("key-added A.*", name="first", down=Drop()), change("key-added A.y", name="second")]
 
-    assert [("MG502", "the change 'second' covers 'key-added A.y', which is no difference of this step")] == covered(
-        findings(PLAIN, a(x=STRING, y=STRING), changes=twice)
-    )
+    assert [
+        ("MG502", "the change 'second' covers 'key-added A.y', which matches no difference of this step")
+    ] == covered(findings(PLAIN, a(x=STRING, y=STRING), changes=twice))
 
 
 def test_a_star_stands_for_any_characters_and_brackets_for_themselves() -> None:
@@ -339,19 +341,19 @@ def test_an_action_in_a_direction_that_has_no_use_for_it_is_reported(action: Act
     # The key is admitted going up, and nothing else is done about it.
     useless = change("key-added A.y", name="c", up=action, down=Drop())
 
-    assert [("MG502", f"the change 'c' says {type(action).__name__} going up, which applies nowhere")] == covered(
+    assert [("MG502", f"the change 'c' declares {type(action).__name__} going up, which is never used")] == covered(
         findings(PLAIN, a(x=STRING, y=STRING), changes=[useless], source=SOURCE)
     )
 
 
 def test_an_action_at_a_place_that_is_not_there_is_reported() -> None:
-    assert [("MG502", "the change 'c' says Drop going up, which applies nowhere")] == covered(
+    assert [("MG502", "the change 'c' declares Drop going up, which is never used")] == covered(
         findings(PLAIN, PLAIN, changes=[change(at="A.nothing", name="c", up=Drop())])
     )
 
 
 def test_a_change_about_nothing_is_reported() -> None:
-    assert [("MG502", "the change 'c' is about nothing: it has neither covers nor at")] == covered(
+    assert [("MG502", "the change 'c' has neither `covers` nor `at`")] == covered(
         findings(PLAIN, PLAIN, changes=[change(name="c")])
     )
 
@@ -454,6 +456,7 @@ def placed() -> list[Any]:
 
 
 @pytest.mark.parametrize(("place", "name"), placed())
+@pytest.mark.slow
 def test_an_action_is_accepted_where_it_makes_sense_and_reported_elsewhere(place: str, name: str) -> None:
     revisions, covers, at, way, sensible = PLACES[place]
     other = {"down" if way == "up" else "up": OTHERWISE.get((place, name))}
@@ -472,8 +475,8 @@ def test_an_action_that_makes_no_sense_is_named_with_its_change_and_place() -> N
 
     assert (
         "MG501",
-        "1 to 2: no change covers misplaced A.y: going up, Recode of the change 'c' cannot be applied there",
-        "Declare another action in codegen/changes/v1_to_v2.py.",
+        "1 to 2: `A.y` cannot be adapted: going up, the action Recode of the change 'c' does not apply there",
+        "Use another action in codegen/changes/v1_to_v2.py.",
     ) == (finding.code, finding.message, finding.hint)
 
 
@@ -502,8 +505,8 @@ def test_the_type_of_a_renamed_key_still_has_to_fit() -> None:
     renamed = change(("key-removed A.name", "key-added A.title"), name="c", up=Rename("title"), down=Rename("name"))
     found = findings(a(name=STRING), a(title=INTEGER), changes=[renamed])
 
-    assert ["type-changed A.name", "type-changed A.title"] == [
-        text.removeprefix("no change covers ").partition(":")[0] for _, text in told(found)
+    assert ["`type-changed A.name`", "`type-changed A.title`"] == [
+        text.removeprefix("no declared change covers ").partition(":")[0] for _, text in told(found)
     ]
 
 
@@ -528,7 +531,7 @@ def unusable(source: str) -> list[tuple[str, str]]:
     ],
 )
 def test_functions_may_use_nothing_but_the_standard_library(text: str, module: str) -> None:
-    message = f"v1_to_v2.py imports {module}, which is not of the standard library"
+    message = f"v1_to_v2.py imports {module}, which is not in the standard library"
 
     assert [("MG503", message)] == unusable(text)
 
@@ -586,14 +589,17 @@ def test_a_rename_of_nothing_or_to_nothing_is_refused(renames: dict[str, str]) -
     (finding,) = findings(PLAIN, PLAIN, renames=renames)
     ((old, new),) = renames.items()
 
-    assert ("MG503", f"1 to 2: the rename of {old} to {new} matches nothing") == (finding.code, finding.message)
+    assert ("MG503", f"1 to 2: `renames` has {old} to {new}, but one of these definitions does not exist") == (
+        finding.code,
+        finding.message,
+    )
     assert "Correct the renames in codegen/changes/v1_to_v2.py." == finding.hint
 
 
 def test_two_renames_to_one_name_are_refused() -> None:
     (finding,) = findings(PLAIN | {"B": STRING}, PLAIN, renames={"A": "A", "B": "A"})
 
-    assert ("MG503", "1 to 2: two renames lead to one name") == (finding.code, finding.message)
+    assert ("MG503", "1 to 2: `renames` gives the same new name twice") == (finding.code, finding.message)
 
 
 # Modules of changes
@@ -647,20 +653,20 @@ def test_a_step_is_read_from_the_module_that_is_named_after_its_revisions(room: 
 def test_a_module_about_other_revisions_is_refused(room: Path) -> None:
     write(room, old="0")
 
-    assert [f"{room.name}.v1_to_v2 is about 0 to 2"] == problems()
+    assert [f"`STEP` in {room.name}.v1_to_v2 is from 0 to 2, but the module name says 1 to 2"] == problems()
 
 
 @pytest.mark.parametrize("name", ["", "Capital", "under_score", "1st", "two words", "-a", "a--b"])
 def test_a_change_without_a_proper_name_is_refused(room: Path, name: str) -> None:
     write(room, f'Change(name={name!r}, says="It is so.", spec="2, place")')
 
-    assert [f"a change cannot be called {name!r}, or another one is"] == problems()
+    assert [f"the name {name!r} of a change is not kebab-case, or occurs twice"] == problems()
 
 
 def test_two_changes_with_one_name_are_refused(room: Path) -> None:
     write(room, *['Change(name="a", says="It is so.", spec="2, place")'] * 2)
 
-    assert ["a change cannot be called 'a', or another one is"] == problems()
+    assert ["the name 'a' of a change is not kebab-case, or occurs twice"] == problems()
 
 
 @pytest.mark.parametrize(
@@ -676,4 +682,5 @@ def test_two_changes_with_one_name_are_refused(room: Path) -> None:
 def test_a_stub_that_nobody_filled_in_is_refused(room: Path, fields: str, blank: str) -> None:
     write(room, f'Change(name="a", {fields})')
 
-    assert [f"the change 'a' does not say yet: {blank}"] == problems()
+    fields_left = ", ".join(f"`{each}`" for each in blank.split(", "))
+    assert [f"the change 'a' still has placeholders in {fields_left}"] == problems()

@@ -10,8 +10,8 @@ import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from mcpgen.codegen import ir
-from mcpgen.codegen.adapters.arms import conditions, may_overlap
-from mcpgen.codegen.adapters.sides import Side
+from mcpgen.codegen.adapters.discriminators import conditions, may_overlap
+from mcpgen.codegen.adapters.known_keys import RevisionTypes
 from mcpgen.codegen.changes.vocabulary import Convert, Default, Drop, Keep, Read, Recode, Refuse, Rename
 from mcpgen.codegen.overlay import ErrorCode
 from tests.codegen.adapter_cases import SAYS, Adapters, change, compiled, functions
@@ -113,7 +113,7 @@ def test_a_loss_says_what_where_why_and_in_which_step(build: Compile) -> None:
         adapters.losses(getattr(adapters.step(), way).definitions["A"][1], {"y": "s"}) for way in ("UP", "DOWN")
     )
 
-    assert [("/y", "step", "2 wants something else there.", "dropped")] == [
+    assert [("/y", "step", "2 does not allow this value there.", "dropped")] == [
         (each.pointer, each.step, each.reason, each.severity) for each in up
     ]
     assert ["1 does not define it."] == [each.reason for each in down]
@@ -170,6 +170,7 @@ def around(held: Any, **keys: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("place", NESTED)
+@pytest.mark.slow
 def test_a_key_that_came_is_found_inside(build: Compile, place: str) -> None:
     held, wrap, pointer = NESTED[place]
     adapters = build(around(held), around(held, q=INTEGER))
@@ -181,6 +182,7 @@ def test_a_key_that_came_is_found_inside(build: Compile, place: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["a union", "an alias of a union", "a list in a union"])
+@pytest.mark.slow
 def test_other_arms_of_a_union_pass(build: Compile, place: str) -> None:
     held, _, _ = NESTED[place]
 
@@ -237,6 +239,7 @@ def test_a_key_is_foreign_even_if_no_message_of_the_revision_that_defines_it_hol
     assert ({"x": "s"}, [("dropped", "/y")]) == adapters.up({"x": "s", "y": 1})
 
 
+@pytest.mark.slow
 def test_what_holds_keys_of_still_later_revisions_is_not_admitted(build: Compile) -> None:
     revisions = (
         {"A": obj(x=STRING)},
@@ -254,6 +257,7 @@ def test_what_holds_keys_of_still_later_revisions_is_not_admitted(build: Compile
 
 
 @pytest.mark.parametrize("way", ["up", "down"])
+@pytest.mark.slow
 def test_keys_that_no_revision_knows_stay_where_they_stand(build: Compile, way: str) -> None:
     result, losses = getattr(build(*ADDED), way)({"z": [1], "x": "s", "y": "wrong", "b": None})
 
@@ -326,6 +330,7 @@ def test_functions_that_do_the_same_are_one(build: Compile) -> None:
     assert down["P"][1].adapt is down["Q"][1].adapt
 
 
+@pytest.mark.slow
 def test_functions_that_call_functions_that_do_the_same_are_one(build: Compile) -> None:
     old, new = (
         {
@@ -394,6 +399,7 @@ def test_a_declared_rename_joins_definitions_that_changed_more(build: Compile) -
     assert ({"x": {"t": "s"}}, [("dropped", "/x/u")]) == adapters.up({"x": {"t": "s", "u": "wrong"}})
 
 
+@pytest.mark.slow
 def test_keys_are_foreign_across_a_rename(build: Compile) -> None:
     adapters = build(
         {"A": obj(x=ref("Old")), "Old": obj("t", t=STRING)},
@@ -438,6 +444,7 @@ def test_a_converted_value_is_adapted_after_it(build: Compile) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_key_of_both_is_dropped(build: Compile) -> None:
     adapters = build(*BOUNDS, changes=[change(COVERED, up=Drop())])
 
@@ -593,6 +600,7 @@ MOVES = [
 ]
 
 
+@pytest.mark.slow
 def test_a_key_gets_its_other_name_where_it_stands(build: Compile) -> None:
     adapters = build(*MOVED, changes=MOVES)
     up, down = adapters.up({"z": 1, "name": {}, "y": 2}), adapters.down({"z": 1, "title": {}, "y": 2})
@@ -720,7 +728,7 @@ def test_a_union_that_became_one_of_its_arms_is_told_apart_all_the_same(build: C
 
 def told(*arms: Any, **definitions: Any) -> list[tuple[Any, Condition]]:
     """Return the arms of a union in the order in which they are tried, by name or kind, and how each is told."""
-    side = Side(read(**definitions, Arms=any_of(*arms)))
+    side = RevisionTypes(read(**definitions, Arms=any_of(*arms)))
     found = conditions(side, side.unions.arms(ir.Named(name="Arms")))
     return [(getattr(arm, "name", "") or getattr(arm, "kind", "list"), condition) for arm, condition in found]
 
@@ -787,6 +795,7 @@ def test_arms_overlap_unless_a_constant_or_their_json_type_parts_them() -> None:
     assert not may_overlap(by_name["P"], by_name["string"])
 
 
+@pytest.mark.slow
 def test_a_value_goes_to_the_arm_whose_keys_it_has(build: Compile) -> None:
     old, new = (
         {
@@ -802,6 +811,7 @@ def test_a_value_goes_to_the_arm_whose_keys_it_has(build: Compile) -> None:
     assert [("dropped", "/x/w")] == adapters.down({"x": {"uri": "u", "words": "w", "b": "kept", "w": "w"}})[1]
 
 
+@pytest.mark.slow
 def test_an_arm_that_needs_no_work_is_not_taken_for_an_overlapping_one_that_does(build: Compile) -> None:
     old, new = (
         {
@@ -832,6 +842,7 @@ def test_a_union_of_two_lists_that_did_not_change_needs_nothing(build: Compile) 
     assert ({"x": ["s"]}, []) == build(same, same).up({"x": ["s"]})
 
 
+@pytest.mark.slow
 def test_the_constant_one_is_not_taken_for_true(build: Compile) -> None:
     old, new = (
         {
@@ -913,6 +924,7 @@ def test_what_is_asked_inside_a_result_takes_no_error_for_an_answer(build: Compi
     assert step.DOWN.messages["ask"].error is None
 
 
+@pytest.mark.slow
 def test_params_and_results_are_adapted_by_method(build: Compile) -> None:
     old, new = (
         {"A": obj(**more), "GoResult": obj("a", a=ref("A"))} for more in ({"x": STRING}, {"x": STRING, "y": STRING})
@@ -923,6 +935,7 @@ def test_params_and_results_are_adapted_by_method(build: Compile) -> None:
     assert ({"a": {}}, [("dropped", "/a/y")]) == adapters.part("DOWN", "result", {"a": {"y": "s"}})
 
 
+@pytest.mark.slow
 def test_an_answer_that_came_is_an_arm_of_the_result(build: Compile) -> None:
     responses = [
         {"GoResultResponse": obj("result", result=any_of(*map(ref, names))), "MoreResult": obj("more", more=STRING)}
@@ -997,6 +1010,7 @@ class PythonSource(SingleFileSnapshotExtension):
     _write_mode = WriteMode.TEXT
 
 
+@pytest.mark.slow
 def test_an_adapter_with_one_of_each_reads_as_reviewed(build: Compile, snapshot: SnapshotAssertion) -> None:
     old = {
         "ClientRequest": any_of(ref("GoRequest"), ref("LeaveRequest")),

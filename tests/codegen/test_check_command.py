@@ -15,9 +15,13 @@ from click.testing import CliRunner, Result
 from mcpgen.codegen.commands import build, check
 from tests.codegen.packages import CHECKOUT, FILES, small_checkout
 
+pytestmark = pytest.mark.slow
+
 # One revision is enough to find drift in, and five times as fast as five.
 REVISION = "2024-11-05"
 FOLDER = "v2024_11_05"
+# In a checkout, the support package is not a part of each revision, nor generated.
+GENERATED_FILES = [name for name in FILES if not name.startswith("_support/")]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +64,7 @@ def test_no_drift_is_status_0_and_silence(checkout: Path) -> None:
     assert checkout == Path.cwd()
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", GENERATED_FILES)
 def test_an_edited_file_is_shown_as_a_difference(checkout: Path, name: str) -> None:
     path = checkout / "generated" / FOLDER / name
     path.write_text(path.read_text(encoding="utf-8") + "EDITED = True\n", encoding="utf-8")
@@ -68,7 +72,7 @@ def test_an_edited_file_is_shown_as_a_difference(checkout: Path, name: str) -> N
 
     assert 1 == result.exit_code
     assert "-EDITED = True" in result.stdout
-    assert f"{path} is not what schema/ says" in result.stderr
+    assert f"{path} differs from a fresh build" in result.stderr
     assert "mcpgen build --all" in result.stderr
 
 
@@ -79,7 +83,7 @@ def test_a_missing_file_is_drift(checkout: Path, name: str) -> None:
     result = run("--json")
 
     assert 1 == result.exit_code
-    assert [("MG403", f"{path} is not what schema/ says")] == [
+    assert [("MG403", f"{path} differs from a fresh build")] == [
         (finding["code"], finding["message"]) for finding in json.loads(result.stdout)["diagnostics"]
     ]
 
@@ -88,7 +92,7 @@ def test_a_missing_revision_is_drift_in_all_its_files(checkout: Path) -> None:
     shutil.rmtree(checkout / "generated" / FOLDER)
     result = run("--json")
 
-    assert (1, len(FILES)) == (result.exit_code, len(json.loads(result.stdout)["diagnostics"]))
+    assert (1, len(GENERATED_FILES)) == (result.exit_code, len(json.loads(result.stdout)["diagnostics"]))
 
 
 @pytest.mark.parametrize("name", ["stray.py", f"{FOLDER}/stray.py", "v1999_01_01/models.py"])
@@ -99,7 +103,7 @@ def test_a_file_that_nothing_generates_is_named(checkout: Path, name: str) -> No
     result = run()
 
     assert 1 == result.exit_code
-    assert "is not generated" in result.stderr
+    assert "is not a generated file" in result.stderr
     assert str(path if name != "v1999_01_01/models.py" else path.parent) in result.stderr
 
 

@@ -44,6 +44,7 @@ EXACT: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("schema", "definitions"), EXACT, ids=[str(schema) for schema, _ in EXACT])
+@pytest.mark.slow
 def test_what_can_be_merged_takes_what_json_schema_does(
     schema: dict[str, Any], definitions: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -150,6 +151,7 @@ BOMBS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
+@pytest.mark.slow
 def test_a_document_that_inherits_without_end_is_refused_soon_and_in_a_place(bomb: str) -> None:
     with pytest.raises(Refused) as refused:
         build({"$defs": BOMBS[bomb]})
@@ -157,9 +159,10 @@ def test_a_document_that_inherits_without_end_is_refused_soon_and_in_a_place(bom
 
     assert "MG006" == finding.code
     assert finding.pointer.startswith("/$defs/")
-    assert "inherited" in finding.message
+    assert "inherit" in finding.message
 
 
+@pytest.mark.slow
 def test_a_definition_that_exhausts_the_stack_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parse, "MAX_INHERITED", 10**9)
 

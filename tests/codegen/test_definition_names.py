@@ -46,7 +46,7 @@ def test_an_applied_generic_type_is_called_by_its_words(name: str, called: str) 
 def test_an_applied_generic_type_can_be_referred_to(reference: str, tmp_path: Path) -> None:
     holder = {"type": "object", "properties": {"a": {"$ref": reference}}, "required": ["a"]}
     record = {"type": "object", "additionalProperties": STRING}
-    models = load(build({"$defs": {"Record<string,string>": record, "Holder": holder}}), tmp_path).models
+    models = load(build({"$defs": {"Record<string,string>": record, "Holder": holder}}), tmp_path)
 
     assert {"k": "v"} == msgspec.json.decode(b'{"a":{"k":"v"}}', type=models.Holder).a
     assert {"k": "v"} == models.decode(b'{"k":"v"}', models.Record_string_string)
@@ -69,7 +69,7 @@ def test_an_inline_type_gives_way_to_a_definition(tmp_path: Path) -> None:
     inline = {"type": "object", "properties": {"b": STRING}, "required": ["b"]}
     holder = {"type": "object", "properties": {"content": inline}, "required": ["content"]}
     definitions = {"Holder": holder, "HolderContent": STRING, "HolderContentInline": STRING}
-    models = load(build({"$defs": definitions}), tmp_path).models
+    models = load(build({"$defs": definitions}), tmp_path)
     found = msgspec.json.decode(b'{"content":{"b":"x"}}', type=models.Holder)
 
     assert "HolderContentInlineInline" == type(found.content).__name__

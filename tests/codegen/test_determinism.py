@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from mcpgen.codegen.pinned import SchemaRoom
 from tests.codegen.packages import build
 
+pytestmark = pytest.mark.slow
+
 REVISION = "2025-11-25"
 CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))
 SAFE = ("-c", "from mcpgen.cli import main; main(prog_name='mcpgen')")

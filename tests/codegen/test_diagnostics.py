@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from mcpgen.codegen.console import MOST_SHOWN, echo_diagnostics, exit_status
 from mcpgen.codegen.diagnostics import CODES, Diagnostic, Refused, codes_table, pointer_to
 from mcpgen.codegen.keywords import CHECKS
-from mcpgen.codegen.report import MOST_SHOWN, echo_diagnostics, exit_status
 
 DOCS = Path(__file__).parents[2] / "docs" / "diagnostics.md"
 
@@ -86,7 +86,7 @@ def test_a_flood_of_findings_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
 
     lines = capsys.readouterr().err.splitlines()
     assert lines.count("MG101 error: m") == MOST_SHOWN
-    assert lines[-1] == "and 3 more; --json lists them all"
+    assert lines[-1] == "3 more findings are not shown; use --json to list all"
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 
 from mcpgen.cli import main
 from mcpgen.codegen.build import pinned_source
+from mcpgen.codegen.console import MOST_SHOWN
 from mcpgen.codegen.diff import compare, edition
 from mcpgen.codegen.pinned import SchemaRoom
-from mcpgen.codegen.report import MOST_SHOWN
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +53,7 @@ def found(*arguments: str) -> tuple[list[tuple[str, str]], list[str]]:
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.slow
 def test_a_draft_differs_from_its_revision_in_what_was_drafted(revision: str, tmp_path: Path) -> None:
     file = draft(tmp_path, revision)
     uncompared = ["era", "errors", "deprecations", "overlay"]
@@ -83,13 +84,15 @@ def test_what_holds_of_every_document_holds_of_both(tmp_path: Path) -> None:
     assert "" == result.stderr  # the results that the shared overlay names are known
 
 
+@pytest.mark.slow
 def test_the_report_says_that_the_overlay_was_left_out(tmp_path: Path) -> None:
-    said = "does not say it: era, errors, deprecations, overlay."
+    said = "without an overlay lacks it: era, errors, deprecations, overlay."
 
     assert said in run("2025-11-25", draft(tmp_path, "2025-11-25")).stdout.splitlines()[1]
     assert said in run("2025-11-25", draft(tmp_path, "2025-11-25"), "--format", "md").stdout
 
 
+@pytest.mark.slow
 def test_revisions_are_compared_with_their_overlays() -> None:
     old, new = (edition(pinned_source(SchemaRoom(), each), vendored=True) for each in ("2025-11-25", "2026-07-28"))
     changes, uncompared = found("2025-11-25", "2026-07-28")
@@ -102,8 +105,8 @@ def test_revisions_are_compared_with_their_overlays() -> None:
 def test_the_help_says_what_a_file_is_compared_as() -> None:
     said = " ".join(run("--help").stdout.split())
 
-    assert "A file that holds a vendored document, with prose or without, is that revision." in said
-    assert "both are compared as their documents stand" in said
+    assert "A file that equals a vendored document, apart from descriptions, counts as that revision." in said
+    assert "both are compared without the overlays of revisions" in said
 
 
 # Findings
@@ -113,7 +116,7 @@ def test_a_refusal_that_is_too_long_names_an_option_that_this_command_has(tmp_pa
     faults = {f"A{index}": {"oneOf": []} for index in range(MOST_SHOWN + 10)}
     file = write(tmp_path / "bad.json", {"$defs": faults})
 
-    assert "and 10 more; --format json lists them all" == run(file, file).stderr.splitlines()[-1]
+    assert "10 more findings are not shown; use --format json to list all" == run(file, file).stderr.splitlines()[-1]
     assert MOST_SHOWN + 10 == len(json.loads(run(file, file, "--format", "json").stdout)["diagnostics"])
 
 
@@ -131,7 +134,7 @@ def test_warnings_that_no_format_lists_are_only_counted(tmp_path: Path) -> None:
     result = run(file, file)
 
     assert 0 == result.exit_code
-    assert f"and {MOST_SHOWN} more" == result.stderr.splitlines()[-1]
+    assert f"{MOST_SHOWN} more findings are not shown" == result.stderr.splitlines()[-1]
 
 
 # Colours
@@ -150,11 +153,13 @@ def on_a_terminal(**environment: str) -> str:
     return shown
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_colours() -> None:
     assert "\x1b[1m" in on_a_terminal(TERM="xterm")
     assert "\x1b[1m" in on_a_terminal(TERM="xterm", NO_COLOR="")
 
 
 @pytest.mark.parametrize("environment", [{"TERM": "xterm", "NO_COLOR": "1"}, {"TERM": "dumb"}])
+@pytest.mark.slow
 def test_a_terminal_gets_no_colours_that_nobody_wants(environment: dict[str, str]) -> None:
     assert "\x1b" not in on_a_terminal(**environment)

@@ -6,12 +6,13 @@ import random
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcpgen.codegen import ir
 from mcpgen.codegen.diff import Edition, compare, mirrored
-from mcpgen.codegen.diff_kinship import Kinship
+from mcpgen.codegen.diff.schema_pair import SchemaPair
 from mcpgen.codegen.methods import Method
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ class Schemas:
         )
 
 
+@pytest.mark.slow
 @unhurried
 @given(seed=seeds)
 def test_nothing_differs_from_itself(seed: int) -> None:
@@ -158,7 +160,7 @@ def test_what_widened_takes_every_old_value_and_what_narrowed_had_every_new_one(
     before, after = Schemas(first, [f"Old{n}" for n in range(6)]), Schemas(second, [f"New{n}" for n in range(6)])
     old, new = before.schema(), after.schema()
     one, other = before.type(sorted(old.definitions)), after.type(sorted(new.definitions))
-    effect = Kinship(old, new, {}).effect(one, other)
+    effect = SchemaPair(old, new, {}).effect(one, other)
 
     if effect in {"widened", "same"}:
         assert [] == [value for value in values(old, one) if not holds(new, other, value)]

@@ -19,8 +19,8 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from mcpgen.cli import main
 from mcpgen.codegen.build import foreign_source
 from mcpgen.codegen.diff import Edition, compare, edition
-from mcpgen.codegen.diff_report import markdown, text
-from mcpgen.codegen.diff_values import Diff, Effect, Kind
+from mcpgen.codegen.diff.model import Diff, Effect, Kind
+from mcpgen.codegen.diff.report import markdown, text
 from mcpgen.codegen.overlay import ErrorCode
 from mcpgen.codegen.pinned import SchemaRoom
 
@@ -143,11 +143,12 @@ def test_no_difference_is_said_in_one_line() -> None:
 def test_what_was_not_compared_is_said() -> None:
     unknown = msgspec.structs.replace(LATE, era=None, errors=None, deprecated=None)
 
-    assert "Not compared, since a document alone does not say it: era, errors, deprecations." in text(
+    assert "Not compared, because a document without an overlay lacks it: era, errors, deprecations." in text(
         compare(LATE, unknown)
     )
 
 
+@pytest.mark.slow
 def test_lines_fit() -> None:
     for old, new in (("2025-06-18", "2025-11-25"), ("2024-11-05", "2026-07-28")):
         assert 100 < max(map(len, run(old, new).stdout.splitlines())) <= 110
@@ -224,8 +225,9 @@ def test_a_rule_stands_behind_its_row_and_a_mechanical_one_goes_without_saying(b
     assert "+ words?  Words  [words-of-texts]" in shown(found)
     assert "+ notifications/done  server  GoParams  [done]" in shown(found)
     assert '- value   "fast"' in shown(found)
-    assert "In brackets: the declared change that covers a row. A row without one is adapted mechanically." in shown(
-        found
+    assert (
+        "In brackets: the declared change that covers the row. A row without brackets needs no declared change."
+        in shown(found)
     )
     assert "mechanical]" not in text(found)
 
@@ -234,7 +236,7 @@ def test_what_has_no_rule_is_red_and_counted(both: Diff) -> None:
     found = text(ruled(both, words="none", done="none"))
 
     assert "Words  " + click.style("[no rule]", fg="red") in found
-    assert "2 differences have no rule and cannot be adapted mechanically" in found.splitlines()[-1]
+    assert "2 differences have no rule and cannot be adapted." in found.splitlines()[-1]
     assert "1 difference has no rule" in text(ruled(both, words="none"))
     assert "no rule" not in text(ruled(both))
 
@@ -276,6 +278,7 @@ def test_a_rule_that_does_not_fit_stands_below(both: Diff) -> None:
 
 
 @pytest.mark.parametrize("pair", [("2024-11-05", "2025-03-26"), ("2024-11-05", "2026-07-28")])
+@pytest.mark.slow
 def test_the_page_about_diffs_shows_real_output(pair: tuple[str, str]) -> None:
     page = (Path(__file__).parents[2] / "docs" / "diff.md").read_text(encoding="utf-8")
     example = page.partition(f"`mcpgen diff {' '.join(pair)}`:\n\n```text\n")[2].partition("```")[0]
@@ -301,6 +304,7 @@ def test_revisions_come_in_any_order(order: int) -> None:
     assert "" == result.stderr
 
 
+@pytest.mark.slow
 def test_differences_or_not_the_status_is_0() -> None:
     assert (0, "No differences.") == ((same := run("2025-11-25", "2025-11-25")).exit_code, same.stdout.splitlines()[1])
     assert 0 == run("2024-11-05", "2026-07-28").exit_code
@@ -377,6 +381,7 @@ def test_files_are_compared_by_their_paths(tmp_path: Path) -> None:
     assert "definition-renamed" in result.stdout
 
 
+@pytest.mark.slow
 def test_what_is_not_vendored_has_no_rules(tmp_path: Path) -> None:
     file = tmp_path / "new.json"
     file.write_text(json.dumps(NEW), encoding="utf-8")
@@ -388,6 +393,7 @@ def test_what_is_not_vendored_has_no_rules(tmp_path: Path) -> None:
     assert "rule" not in run("2025-11-25", str(file), "--format", "md").stdout
 
 
+@pytest.mark.slow
 def test_without_rules_their_compiler_is_not_loaded(tmp_path: Path) -> None:
     file = tmp_path / "new.json"
     file.write_text(json.dumps(NEW), encoding="utf-8")
@@ -407,6 +413,7 @@ def test_the_file_of_a_revision_has_its_rules(tmp_path: Path) -> None:
     assert "AudioContent  [audio]" in result.stdout
 
 
+@pytest.mark.slow
 def test_the_file_of_a_revision_is_that_revision(tmp_path: Path) -> None:
     file = tmp_path / "anything.json"
     file.write_bytes(SchemaRoom().document_bytes("2025-11-25"))
@@ -441,6 +448,7 @@ def test_a_method_without_a_known_result_is_a_warning_beside_the_report(tmp_path
     assert "MG130 warning" in result.stderr
 
 
+@pytest.mark.slow
 def test_the_installed_command_works_in_a_pipe_that_knows_ascii_only(tmp_path: Path) -> None:
     file = tmp_path / "umlaut.json"
     file.write_text(json.dumps(document(A=obj("x", x={"const": "Zoë"}))), encoding="utf-8")

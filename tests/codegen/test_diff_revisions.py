@@ -11,10 +11,10 @@ from functools import cache
 import msgspec
 import pytest
 
-from mcpgen.codegen.adapters.coverage import compare_vendored
+from mcpgen.codegen.adapters.rule_coverage import compare_vendored
 from mcpgen.codegen.build import pinned_source
 from mcpgen.codegen.diff import Edition, compare, edition, mirrored
-from mcpgen.codegen.diff_values import Diff
+from mcpgen.codegen.diff.model import Diff
 from mcpgen.codegen.pinned import SchemaRoom
 
 REVISIONS = SchemaRoom().revisions
@@ -244,6 +244,7 @@ def test_json_carries_everything() -> None:
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])
+@pytest.mark.slow
 def test_the_seed_of_hashes_does_not_matter(seed: str) -> None:
     command = [sys.executable, "-c", "from mcpgen.cli import main; main()", "diff", C, E, "--format", "json"]
     done = subprocess.run(

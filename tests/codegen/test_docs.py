@@ -8,7 +8,7 @@ import pytest
 
 from mcpgen.codegen import ir
 from mcpgen.codegen.diagnostics import Refused
-from mcpgen.codegen.docs import load_docs
+from mcpgen.codegen.docs import load_docs, spec_url
 from mcpgen.codegen.overlay import patched_document
 from mcpgen.codegen.parse import parse
 from mcpgen.codegen.pinned import SchemaRoom
@@ -24,6 +24,21 @@ SCHEMAS = {revision: parse(patched_document(revision, ROOM)) for revision in ROO
 def keys(revision: str, name: str) -> set[str]:
     definition = SCHEMAS[revision].definitions.get(name)
     return {each.wire for each in definition.properties} if isinstance(definition, ir.Object) else set()
+
+
+@pytest.mark.parametrize(
+    ("revision", "reference", "url"),
+    [
+        ("2025-11-25", "server/tools#calling-tools", "2025-11-25/server/tools#calling-tools"),
+        ("2025-11-25", "basic/index#meta", "2025-11-25/basic#meta"),
+        ("2024-11-05", "basic/messages", "2024-11-05/basic/messages"),
+        ("2024-11-05", "index#overview", "2024-11-05#overview"),
+        ("DRAFT-2026-v1", "server/tools", "draft/server/tools"),
+        ("2025-11-25/../x", "server/tools", "draft/server/tools"),
+    ],
+)
+def test_a_reference_becomes_the_url_of_its_page(revision: str, reference: str, url: str) -> None:
+    assert f"https://modelcontextprotocol.io/specification/{url}" == spec_url(revision, reference)
 
 
 @pytest.mark.parametrize("revision", ROOM.revisions)

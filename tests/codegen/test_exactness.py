@@ -38,6 +38,7 @@ EXACT: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("schema", "definitions"), EXACT, ids=[json.dumps(schema) for schema, _ in EXACT])
+@pytest.mark.slow
 def test_what_has_a_type_takes_what_json_schema_does(
     schema: dict[str, Any], definitions: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -85,6 +86,7 @@ REFUSED: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
 
 
 @pytest.mark.parametrize(("schema", "expected"), REFUSED, ids=[json.dumps(schema)[:80] for schema, _ in REFUSED])
+@pytest.mark.slow
 def test_what_has_no_exact_type_is_refused_in_its_place(
     schema: dict[str, Any], expected: list[tuple[str, str]]
 ) -> None:
@@ -106,6 +108,7 @@ PRESETS: list[tuple[object, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("default", "schema"), PRESETS, ids=str)
+@pytest.mark.slow
 def test_a_default_that_the_key_may_have_is_filled_in(default: object, schema: dict[str, Any], tmp_path: Path) -> None:
     document = {"$defs": {"X": preset(default, **schema), "Choice": {"enum": ["a", "b"]}}}
 

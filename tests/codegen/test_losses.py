@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from mcpgen.codegen.adapters.build import planned
-from mcpgen.codegen.adapters.commands import losses
 from mcpgen.codegen.adapters.losses import LossRow, loss_rows
+from mcpgen.codegen.diff_commands import losses
 from mcpgen.codegen.pinned import SchemaRoom
 
 DOCS = Path(__file__).parents[2] / "docs" / "losses.md"
@@ -27,6 +27,7 @@ def found(rows: list[LossRow], source: str, target: str, place: str) -> str:
     return row.outcome
 
 
+@pytest.mark.slow
 def test_the_committed_table_is_what_the_command_says() -> None:
     assert DOCS.read_text(encoding="utf-8") == CliRunner().invoke(losses).stdout
 
@@ -59,6 +60,7 @@ def test_every_row_has_a_reason_and_lies_between_its_revisions(rows: list[LossRo
         assert not set(row.sources) & set(row.targets)
 
 
+@pytest.mark.slow
 def test_one_pair_can_be_asked_for_and_read_by_a_machine() -> None:
     result = CliRunner().invoke(losses, ["--from", "2025-06-18", "--to", "2025-03-26", "--json"])
     places = {each["place"] for each in json.loads(result.stdout)["losses"]}
@@ -67,13 +69,14 @@ def test_one_pair_can_be_asked_for_and_read_by_a_machine() -> None:
     assert "Tool.icons" not in places
 
 
+@pytest.mark.slow
 def test_a_direction_without_losses_has_no_empty_table() -> None:
     down = CliRunner().invoke(losses, ["--from", "2025-06-18", "--to", "2025-03-26"]).stdout
     same = CliRunner().invoke(losses, ["--from", "2025-06-18", "--to", "2025-06-18"]).stdout
 
     assert "## Going down" in down
     assert "## Going up" not in down
-    assert same.endswith("Nothing.\n")
+    assert same.endswith("There are no losses.\n")
 
 
 def test_an_unknown_revision_is_named() -> None:

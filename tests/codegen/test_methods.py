@@ -107,6 +107,7 @@ def with_tools(tools: dict[str, Any], *required: str) -> dict[str, Any]:
         ref("Others"),
     ],
 )
+@pytest.mark.slow
 def test_what_is_declared_is_valid_whatever_is_served(capabilities: dict[str, Any], tmp_path: Path) -> None:
     package = build(document(ServerCapabilities=capabilities, Others=OPTIONAL))
     server = load(package, tmp_path).server
@@ -133,6 +134,7 @@ def test_what_is_declared_is_valid_whatever_is_served(capabilities: dict[str, An
         {"type": ["null", "integer"]},
     ],
 )
+@pytest.mark.slow
 def test_capabilities_that_methods_cannot_make_are_not_declared(capabilities: dict[str, Any], tmp_path: Path) -> None:
     package = build(document(ServerCapabilities=capabilities))
     found = [(each.code, each.severity, each.pointer) for each in package.findings]

@@ -49,6 +49,7 @@ def test_a_key_becomes_an_attribute(wire: str, attribute: str) -> None:
     assert attribute == names.attribute(wire)
 
 
+@pytest.mark.slow
 @given(st.text(min_size=1))
 def test_an_attribute_is_always_a_public_identifier(wire: str) -> None:
     attribute = names.attribute(wire)
@@ -90,6 +91,7 @@ def test_camel_is_what_msgspec_makes_of_an_attribute(name: str) -> None:
     assert names.camel("list_") is None  # where its rule is not obvious, the wire name is given
 
 
+@pytest.mark.slow
 @given(st.from_regex(r"[a-z]+(_[a-z]+)*", fullmatch=True))
 def test_camel_is_what_msgspec_makes_of_any_plain_attribute(name: str) -> None:
     made = msgspec.defstruct("Made", [(f"{name}", int)], rename="camel") if not keyword.iskeyword(name) else None
@@ -106,6 +108,7 @@ def test_a_label_becomes_a_folder(label: str, folder: str) -> None:
     assert folder == names.package(label)
 
 
+@pytest.mark.slow
 @given(st.text(min_size=1, max_size=30))
 def test_a_folder_is_one_identifier(label: str) -> None:
     assert names.package(label).isidentifier()

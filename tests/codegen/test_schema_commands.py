@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcpgen.codegen import vendoring
+from mcpgen.codegen.canonical import canonical_bytes, reduce
 from mcpgen.codegen.pinned import PINNED, SchemaRoom
-from mcpgen.codegen.reduction import canonical_bytes, reduce
 from mcpgen.codegen.schema_commands import schema
 
 SCHEMA = Path(str(files("mcpgen"))) / "schema"
@@ -110,7 +110,7 @@ def test_add_vendors_the_facts_and_pins_both_hashes(checkout: Path, official: Pa
     )
 
     assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout == "Added schema/2027-01-01/schema.json and its pin.\n"
+    assert result.stdout == "Added schema/2027-01-01/schema.json, and its hashes to schema/PINNED.toml.\n"
     content = (checkout / "schema" / "2027-01-01" / "schema.json").read_bytes()
     assert content == canonical_bytes(reduce(OFFICIAL))
     assert b"rose" not in content
@@ -137,7 +137,7 @@ def test_what_was_added_is_listed_and_verifies(checkout: Path, official: Path) -
     assert run("add", "DRAFT-2027", official, "--json").exit_code == 0
 
     assert SchemaRoom(checkout / "schema").revisions[-1] == "DRAFT-2027"
-    assert "It is the official file, byte for byte." in run("verify", "DRAFT-2027", official).stdout
+    assert "The file is the pinned official file, byte for byte." in run("verify", "DRAFT-2027", official).stdout
     assert "DRAFT-2027  2            -             -" in run("list").stdout
 
 
@@ -167,7 +167,7 @@ def test_adding_the_same_content_again_changes_nothing_and_says_so(checkout: Pat
     result = run("add", "2025-11-25", SCHEMA / "2025-11-25" / "schema.json")
 
     assert result.exit_code == 0
-    assert "nothing was changed" in result.stdout
+    assert "Nothing was changed" in result.stdout
     assert content_of(checkout) == before
 
 
@@ -210,7 +210,7 @@ def test_refusals_are_shown_on_stderr_with_a_hint(checkout: Path, tmp_path: Path
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == (
         "MG101 error at /$defs/A/oneOf: the keyword 'oneOf' is not supported\n"
-        "  hint: Use anyOf: where the alternatives exclude each other it means the same.\n"
+        "  hint: Use `anyOf`: it means the same if the alternatives exclude each other.\n"
     )
 
 
@@ -287,7 +287,7 @@ def test_what_stands_in_the_way_is_not_a_matter_of_permissions(checkout: Path, o
 
     assert 1 == result.exit_code
     assert str(occupied) in result.stderr
-    assert "hint: Move it away, or choose another label; nothing was changed." in result.stderr
+    assert "hint: Move it away, or choose another label. Nothing was changed." in result.stderr
 
 
 def test_a_room_that_cannot_be_written_is_to_be_made_writable(
@@ -298,7 +298,7 @@ def test_a_room_that_cannot_be_written_is_to_be_made_writable(
 
     monkeypatch.setattr(Path, "mkdir", fail)
 
-    assert "hint: Make the folder writable; nothing was changed." in run("add", "2027-01-01", official).stderr
+    assert "hint: Make the folder writable. Nothing was changed." in run("add", "2027-01-01", official).stderr
     assert checkout.is_dir()
 
 
@@ -365,8 +365,8 @@ def test_verify_says_whether_a_file_is_the_official_one_or_only_equal(
     exact, equal = run("verify", "2027-01-01", official), run("verify", "2027-01-01", tmp_path / "other.json")
 
     assert (exact.exit_code, equal.exit_code) == (0, 0)
-    assert "It is the official file, byte for byte." in exact.stdout
-    assert "Its bytes are not those of the pinned official file" in equal.stdout
+    assert "The file is the pinned official file, byte for byte." in exact.stdout
+    assert "The file is not the pinned official file" in equal.stdout
 
 
 @pytest.mark.parametrize(("name", "official_bytes"), [("official.json", True), ("other.json", False)])
@@ -426,7 +426,7 @@ def test_differences_are_found_where_they_are(ours: object, theirs: object, expe
 def test_a_difference_in_length_is_told_by_the_lengths() -> None:
     (finding,) = vendoring.differences({"a": [1, 2]}, {"a": [1]})
 
-    assert finding.message == "has 2 items here and 1 in the file"
+    assert finding.message == "the vendored document has 2 items here, and the file has 1"
 
 
 def test_verify_fails_on_another_revision() -> None:

@@ -23,7 +23,7 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from mcpgen.codegen.diagnostics import Refused
 from mcpgen.codegen.overlay import Overlay, apply_overlay, load_shared
 from mcpgen.codegen.pinned import SchemaRoom
-from tests.codegen.packages import build, build_decoders, canonical, load
+from tests.codegen.packages import build, build_decoders, canonical, load, write_files
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -79,9 +79,12 @@ def oracle(case: Path, name: str) -> jsonschema.Draft202012Validator:
 
 
 @cases
+@pytest.mark.slow
 def test_each_construct_renders_as_reviewed(case: Path, snapshot: SnapshotAssertion) -> None:
     files = built(case).files
-    shown = ["models.py", "methods.py", "server.py", "client.py"] if case.stem.startswith("methods") else ["models.py"]
+    shown = ["models.py", *(["messages.py"] if "class" in files["messages.py"] else [])]
+    if case.stem.startswith("methods"):
+        shown += ["methods.py", "server.py", "client.py"]
 
     assert snapshot(extension_class=PythonSource) == "\n\n".join(files[name] for name in shown)
 
@@ -106,13 +109,14 @@ def test_each_refusal_names_a_place_and_what_to_do(case: Path) -> None:
 
 
 @cases
+@pytest.mark.slow
 def test_each_package_imports_and_builds_every_decoder(case: Path, packages: Path) -> None:
-    build_decoders(door(case, packages).models)
+    build_decoders(door(case, packages))
 
 
 @cases
 def test_what_the_schema_accepts_round_trips(case: Path, packages: Path) -> None:
-    models = door(case, packages).models
+    models = door(case, packages)
     for name, value in examples(case, "valid"):
         oracle(case, name).validate(value)
         decoded = models.decode(json.dumps(value), getattr(models, name))
@@ -122,7 +126,7 @@ def test_what_the_schema_accepts_round_trips(case: Path, packages: Path) -> None
 
 @cases
 def test_what_the_schema_refuses_is_refused(case: Path, packages: Path) -> None:
-    models = door(case, packages).models
+    models = door(case, packages)
     for name, value in examples(case, "invalid"):
         assert not oracle(case, name).is_valid(value), (name, value)
         with pytest.raises(msgspec.ValidationError):
@@ -131,7 +135,7 @@ def test_what_the_schema_refuses_is_refused(case: Path, packages: Path) -> None:
 
 @cases
 def test_each_class_decodes_without_help_of_models(case: Path, packages: Path) -> None:
-    models = door(case, packages).models
+    models = door(case, packages)
     for name, value in examples(case, "valid"):
         if isinstance(decoded := models.decode(json.dumps(value), getattr(models, name)), msgspec.Struct):
             assert decoded == msgspec.json.decode(json.dumps(value), type=type(decoded))
@@ -142,9 +146,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with all packages."""
     folder = tmp_path_factory.mktemp("sources")
     for case in sorted(CASES.glob("*.json")):
-        (folder / case.stem).mkdir()
-        for name, content in built(case).files.items():
-            (folder / case.stem / name).write_text(content, encoding="utf-8")
+        write_files(folder / case.stem, built(case).files)
     return folder
 
 
@@ -155,6 +157,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.skipif(find_spec("mypy") is None, reason="mypy is in the dependency group `types`")
+@pytest.mark.slow
 def test_all_packages_satisfy_mypy(sources: Path) -> None:
     done = run(sources, "mypy", "--strict", "--config-file=", "--cache-dir=.cache", ".")
 
@@ -162,6 +165,7 @@ def test_all_packages_satisfy_mypy(sources: Path) -> None:
 
 
 @pytest.mark.skipif(find_spec("pyright") is None, reason="pyright is in the dependency group `types`")
+@pytest.mark.slow
 def test_all_packages_satisfy_pyright(sources: Path) -> None:
     config = {"include": ["."], "exclude": [".cache"], "typeCheckingMode": "strict", "pythonVersion": "3.11"}
     (sources / "pyrightconfig.json").write_text(json.dumps(config), encoding="utf-8")

@@ -41,7 +41,7 @@ def ref(name: str) -> dict[str, Any]:
 def verdicts(schema: Any, folder: Path, definitions: Mapping[str, Any]) -> list[tuple[Any, bool, bool]]:
     """Return `VALUES`, each with what JSON Schema and what the bindings of ``X`` say of it, which is *schema*."""
     document = {"$defs": {"X": schema, **definitions}}
-    models = load(build(document), folder).models
+    models = load(build(document), folder)
     build_decoders(models)
     validator = jsonschema.Draft202012Validator({**document, **ref("X")})
     return [(value, validator.is_valid(value), _is_taken(models, value)) for value in VALUES]

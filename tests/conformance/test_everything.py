@@ -21,6 +21,7 @@ from mcpgen.generated.v2026_07_28 import (
 )
 from tests.conformance import everything_client
 from tests.conformance.everything_server import DEPENDENT, PIXEL, server
+from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -87,7 +88,7 @@ async def connected(revision: str, target: Server = server, **options: Any) -> A
         "roots": [Root(uri="file:///home/me")],
         **options,
     }
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with connect(target, revisions=[revision], **given) as client:
             yield client
 
@@ -236,6 +237,7 @@ async def test_a_prompt_demands_input(revision: str) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", LABELS)
+@pytest.mark.slow
 async def test_progress_and_log_reach_who_wants_them(revision: str) -> None:
     entries: list[Any] = []
     steps: list[float] = []
@@ -271,7 +273,7 @@ async def test_the_client_says_so_when_it_comes_to_its_end(
 
     monkeypatch.setattr(everything_client, "connect", in_memory)
     monkeypatch.setenv("MCP_CONFORMANCE_SCENARIO", scenario)
-    with anyio.fail_after(20), pytest.raises(UnsupportedByPeer) if not said else nullcontext():
+    with anyio.fail_after(PATIENCE_SECONDS), pytest.raises(UnsupportedByPeer) if not said else nullcontext():
         await everything_client.main("http://localhost:1/mcp", "2025-06-18")
 
     assert said == capsys.readouterr().out

@@ -14,6 +14,8 @@ from tests.conformance.running import ServerFailed, client_command, serving
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 SERVER = 'from mcpgen import Server\nserver = Server("mock")\n'
 
 

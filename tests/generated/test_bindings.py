@@ -53,6 +53,28 @@ def test_a_decoded_value_equals_a_constructed_one(mcp: ModuleType) -> None:
     assert mcp.TextContent(text="hi") == decoded('{"type":"text","text":"hi"}', mcp.TextContent)
 
 
+def test_a_repr_shows_what_is_not_a_default(mcp: ModuleType) -> None:
+    annotated = mcp.TextContent(text="hi", annotations=mcp.Annotations(priority=1))
+
+    assert "TextContent(text='hi')" == repr(mcp.TextContent(text="hi"))
+    assert "TextContent(text='hi', annotations=Annotations(priority=1))" == repr(annotated)
+    assert "ListRootsResult(roots=[])" == repr(mcp.ListRootsResult(roots=[]))
+    assert [("text", "hi")] == list(mcp.TextContent(text="hi").__rich_repr__())
+
+
+def test_a_repr_is_an_expression_for_the_value(mcp: ModuleType) -> None:
+    value = mcp.CallToolResult(content=[mcp.TextContent(text="hi")], is_error=True)
+
+    assert value == eval(repr(value), vars(mcp))  # noqa: S307 (our own repr)
+
+
+def test_a_repr_shows_a_preset_that_was_changed() -> None:
+    mcp = registry.revision("2026-07-28").bindings()
+
+    assert "ListToolsResult(tools=[])" == repr(mcp.ListToolsResult(tools=[]))
+    assert "ListToolsResult(tools=[], ttl_ms=5)" == repr(mcp.ListToolsResult(tools=[], ttl_ms=5))
+
+
 # Absent and null, int and float
 
 
@@ -225,8 +247,8 @@ def test_decode_takes_open_objects_unions_and_types_made_of_them(mcp: ModuleType
 
 
 def test_every_name_of_the_models_can_be_decoded(mcp: ModuleType) -> None:
-    for name in set(mcp.models.__all__) - {"decode", "decoder"}:
-        kind = getattr(mcp.models, name)
+    for name in {*mcp.models.__all__, *mcp.messages.__all__} - {"decode", "decoder"}:
+        kind = getattr(mcp, name)
         mcp.decoder(kind)
         if isinstance(kind, type):
             msgspec.json.Decoder(kind)
@@ -262,7 +284,7 @@ def test_a_dec_hook_is_not_asked_about_plain_json(mcp: ModuleType) -> None:
 
 
 def test_every_class_has_a_json_schema(mcp: ModuleType) -> None:
-    kinds = [getattr(mcp.models, name) for name in mcp.models.__all__]
+    kinds = [getattr(mcp, name) for name in (*mcp.models.__all__, *mcp.messages.__all__)]
     schemas = [msgspec.json.schema(kind) for kind in kinds if isinstance(kind, type)]
 
     assert all(isinstance(schema, dict) for schema in schemas)
@@ -286,6 +308,55 @@ def test_a_subclass_may_declare_a_constant_anew(mcp: ModuleType) -> None:
 def test_a_structural_union_refuses_a_foreign_class_on_construction(mcp: ModuleType) -> None:
     with pytest.raises(ValueError, match="Expected `TextResourceContents` or `BlobResourceContents`"):
         mcp.EmbeddedResource(resource=mcp.TextContent(text="q"))
+
+
+# Modules
+
+
+def test_envelopes_are_messages_and_what_they_hold_are_models(mcp: ModuleType) -> None:
+    envelopes, models = set(mcp.messages.__all__), set(mcp.models.__all__)
+
+    assert {"CallToolRequest", "ClientRequest", "JSONRPCMessage", "ServerNotification", "ServerResult"} <= envelopes
+    assert {"CallToolRequestParams", "CallToolResult", "RequestId", "TextContent", "Tool"} <= models
+    assert set() == envelopes & models
+    assert [] == [name for name in envelopes | models if not hasattr(mcp, name)]
+
+
+def test_envelopes_are_imported_when_they_are_first_used(mcp: ModuleType) -> None:
+    name = mcp.__name__
+    program = (
+        f"import sys, {name} as mcp\n"
+        f"assert '{name}.messages' not in sys.modules\n"
+        "assert mcp.PingRequest is mcp.messages.PingRequest if hasattr(mcp, 'PingRequest') else mcp.ClientRequest\n"
+        "assert 'CallToolRequest' in dir(mcp) and dir(mcp) == list(mcp.__all__)\n"
+        "assert not hasattr(mcp, 'NoSuchName') and not hasattr(mcp, '__no_such_name__')\n"
+        f"from {name} import *\n"
+        "assert CallToolRequest is mcp.messages.CallToolRequest\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, encoding="utf-8")
+
+    assert (0, "") == (done.returncode, done.stderr)
+
+
+def test_a_class_names_the_page_of_its_revision(mcp: ModuleType) -> None:
+    url = f"https://modelcontextprotocol.io/specification/{mcp.REVISION}/server/tools#calling-tools"
+
+    assert f"Spec: {url}" in mcp.CallToolRequest.__doc__
+    assert f"Spec: {url}" in mcp.ServerHandlers.call_tool.__doc__
+
+
+def test_the_reserved_keys_of_meta_have_names() -> None:
+    old, new = (registry.revision(label).bindings() for label in ("2025-11-25", "2026-07-28"))
+
+    assert "io.modelcontextprotocol/related-task" == old.MetaKey.RELATED_TASK
+    assert {
+        "CLIENT_CAPABILITIES": "io.modelcontextprotocol/clientCapabilities",
+        "CLIENT_INFO": "io.modelcontextprotocol/clientInfo",
+        "LOG_LEVEL": "io.modelcontextprotocol/logLevel",
+        "PROTOCOL_VERSION": "io.modelcontextprotocol/protocolVersion",
+        "SERVER_INFO": "io.modelcontextprotocol/serverInfo",
+        "SUBSCRIPTION_ID": "io.modelcontextprotocol/subscriptionId",
+    } == {name: key for name, key in vars(new.MetaKey).items() if name.isupper()}
 
 
 # Methods and stubs
@@ -405,13 +476,14 @@ def test_an_unknown_revision_is_refused_with_those_there_are() -> None:
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_a_copied_package_works_with_msgspec_alone(label: str, tmp_path: Path) -> None:
+def test_a_package_copied_with_its_support_works_with_msgspec_alone(label: str, tmp_path: Path) -> None:
     package = registry.revision(label).package
-    target = tmp_path / "mine" / package
-    target.mkdir(parents=True)
-    for source in files("mcpgen.generated").joinpath(package).iterdir():
-        if source.name.endswith(".py"):
-            target.joinpath(source.name).write_bytes(source.read_bytes())
+    for folder in (package, "_support"):
+        target = tmp_path / "mine" / folder
+        target.mkdir(parents=True)
+        for source in files("mcpgen.generated").joinpath(folder).iterdir():
+            if source.name.endswith(".py"):
+                target.joinpath(source.name).write_bytes(source.read_bytes())
     program = (
         "import sys; sys.modules.update(dict.fromkeys(['mcpgen', 'click', 'anyio', 'jinja2', 'pydantic']))\n"
         f"from mine.{package} import TextContent, decode\n"
@@ -423,7 +495,7 @@ def test_a_copied_package_works_with_msgspec_alone(label: str, tmp_path: Path) -
         capture_output=True,
         encoding="utf-8",
     )
-    shutil.rmtree(target)
+    shutil.rmtree(tmp_path / "mine")
 
     assert (0, "") == (done.returncode, done.stderr)
 

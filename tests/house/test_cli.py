@@ -146,11 +146,12 @@ SPEAKING = [
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that Linux has")
 @pytest.mark.parametrize("arguments", SPEAKING)
+@pytest.mark.slow
 def test_an_output_that_is_full_is_an_error_in_one_line(arguments: str) -> None:
     done = mcpgen(f"{arguments} > /dev/full")
 
     assert 1 == done.returncode
-    assert "error: cannot write to the standard output: No space left on device\n" == done.stderr
+    assert "Error: cannot write to the standard output: No space left on device\n" == done.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that Linux has")
@@ -159,6 +160,7 @@ def test_where_nothing_can_be_written_the_status_is_left() -> None:
 
 
 @pytest.mark.parametrize("arguments", SPEAKING)
+@pytest.mark.slow
 def test_an_output_that_nobody_reads_ends_the_command_as_it_ends_others(arguments: str) -> None:
     ours, theirs = os.pipe()
     os.close(ours)

@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from mcpgen import connect
+from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 EXAMPLE: Final = re.compile(r"^```python\n(?P<source>.*?)^```$", re.MULTILINE | re.DOTALL)
 ADDRESS: Final = re.compile(r"http://\S+")
 BOUND: Final = re.compile(r"[\w-]+>=[\d.]+(; .*)?")
-PATIENCE_SECONDS: Final = 30
 
 on_both_loops = pytest.mark.parametrize("loop", ["asyncio", "trio"])
 
@@ -65,6 +65,7 @@ def test_the_server_of_the_readme_greets_over_stdio(greeter: Path, loop: str) ->
 
 
 @on_both_loops
+@pytest.mark.slow
 def test_the_server_of_the_readme_greets_over_http(greeter: Path, loop: str) -> None:
     with served(greeter) as url:
         assert "Hello Ann!" == anyio.run(greeting, url, backend=loop)

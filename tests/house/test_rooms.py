@@ -107,12 +107,14 @@ def test_imports_point_one_way(room: str) -> None:
 
 
 @pytest.mark.parametrize("room", ALLOWED)
+@pytest.mark.slow
 def test_a_room_imports_no_package_but_those_declared(room: str) -> None:
     foreign = {name.partition(".")[0] for name in imports_of_room(room)} - sys.stdlib_module_names - {"mcpgen"}
 
     assert foreign <= DEPENDENCIES[room]
 
 
+@pytest.mark.slow
 def test_one_module_imports_the_front_end() -> None:
     users = {
         path.relative_to(PACKAGE).as_posix()
@@ -124,19 +126,21 @@ def test_one_module_imports_the_front_end() -> None:
     assert {"codegen/frontend.py"} == users
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_a_revision_imports_its_own_modules_and_only_relatively(revision: str) -> None:
-    for path in (PACKAGE / "generated" / revision).rglob("*.py"):
+@pytest.mark.parametrize("folder", [*REVISIONS, "_support"])
+def test_a_revision_imports_its_own_modules_and_its_support_and_only_relatively(folder: str) -> None:
+    for path in (PACKAGE / "generated" / folder).rglob("*.py"):
         source = path.read_text(encoding="utf-8")
-        # Named from an empty package, so that a relative import that leaves the folder comes out with the wrong root.
-        module = ("here", *path.relative_to(PACKAGE / "generated" / revision).with_suffix("").parts)
+        # Named from an empty package, so that a relative import that leaves the folder comes out with another root.
+        module = ("here", *path.relative_to(PACKAGE / "generated" / folder).with_suffix("").parts)
         is_package = module[-1] == "__init__"
         names = set(imports(source, module[:-1] if is_package else module, is_package=is_package))
 
-        assert {name.partition(".")[0] for name in names} - sys.stdlib_module_names <= {"here", "msgspec"}, path.name
+        roots = {name.partition(".")[0] for name in names} - sys.stdlib_module_names
+        assert roots <= {"here", "msgspec", *(["_support"] if folder != "_support" else [])}, path.name
 
 
 @pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.slow
 def test_nothing_imports_a_room_by_its_bare_folder_name(room: str, checkout: Path) -> None:
     sources = [*PACKAGE.rglob("*.py"), *(checkout / "tests").rglob("*.py"), checkout / "noxfile.py"]
     guilty = [
@@ -184,13 +188,13 @@ def test_importing_the_models_of_a_revision_loads_nothing_else(revision: str) ->
 SHELLS = {
     "api/server.py",
     "cli/adapt_command.py",
-    "cli/elicitation_prompt.py",
-    "cli/http_relay.py",
-    "cli/keyboard.py",
-    "cli/printer.py",
+    "cli/client/elicitation_prompt.py",
+    "cli/trace/http_relay.py",
+    "cli/client/terminal.py",
+    "cli/trace/output_buffer.py",
     "cli/serve_command.py",
-    "cli/server_visit.py",
-    "cli/stdio_relay.py",
+    "cli/client/client_run.py",
+    "cli/trace/stdio_relay.py",
     "cli/trace_command.py",
     "client/connection_task.py",
     "client/deadlines.py",

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 
 from tests.installations import Node, node
 from tests.interop import page
-from tests.interop.expectations import LABELS
-from tests.interop.installing import OLDEST_NODE, Peer, Server, install, install_server, over, peers, servers
+from tests.interop.client_expectations import LABELS
+from tests.interop.http_runs import Web
+from tests.interop.peer_packages import OLDEST_NODE, Peer, Server, install, install_server, over, peers, servers
 from tests.interop.relay import Relay
-from tests.interop.running import agreements, ask, converse, server_command
-from tests.interop.theirs import spoken
+from tests.interop.server_expectations import spoken
+from tests.interop.stdio_runs import agreements, ask, converse, server_command
 from tests.interop.transports import ALL, STDIO, TRANSPORTS, Cell, columns
-from tests.interop.web import Web
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tests.interop.expectations import Verdict
+    from tests.interop.client_expectations import Verdict
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]

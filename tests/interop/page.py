@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tests.interop.expectations import FEATURES, LABELS, Verdict
+from tests.interop.client_expectations import FEATURES, LABELS, Verdict
 from tests.interop.transports import ALL, HTTP, SESSIONLESS, SSE, STDIO, Cell
 
 if TYPE_CHECKING:
-    from tests.interop.installing import Peer, Server
+    from tests.interop.peer_packages import Peer, Server
 
 __all__ = ["Agreements", "Results", "agreed", "text"]
 
@@ -36,7 +36,7 @@ feature. What is empty was not looked at.
 ## Their clients
 
 They start `mcpgen serve tests/interop/server.py`, or find it at a URL, with `--http 127.0.0.1:0`; and they are made to
-offer one revision. `tests/interop/expectations.py` says what must come back.
+offer one revision. `tests/interop/client_expectations.py` says what must come back.
 
 HTTP+SSE is what 2024-11-05 says of HTTP; it is spoken at `/sse`, and all else at `/mcp`.
 """
@@ -48,7 +48,7 @@ SERVERS = """\
 Our client starts them, or is told their URL, and offers one revision; under **all** it offers what it has, and must end
 up with the newest that the server speaks. Those of the SDKs are in `tests/interop/servers`, and do what our server
 does; two come as they are. Our client hands out the types of the newest revision, whatever is spoken.
-`tests/interop/theirs.py` and `tests/interop/strangers.py` say what must come back.
+`tests/interop/server_expectations.py` and `tests/interop/reference_servers.py` say what must come back.
 
 Over HTTP the servers keep sessions, as far as the revision has such. **Without sessions** they serve each request by
 itself, and cannot ask or tell a client anything; only what is left is looked at. **HTTP+SSE** has a URL of its own;

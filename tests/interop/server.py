@@ -1,7 +1,7 @@
 """The server that the real clients talk to: ``mcpgen serve tests/interop/server.py``.
 
 It does one thing of everything that a server can do, each with an answer that no accident gives. What a client must see
-of it, in which revision, is written in ``expectations.py``.
+of it, in which revision, is written in ``client_expectations.py``.
 """
 
 from __future__ import annotations

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from tests.interop.expectations import LABELS
-from tests.interop.manners import misconduct
+from tests.interop.client_expectations import LABELS
+from tests.interop.http_client_judge import misconduct
+from tests.interop.http_runs import Host, missed, overseen
 from tests.interop.relay import Piece, Relay, Tape
-from tests.interop.theirs import ALONE
+from tests.interop.server_expectations import ALONE
 from tests.interop.transports import HTTP, TRANSPORTS, looked_at
-from tests.interop.web import Host, missed, overseen
 from tests.runtime.heard import META
 
 HERE = Path(__file__).parent
@@ -270,7 +270,7 @@ def test_what_there_is_over_http_in_one_revision_is_looked_at_nowhere_else() -> 
 
 
 def test_the_driver_is_asked_for_what_there_is_without_sessions() -> None:
-    source = (HERE / "peers" / "ours.py").read_text(encoding="utf-8")
+    source = (HERE / "peers" / "mcpgen_client.py").read_text(encoding="utf-8")
     table = source.partition("ALONE = [")[2].partition("\n]")[0]
 
     assert ALONE == [*re.findall(r'"([a-z ]+)"', table), "wire"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tests.interop.installing import Peer, Server
+    from tests.interop.peer_packages import Peer, Server
 
 __all__ = ["ALL", "HTTP", "SESSIONLESS", "SSE", "STDIO", "TRANSPORTS", "Cell", "columns", "looked_at"]
 

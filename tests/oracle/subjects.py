@@ -56,5 +56,5 @@ class Bindings:
 def bindings(revision: str) -> Bindings:
     """Return the generated bindings of *revision*."""
     package = f"mcpgen.generated.v{revision.replace('-', '_')}"
-    wire = importlib.import_module(f"{package}._structs")
-    return Bindings(importlib.import_module(f"{package}.models"), open_objects=wire.Open)
+    structs = importlib.import_module("mcpgen.generated._support.structs")
+    return Bindings(importlib.import_module(package), open_objects=structs.Open)

@@ -37,6 +37,7 @@ def schema(**definitions: Any) -> Instances:
     return Instances({"$defs": definitions})
 
 
+@pytest.mark.slow
 def test_every_systematic_instance_is_valid(revision: str) -> None:
     for document in both_documents(revision):
         instances, validators = Instances(document), Validators(document)
@@ -50,6 +51,7 @@ def test_every_systematic_instance_is_valid(revision: str) -> None:
         assert invalid == []
 
 
+@pytest.mark.slow
 def test_every_random_instance_is_valid(revision: str) -> None:
     instances, validators = Instances(subjects.patched(revision)), Validators(subjects.patched(revision))
     rng = random.Random(revision)  # noqa: S311  (repeatable on purpose)
@@ -63,6 +65,7 @@ def test_every_random_instance_is_valid(revision: str) -> None:
     assert invalid == []
 
 
+@pytest.mark.slow
 def test_instances_are_distinct_bounded_and_the_same_every_time(revision: str) -> None:
     document = subjects.patched(revision)
     for name in Instances(document).names:

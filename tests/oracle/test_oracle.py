@@ -25,6 +25,7 @@ def comparison(revision: str) -> Comparison:
 
 
 @revisions
+@pytest.mark.slow
 def test_valid_instances_round_trip(revision: str) -> None:
     failures = list(comparison(revision).round_trips())
 
@@ -32,6 +33,7 @@ def test_valid_instances_round_trip(revision: str) -> None:
 
 
 @revisions
+@pytest.mark.slow
 def test_bindings_agree_with_the_schema_on_every_mutant(revision: str) -> None:
     """One test for all that needs the whole comparison: it takes seconds, and processes of xdist share nothing."""
     outcome = report.outcome(revision)
@@ -59,6 +61,7 @@ def test_the_report_says_nothing_else() -> None:
 
 
 @revisions
+@pytest.mark.slow
 def test_random_instances_and_their_mutants_hold_no_surprise(revision: str) -> None:
     """Combinations that the systematic instances leave out; the rules apply, their counts do not."""
     compared = comparison(revision)

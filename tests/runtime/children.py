@@ -18,6 +18,7 @@ import msgspec
 
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.transports.process import Process
+from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -31,7 +32,6 @@ MARK: Final = f"MCPGEN_TESTED_BY_{uuid4().hex}"
 # How long servers get, so that the tests of those that do not end take little time.
 LIMITS: Final = ClientLimits(stdin_seconds=0.2, term_seconds=0.3)
 
-BUSY_SECONDS: Final = 1.0  # what a busy machine may take for what takes no time
 
 _PREAMBLE: Final = """
 import json, os, signal, subprocess, sys, time
@@ -114,7 +114,7 @@ def process(command: str | Sequence[str], notes: Path | None = None, **options: 
 async def talking(made: Process, limits: ClientLimits = LIMITS) -> AsyncGenerator[Talk]:
     """Open *made* and run it within the block."""
     async with AsyncExitStack() as stack:
-        stack.enter_context(anyio.fail_after(20))
+        stack.enter_context(anyio.fail_after(PATIENCE_SECONDS))
         channel = await stack.enter_async_context(made.open(limits))
         group = await stack.enter_async_context(anyio.create_task_group())
         talk = Talk(channel, Listener(), anyio.Event())
@@ -172,7 +172,7 @@ def clear() -> list[int]:
 
 async def until(condition: Callable[[], object]) -> None:
     """Return when *condition* holds, of which no event tells."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_SECONDS):
         while not condition():  # noqa: ASYNC110 (as said above)
             await anyio.sleep(0.001)
 

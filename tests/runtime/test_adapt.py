@@ -250,6 +250,7 @@ NESTED_IN = {
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("place", NESTED_IN)
 @pytest.mark.parametrize("depth", [10_000, 100_000])
+@pytest.mark.slow
 def test_what_is_nested_too_deeply_is_refused(place: str, depth: int, keep: bool) -> None:  # noqa: FBT001
     value = {
         key: nested(depth) if found == "HERE" else {"x": nested(depth)} if isinstance(found, dict) else found

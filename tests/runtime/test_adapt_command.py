@@ -107,7 +107,7 @@ def test_the_sender_decides_where_both_may_send() -> None:
 
 
 def test_many_losses_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adapt_command, "MOST_SHOWN", 2)
+    monkeypatch.setattr(adapt_command, "MAX_SHOWN", 2)
     result = down(*LIST, stdin={**TOOLS, "tools": TOOLS["tools"] * 5})
 
     assert 3 == len(result.stderr.splitlines())
@@ -123,9 +123,9 @@ def test_many_losses_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         (b"", "the input is not JSON"),
         (b"{", "the input is not JSON"),
         (b"{} {}", "the input is not JSON"),
-        (b"NaN", "it has NaN"),
-        (b'{"a":-Infinity}', "it has -Infinity"),
-        (b'{"a":1,"a":2}', "an object has the key 'a' twice"),
+        (b"NaN", "JSON has no NaN"),
+        (b'{"a":-Infinity}', "JSON has no -Infinity"),
+        (b'{"a":1,"a":2}', "the input has an object with the key 'a' twice"),
         (b'"\xff"', "not UTF-8, at byte 1"),
         (b"\xef\xbb\xbf{}", "BOM"),
         ("{}".encode("utf-16"), "not UTF-8"),
@@ -205,10 +205,10 @@ def test_nothing_from_the_input_steers_the_terminal() -> None:
         ),
         (("--from", NEW, "--to", OLD, *LIST, "--sender", "server"), "no request from a server 'tools/list'"),
         (("--from", NEW, "--to", OLD, "--method", "tools/list", "--part", "body"), "'body' is not one of"),
-        (("--from", NEW, "--to", OLD, "--method", "tools/list"), "Give --method M and --part"),
-        (("--from", NEW, "--to", OLD, "--part", "params"), "Give --method M and --part"),
-        (("--from", NEW, "--to", OLD), "Give --method M and --part"),
-        (("--from", NEW, "--to", OLD, *LIST, "--definition", "Tool"), "Give --method M and --part"),
+        (("--from", NEW, "--to", OLD, "--method", "tools/list"), "Give `--method` and `--part`"),
+        (("--from", NEW, "--to", OLD, "--part", "params"), "Give `--method` and `--part`"),
+        (("--from", NEW, "--to", OLD), "Give `--method` and `--part`"),
+        (("--from", NEW, "--to", OLD, *LIST, "--definition", "Tool"), "Give `--method` and `--part`"),
         (("--from", NEW, "--to", OLD, "--definition", "Tol"), "did you mean Tool"),
         (("--from", NEW, *LIST), "Missing option '--to'"),
         (("--from", NEW, "--to", OLD, *LIST, "/no/such/file"), "No such file"),

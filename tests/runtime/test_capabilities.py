@@ -12,7 +12,7 @@ from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol import capabilities as module
-from mcpgen.runtime.protocol.capabilities import Peer, client_peer, lacking, offers
+from mcpgen.runtime.protocol.capabilities import CLIENT_CAPABILITIES, Peer, client_peer, lacking, offers
 from mcpgen.runtime.protocol.negotiation import NEWEST
 
 if TYPE_CHECKING:
@@ -339,3 +339,12 @@ def test_a_server_with_tasks_need_not_list_them() -> None:
     assert offers(declared, "2025-11-25", "notifications/tasks/status")
     assert not offers(declared, "2025-11-25", "tasks/list")
     assert not offers(declared, "2025-11-25", "tasks/cancel")
+
+
+@pytest.mark.parametrize("revision", LABELS)
+def test_every_request_of_a_server_but_ping_and_those_of_tasks_needs_a_capability(revision: str) -> None:
+    methods = bindings(revision).methods
+    requests = {*methods.SERVER_REQUESTS, *methods.INPUT_REQUESTS}
+    without = {method for method in requests if method == "ping" or method.startswith("tasks/")}
+
+    assert requests - without <= set(CLIENT_CAPABILITIES)

@@ -42,18 +42,20 @@ def citations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[tuple[str, .
     ]
 
 
-@pytest.mark.parametrize(
-    "test", [pytest.param(node, id=name) for found in TESTS.values() for name, node in found.items()]
-)
-def test_every_test_cites_a_heading_of_a_revision_that_there_is(test: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-    found = citations(test)
+def is_place(revision: str, place: str) -> bool:
+    """Return whether this is a heading of a page, or a page, of a revision that exists."""
+    page, mark, heading = place.partition("#")
+    folders = ("basic", "client", "server", "schema", "changelog")
+    return revision in LABELS and page.split("/")[0] in folders and bool(mark) == bool(heading)
 
-    assert found
-    for revision, place in found:
-        page, mark, heading = place.partition("#")
-        assert revision in LABELS
-        assert page.split("/")[0] in ("basic", "client", "server", "schema", "changelog")
-        assert (mark, bool(heading)) in (("#", True), ("", False))
+
+def test_every_test_cites_a_heading_of_a_revision_that_there_is() -> None:
+    tests = {name: citations(node) for found in TESTS.values() for name, node in found.items()}
+
+    assert len(tests) > 500  # or the folders have moved
+    assert {} == {
+        name: cited for name, cited in tests.items() if not cited or not all(is_place(*each) for each in cited)
+    }
 
 
 @pytest.mark.parametrize("room", TESTS)

@@ -112,6 +112,7 @@ def handed_in(made: Payloads, subject: Subject) -> Iterator[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize(("native_revision", "peer"), PAIRS)
+@pytest.mark.slow
 def test_whatever_a_client_may_send_arrives_as_home_has_it(native_revision: str, peer: str) -> None:
     seen = 0
     for subject, take in common(native_revision, peer, arriving=True):
@@ -129,6 +130,7 @@ def test_whatever_a_client_may_send_arrives_as_home_has_it(native_revision: str,
 
 
 @pytest.mark.parametrize(("native_revision", "peer"), PAIRS)
+@pytest.mark.slow
 def test_whatever_a_server_may_send_arrives_as_the_client_knows_it(native_revision: str, peer: str) -> None:
     seen = 0
     for subject, give in common(native_revision, peer, arriving=False):
@@ -163,6 +165,7 @@ def test_what_one_side_writes_the_other_reads_as_it_was(label: str) -> None:
 
 
 @pytest.mark.parametrize(("native_revision", "peer"), PAIRS)
+@pytest.mark.slow
 def test_whatever_the_revision_of_a_client_forbids_is_refused_with_the_place(native_revision: str, peer: str) -> None:
     pointed = 0
     for subject, take in common(native_revision, peer, arriving=True):
@@ -176,6 +179,7 @@ def test_whatever_the_revision_of_a_client_forbids_is_refused_with_the_place(nat
 
 
 @pytest.mark.parametrize(("native_revision", "peer"), PAIRS)
+@pytest.mark.slow
 def test_whatever_home_forbids_is_not_sent(native_revision: str, peer: str) -> None:
     for subject, give in common(native_revision, peer, arriving=False):
         for value in [*payloads(native_revision).mutants(subject)][:MOST]:
@@ -280,14 +284,14 @@ def test_what_is_no_json_or_too_deep_is_an_invalid_payload(peer: str, spoilt: by
 @pytest.mark.parametrize("peer", LABELS)
 def test_no_depth_of_nesting_makes_a_traceback(native_revision: str, peer: str) -> None:
     request = codec(native_revision, peer).request("tools/call")
-    for depth in (10, *range(900, 1010, 3), 5_000):
+    for depth in (10, *range(900, 1010, 3), 100_000):
         for nested in ("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
             try:
                 request.params(Raw(STATELESS.replace('"hi"', nested).encode()))
             except InvalidPayload as error:
                 assert "deep" in error.reason  # noqa: PT017 (whether it is raised depends on the interpreter)
             else:
-                assert depth < 5_000
+                assert depth < 100_000
 
 
 # --- results

@@ -147,12 +147,14 @@ def test_a_line_of_100_megabytes_takes_bounded_memory_and_the_stream_goes_on() -
     assert peak_bytes < 1.5 * MAX_FRAME_BYTES  # a bytearray grows by an eighth more than it needs
 
 
+@pytest.mark.slow
 def test_a_line_takes_time_in_proportion_to_its_length() -> None:
     short, long = (min(seconds_for(chunks) for _ in range(5)) for chunks in (800, 6400))
 
     assert long < 8 * 4 * short  # quadratic would be 64 times; the rest is for a busy machine
 
 
+@pytest.mark.slow
 def test_a_long_line_that_is_allowed_takes_linear_time_too() -> None:
     framer = LineFramer(max_frame_bytes=200_000_000)
     events = [event for _ in range(1600) for event in framer.feed(CHUNK)]

@@ -49,6 +49,7 @@ from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, MIN_KEY_BYTES
 from mcpgen.runtime.server.tasks.task_store import MemoryTaskStore
 from mcpgen.runtime.transports import memory
 from mcpgen.runtime.transports.process import Process
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -67,7 +68,6 @@ NOT_RUN = ("pip install ",)
 # Where servers listen in the guide.
 PORT = re.compile(r"\b8000\b")
 LISTENING = re.compile(r"http://[\w.]+:(\d+)")
-PATIENCE_SECONDS = 60
 
 
 class Block(NamedTuple):
@@ -103,7 +103,7 @@ class Exchange:
         self.capabilities = json.loads(header["capabilities"] or "{}")
         self.steps = re.split(r"\n(?=[→←])", rest.rstrip("\n"))
         self.is_stateless = registry.revision(self.revision).era == "stateless"
-        self.recorder = Recorder(server._engine.service.served, server._engine.service.capabilities)
+        self.recorder = Recorder(server._engine.handlers.served, server._engine.handlers.capabilities)
         self.last_id = 0
         self.open: list[Any] = []  # what the server wants to know from the client
         self.handed: dict[str, Any] = {}
@@ -337,7 +337,12 @@ class Story:
             assert program, each["command"]
             asked = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
             done = subprocess.run(
-                [program, *arguments], check=True, input=asked, capture_output=True, env=self.environment, timeout=60
+                [program, *arguments],
+                check=True,
+                input=asked,
+                capture_output=True,
+                env=self.environment,
+                timeout=PATIENCE_SECONDS,
             )
 
             assert {"jsonrpc": "2.0", "id": 1, "result": {}} == json.loads(done.stdout)
@@ -349,6 +354,7 @@ def prints(shown: str, printed: str) -> bool:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.slow
 def test_a_page_does_what_it_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     story = Story(page, tmp_path)
     monkeypatch.chdir(tmp_path)  # what examples read and write is theirs
@@ -482,6 +488,7 @@ def examples(page: Path) -> str:
 
 
 @pytest.mark.skipif(find_spec("mypy") is None, reason="mypy is in the dependency group `types`")
+@pytest.mark.slow
 def test_the_examples_of_all_pages_satisfy_mypy(tmp_path: Path) -> None:
     for page in PAGES:
         name = page.stem.replace("-", "_")

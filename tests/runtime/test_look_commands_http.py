@@ -15,6 +15,8 @@ from tests.runtime.looking.terminals import run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 TOOL = {"name": "add", "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}}}}
 TOKEN = {"TOKEN": "secret"}
 META = {"ttlMs": 0, "cacheScope": "private", "resultType": "complete"}
@@ -97,7 +99,7 @@ def test_a_server_at_a_url_is_inspected(server: Server) -> None:
     status, out, _ = run("inspect", server.url)
 
     assert 0 == status
-    assert f"url           {server.url}\n" in out
+    assert f"URL            {server.url}\n" in out
 
 
 @pytest.mark.parametrize(
@@ -144,17 +146,17 @@ def test_what_the_server_refuses_is_said_and_secrets_are_not(server: Server, sta
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("inspect", "URL", "--env", "A=secret"), "--env and --cwd are for commands"),
-        (("inspect", "URL", "--cwd", "."), "--env and --cwd are for commands"),
-        (("inspect", "true", "--header", "X: secret"), "--header and --bearer-env are for URLs"),
-        (("call", "true", "tool", "--bearer-env", "TOKEN"), "--header and --bearer-env are for URLs"),
-        (("trace", "--header", "X: secret", "--", "true"), "--header and --bearer-env are for URLs"),
-        (("inspect", "URL", "--header", "secret"), '--header takes "Name: value".'),
+        (("inspect", "URL", "--env", "A=secret"), "`--env` and `--cwd` need a server command; TARGET is a URL."),
+        (("inspect", "URL", "--cwd", "."), "`--env` and `--cwd` need a server command; TARGET is a URL."),
+        (("inspect", "true", "--header", "X: secret"), "`--header` and `--bearer-env` need a URL; "),
+        (("call", "true", "tool", "--bearer-env", "TOKEN"), "`--header` and `--bearer-env` need a URL; "),
+        (("trace", "--header", "X: secret", "--", "true"), "`--header` and `--bearer-env` need a URL; "),
+        (("inspect", "URL", "--header", "secret"), '`--header` must be "NAME: VALUE".'),
         (("inspect", "URL", "--header", "X Y: secret"), "`headers` has the invalid name 'X Y'."),
         (("inspect", "URL", "--header", "Mcp-Session-Id: secret"), "`headers` must not have Mcp-Session-Id"),
         (("inspect", "URL", "--header", "X: s\u00e9cret"), "`headers` has an invalid value for X"),
-        (("inspect", "URL", "--bearer-env", "NOTHING"), "There is nothing in the variable NOTHING."),
-        (("trace", "--bearer-env", "NOTHING", "--", "URL"), "There is nothing in the variable NOTHING."),
+        (("inspect", "URL", "--bearer-env", "NOTHING"), "NOTHING (`--bearer-env`) is not set, or empty."),
+        (("trace", "--bearer-env", "NOTHING", "--", "URL"), "NOTHING (`--bearer-env`) is not set, or empty."),
         (("inspect", "URL", "--bearer-env", "TOKEN"), "a bearer token must be one or more characters of visible ASCII"),
         (("inspect", "ftp://user:secret@example.com"), "'ftp://…' is not a URL of http or https"),
     ],
@@ -214,7 +216,7 @@ def test_a_host_gets_an_error_where_http_has_no_answer() -> None:
     assert 0 == status
     assert ("i", -32603) == (answer["id"], answer["error"]["code"])
     assert "cannot connect to http://127.0.0.1:1/mcp: Connection refused" == answer["error"]["message"]
-    assert "2 messages, no violations; the host has ended it" in err
+    assert "2 messages, no violations; the host has disconnected" in err
 
 
 PING = {"jsonrpc": "2.0", "id": "p", "method": "ping"}

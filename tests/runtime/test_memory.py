@@ -13,6 +13,7 @@ from mcpgen.runtime.errors import TransportClosed
 from mcpgen.runtime.limits import Limits
 from mcpgen.runtime.protocol.framing import OversizedLine
 from mcpgen.runtime.transports import memory
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.echoes import EchoServer
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Listener:
 
 async def test_what_one_side_writes_the_other_receives_and_answers() -> None:
     listener = Listener()
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with memory.pair(listener, EchoServer()):
             listener.writer.write(b'{"id":1,"do":"echo","with":"a"}')
             listener.writer.write(b'{"id":2,"do":"length","with":"abc"}')
@@ -77,7 +78,7 @@ async def test_what_one_side_writes_the_other_receives_and_answers() -> None:
 async def test_a_message_is_not_copied() -> None:
     one, other = Listener(), Listener()
     message = b'{"id":1}'
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with memory.pair(one, other):
             one.writer.write(message)
             (received,) = await other.received(1)
@@ -87,7 +88,7 @@ async def test_a_message_is_not_copied() -> None:
 
 async def test_messages_arrive_in_their_order_and_never_within_the_write() -> None:
     one, other = Listener(), Listener()
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with memory.pair(one, other):
             for number in range(100):
                 one.writer.write(b"%d" % number)
@@ -99,7 +100,7 @@ async def test_messages_arrive_in_their_order_and_never_within_the_write() -> No
 
 async def test_too_long_a_message_arrives_as_such() -> None:
     one, other = Listener(), Listener()
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with memory.pair(one, other, max_frame_bytes=10):
             one.writer.write(b"x" * 10)
             one.writer.write(b"y" * 11)
@@ -109,7 +110,7 @@ async def test_too_long_a_message_arrives_as_such() -> None:
 
 async def test_a_writer_is_full_until_what_it_wrote_was_received_and_two_never_wait_for_each_other() -> None:
     one, other = Listener(), Listener()
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with memory.pair(one, other, max_queued_bytes=100):
             one.writer.write(b"x" * 100)
             other.writer.write(b"y" * 100)
@@ -122,7 +123,7 @@ async def test_a_writer_is_full_until_what_it_wrote_was_received_and_two_never_w
 
 async def test_at_the_end_both_sides_are_told() -> None:
     one, other = Listener(), Listener()
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with memory.pair(one, other):
             pass
     one.writer.write(b"too late")

@@ -38,17 +38,18 @@ def judged(script: str) -> list[tuple[str, str]]:
     return [(each.pointer, each.reason) for each in recorder.violations]
 
 
-@pytest.mark.parametrize("name", FINE)
-def test_a_conversation_within_the_rules_passes(name: str) -> None:
-    assert [] == judged(FINE[name])
+def test_a_conversation_within_the_rules_passes() -> None:
+    assert {} == {name: found for name, script in FINE.items() if (found := judged(script))}
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_rule_is_reported_with_its_pointer(name: str) -> None:
-    script, pointer, reason = BROKEN[name]
-    found = judged(script)
+def test_a_broken_rule_is_reported_with_its_pointer() -> None:
+    wrong: dict[str, list[tuple[str, str]]] = {}
+    for name, (script, pointer, reason) in BROKEN.items():
+        found = judged(script)
+        if not any(where == pointer and reason in why for where, why in found):
+            wrong[name] = found
 
-    assert [pointer] == [where for where, why in found if where == pointer and reason in why][:1], found
+    assert {} == wrong
 
 
 def test_the_report_holds_the_bytes_and_the_pointer() -> None:
@@ -68,7 +69,7 @@ def test_the_report_holds_the_bytes_and_the_pointer() -> None:
 @pytest.mark.anyio
 async def test_a_test_whose_server_breaks_a_rule_fails_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     made = server("2026-07-28")
-    monkeypatch.setattr(made._engine.service, "sign", lambda result, _: result)
+    monkeypatch.setattr(made._engine.handlers, "sign", lambda result, _: result)
     with pytest.raises(AssertionError, match="name themselves"):
         async with client(made, "2026-07-28") as peer:
             assert "tools" in await peer.result("tools/list")
@@ -76,7 +77,7 @@ async def test_a_test_whose_server_breaks_a_rule_fails_at_its_end(monkeypatch: p
 
 @pytest.mark.anyio
 async def test_a_server_that_sends_what_is_not_declared_fails_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcpgen.runtime.server.notifications.offers", lambda *_: True)
+    monkeypatch.setattr("mcpgen.runtime.server.subscriptions.offers", lambda *_: True)
     made = server("2026-07-28", capabilities={"tools": {}})
     with pytest.raises(AssertionError, match=r"has not declared tools\.listChanged"):
         async with client(made, "2025-11-25"):
@@ -91,7 +92,7 @@ async def test_a_server_that_skips_the_adapters_fails_its_test(monkeypatch: pyte
         return models.CallToolResult(content=[models.AudioContent(data="", mime_type="audio/wav")])
 
     made = server("2026-07-28", tools={"audio": audio})
-    entries = made._engine.service.entries("2024-11-05")
+    entries = made._engine.handlers.method_handlers("2024-11-05")
     own = entries["tools/call"]
     identity = SimpleNamespace(params=own.codec.params, result=msgspec.json.encode, error=own.codec.error)
     monkeypatch.setitem(entries, "tools/call", msgspec.structs.replace(own, codec=identity))

@@ -10,14 +10,15 @@ from typing import Final
 import anyio
 import pytest
 
-from mcpgen.runtime.cli.printer import Printer
-from mcpgen.runtime.cli.stdio_relay import StdioRelay
+from mcpgen.runtime.cli.trace import stdio_relay
+from mcpgen.runtime.cli.trace.output_buffer import OutputBuffer
+from mcpgen.runtime.cli.trace.stdio_relay import StdioRelay
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.transports.descriptors import Sink, Source, open_sink, open_source
+from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's")
 
-PATIENCE: Final = 20.0  # for what should take no time; a busy machine may be slow
 DEAF: Final = "import signal, sys, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(600)"
 
 
@@ -53,7 +54,7 @@ class Eyes:
         self.said += data
         self.has_said.set()
 
-    async def printed(self, data: bytes) -> None:
+    async def stderr(self, data: bytes) -> None:
         pass
 
 
@@ -72,7 +73,7 @@ def test_the_server_does_not_outlive_a_relay_that_is_cancelled(host: Host) -> No
     async def run() -> StdioRelay:
         eyes = Eyes()
         relay = relay_of(host, eyes, DEAF)
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(PATIENCE_SECONDS):
             async with anyio.create_task_group() as group:
                 group.start_soon(relay.run)
                 await eyes.has_said.wait()
@@ -82,24 +83,27 @@ def test_the_server_does_not_outlive_a_relay_that_is_cancelled(host: Host) -> No
     assert -9 == anyio.run(run).status
 
 
-def test_who_asks_to_hurry_twice_is_not_kept_waiting(host: Host) -> None:
+def test_the_second_stop_is_immediate(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdio_relay, "_STOP_SECONDS", 2 * BUSY_SECONDS)  # what it would get otherwise
+
     async def run() -> tuple[int | None, float]:
         eyes = Eyes()
         relay = relay_of(host, eyes, DEAF)
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(PATIENCE_SECONDS):
             async with anyio.create_task_group() as group:
                 group.start_soon(relay.run)
                 await eyes.has_said.wait()
                 begin = anyio.current_time()
-                relay.hurry()
-                relay.hurry()
+                relay.stop()
+                relay.stop()
         return relay.status, anyio.current_time() - begin
 
     status, took = anyio.run(run)
     assert -9 == status
-    assert took < 0.45  # of the half second that it would get otherwise
+    assert took < BUSY_SECONDS
 
 
+@pytest.mark.slow
 def test_what_was_said_last_waits_for_a_host_that_reads_slowly(host: Host) -> None:
     size = 200_000  # more than both pipes and we ourselves hold
 
@@ -107,7 +111,7 @@ def test_what_was_said_last_waits_for_a_host_that_reads_slowly(host: Host) -> No
         eyes = Eyes()
         relay = relay_of(host, eyes, f"import sys; sys.stdout.write('x' * {size}); sys.stdout.flush()")
         read = 0
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(PATIENCE_SECONDS):
             async with anyio.create_task_group() as group:
                 group.start_soon(relay.run)
                 await eyes.has_said.wait()
@@ -119,28 +123,30 @@ def test_what_was_said_last_waits_for_a_host_that_reads_slowly(host: Host) -> No
     assert size == anyio.run(run)
 
 
+@pytest.mark.slow
 def test_what_holds_the_output_open_does_not_keep_us(host: Host) -> None:
     program = "import subprocess; subprocess.Popen(['sleep', '5'], start_new_session=True)"
 
     async def run() -> float:
         begin = anyio.current_time()
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await relay_of(host, Eyes(), program).run()
         return anyio.current_time() - begin
 
     assert anyio.run(run) < 4
 
 
+@pytest.mark.slow
 def test_what_nobody_reads_is_skipped_when_it_gets_too_much() -> None:
     far, near = os.pipe()
     piece = b"x" * 1_000_000 + b"\n"
 
     async def run() -> bytes:
-        printer = Printer(near, lambda count: b"(%d skipped)\n" % count)
+        printer = OutputBuffer(near, lambda count: b"(%d skipped)\n" % count)
         for _ in range(30):
             printer.write(piece)
         read = b""
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(PATIENCE_SECONDS):
             async with anyio.create_task_group() as group:
                 group.start_soon(printer.run)
                 while len(read) < 17 * len(piece):
@@ -163,10 +169,10 @@ def test_a_printer_that_nobody_reads_any_more_holds_nothing() -> None:
     far, near = os.pipe()
 
     async def run() -> None:
-        printer = Printer(near, lambda _: b"")
+        printer = OutputBuffer(near, lambda _: b"")
         os.close(far)
         printer.write(b"x")
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await printer.flushed()
         printer.close()
 

@@ -251,6 +251,7 @@ def test_a_stash_that_is_nested_too_deeply_is_no_crash() -> None:
 
 
 @pytest.mark.parametrize("depth", [10_000, 100_000])
+@pytest.mark.slow
 def test_a_stash_that_is_nested_deeper_than_python_goes_makes_the_message_invalid(depth: int) -> None:
     message = kept()
     for _ in range(depth):

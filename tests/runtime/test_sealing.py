@@ -61,6 +61,7 @@ def refusal(with_sealer: RequestStateSealer, state: str, **binding: Any) -> Stat
     return caught.value
 
 
+@pytest.mark.slow
 @given(content=st.binary(max_size=300), principal=st.text(), method=st.text(), digest=st.binary(max_size=64))
 def test_what_was_sealed_comes_back(content: bytes, principal: str, method: str, digest: bytes) -> None:
     state = sealer().seal(content, principal=principal, method=method, digest=digest)
@@ -363,6 +364,7 @@ params = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(value=params, retry=json_values)
 def test_a_digest_depends_on_the_values_alone(value: dict[str, Any], retry: Any) -> None:
     compact = json.dumps(value, separators=(",", ":"), ensure_ascii=True).encode()
@@ -371,6 +373,7 @@ def test_a_digest_depends_on_the_values_alone(value: dict[str, Any], retry: Any)
     assert params_digest(compact) == params_digest(backwards.encode())
 
 
+@pytest.mark.slow
 @given(one=params, other=params)
 def test_other_values_have_another_digest(one: dict[str, Any], other: dict[str, Any]) -> None:
     digests = [params_digest(json.dumps(each).encode()) for each in (one, other)]

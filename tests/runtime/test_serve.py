@@ -18,17 +18,17 @@ import pytest
 
 from mcpgen.runtime.protocol.framing import LineFramer
 from mcpgen.runtime.transports import stdio_server
+from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 from tests.runtime import echoes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's")
+pytestmark = [pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's"), pytest.mark.slow]
 on_linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux what a process holds")
 
 PROGRAM: Final = str(Path(echoes.__file__))
-PATIENCE: Final = 20.0  # for what should take no time; a busy machine may be slow
-PROMPTLY: Final = 1.5  # a second, as promised, and half of one for a busy machine
+PROMPTLY: Final = 1 + BUSY_SECONDS  # a second, as promised
 
 
 def _heed_interrupts() -> None:
@@ -63,7 +63,7 @@ class Served:
 
     def answer(self) -> Any:
         """Return the next message; fail if there is none in time, or something else."""
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + PATIENCE_SECONDS
         while not self._frames:
             ready, _, _ = select.select([self.stdout], [], [], until - time.monotonic())
             assert ready, "no answer in time"
@@ -75,7 +75,7 @@ class Served:
     def says(self, text: str) -> str:
         """Read standard error until *text* comes; return what came."""
         assert self.process.stderr is not None
-        fd, read, until = self.process.stderr.fileno(), b"", time.monotonic() + PATIENCE
+        fd, read, until = self.process.stderr.fileno(), b"", time.monotonic() + PATIENCE_SECONDS
         while text.encode() not in read:
             ready, _, _ = select.select([fd], [], [], until - time.monotonic())
             assert ready, read
@@ -87,7 +87,7 @@ class Served:
     def end(self) -> tuple[int, bytes, str, float]:
         """Wait for its end; return the status, what was left on both outputs, and how long it took."""
         begin = time.monotonic()
-        status = self.process.wait(PATIENCE)
+        status = self.process.wait(PATIENCE_SECONDS)
         took = time.monotonic() - begin
         assert self.process.stdout is not None
         assert self.process.stderr is not None
@@ -163,7 +163,7 @@ def test_a_forked_child_does_not_keep_the_streams_open(served: Served) -> None:
     child = served.answer()["done"]
     try:
         served.process.kill()
-        ready, _, _ = select.select([served.stdout], [], [], PATIENCE)
+        ready, _, _ = select.select([served.stdout], [], [], PATIENCE_SECONDS)
 
         assert ([served.stdout], b"") == (ready, os.read(served.stdout, 100))
     finally:
@@ -384,7 +384,7 @@ def test_a_server_reads_a_regular_file(start: Callable[..., Served], tmp_path: P
         status, out, _, took = start(PROGRAM, backend, stdin=file).end()
 
     assert (0, b'{"id":1,"done":3}\n' * 1000) == (status, out)
-    assert took < PATIENCE
+    assert took < PATIENCE_SECONDS
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -559,7 +559,7 @@ stdio_server.run(EchoServer())
     served.process.send_signal(signal.SIGTERM)
     begin = time.monotonic()
 
-    assert 0 == served.process.wait(PATIENCE)
+    assert 0 == served.process.wait(PATIENCE_SECONDS)
     assert time.monotonic() - begin < PROMPTLY
 
 
@@ -650,25 +650,29 @@ other = EchoServer()
         ("", ".", "Error: There is no file or module '.'."),
         ("", "demo..part", "Error: There is no file or module 'demo..part'."),
         ("", ":server", "Error: There is no file or module ''."),
-        ("", "demo.py", "Error: There is no server in demo.py; it should have something like: server = Server(…)"),
+        (
+            "",
+            "demo.py",
+            'Error: There is no server in demo.py. Define one, such as: server = Server("name", version="1")',
+        ),
         (
             "one = EchoServer()\ntwo = EchoServer()",
             "demo.py",
-            "Error: There are several servers in demo.py; say which one: demo.py:one or demo.py:two",
+            "Error: There are several servers in demo.py. Choose one: demo.py:one or demo.py:two",
         ),
         ("one = EchoServer()", "demo.py:two", "Error: There is no two in demo.py."),
         ("one = EchoServer()", "demo.py:one.two", "Error: There is no one.two in demo.py."),
-        ("one = 'text'", "demo.py:one", "Error: one in demo.py is no Server; it is of type str."),
-        ("", "demo.py:EchoServer", "Error: EchoServer in demo.py is no Server; it is a class."),
+        ("one = 'text'", "demo.py:one", "Error: one in demo.py is not a Server; it is of type str."),
+        ("", "demo.py:EchoServer", "Error: EchoServer in demo.py is not a Server; it is a class."),
         (
             "from mcpgen import Server\napp = Server('s').asgi()",
             "demo.py:app",
-            "Error: app in demo.py is no Server; it is of type Application. uvicorn serves it: uvicorn demo:app",
+            "Error: app in demo.py is not a Server; it is of type Application. Run it with: uvicorn demo:app",
         ),
         (
             "from mcpgen import Server\napp = Server('s').asgi()",
             "demo:app",
-            "Error: app in demo is no Server; it is of type Application. uvicorn serves it: uvicorn demo:app",
+            "Error: app in demo is not a Server; it is of type Application. Run it with: uvicorn demo:app",
         ),
     ],
 )

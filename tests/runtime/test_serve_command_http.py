@@ -16,24 +16,21 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--http", "8000"], "'8000' is no address such as 127.0.0.1:8000 or [::1]:8000"),
-        (["--http", ":8000"], "':8000' is no address such as"),
-        (["--http", "::1:8000"], "'::1:8000' is no address such as"),
-        (["--http", "127.0.0.1:70000"], "'127.0.0.1:70000' is no address such as"),
-        (["--http", "http://127.0.0.1:8000/mcp"], "'http://127.0.0.1:8000/mcp' is no address such as"),
+        (["--http", "8000"], "'8000' is not HOST:PORT, such as 127.0.0.1:8000 or [::1]:8000"),
+        (["--http", ":8000"], "':8000' is not HOST:PORT, such as"),
+        (["--http", "::1:8000"], "'::1:8000' is not HOST:PORT, such as"),
+        (["--http", "127.0.0.1:70000"], "'127.0.0.1:70000' is not HOST:PORT, such as"),
+        (["--http", "http://127.0.0.1:8000/mcp"], "'http://127.0.0.1:8000/mcp' is not HOST:PORT, such as"),
         (["--http", "192.0.2.1:0"], "cannot listen on 192.0.2.1:0"),
-        (
-            ["--http", "127.0.0.1:0", "--path", "mcp"],
-            "`path` must begin with / and contain neither ? nor #, and is 'mcp'",
-        ),
+        (["--http", "127.0.0.1:0", "--path", "mcp"], "`path` must begin with /"),
         (["--http", "127.0.0.1:0", "--path", "/sse"], "must be different paths"),
         (
             ["--http", "127.0.0.1:0", "--allow-origin", "a b"],
             "`--allow-origin` has the invalid entry 'a b'; examples are",
         ),
         (["--http", "127.0.0.1:0", "--allow-host", "a/b"], "`--allow-host` has the invalid entry 'a/b'; examples are"),
-        (["--path", "/other"], "--path, --allow-origin and --allow-host are about HTTP: add --http HOST:PORT"),
-        (["--allow-host", "example.com"], "are about HTTP: add --http HOST:PORT"),
+        (["--path", "/other"], "`--path`, `--allow-origin` and `--allow-host` are for HTTP: add `--http HOST:PORT`."),
+        (["--allow-host", "example.com"], "are for HTTP: add `--http HOST:PORT`."),
     ],
 )
 def test_what_makes_no_sense_is_explained(options: list[str], reason: str, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def refusal(**options: Any) -> str:
 def test_what_a_server_says_about_itself_is_of_its_type(option: str, value: object) -> None:
     message = refusal(**{option: value})
 
-    assert "what the server says about itself is not valid" in message
+    assert "Server got an argument that is not valid" in message
     assert option.partition("_")[0] in message
 
 
@@ -33,20 +33,20 @@ def test_a_lifespan_that_is_a_plain_generator_is_refused_with_the_decorator_that
     async def database(server: Server) -> AsyncGenerator[str]:
         yield server.name
 
-    assert "lifespan is a plain generator; write @asynccontextmanager above database" == refusal(lifespan=database)
+    assert "`lifespan` is a plain generator; write @asynccontextmanager above database" == refusal(lifespan=database)
 
 
 def test_limits_that_are_none_are_refused() -> None:
     message = refusal(limits={})
 
-    assert "limits are a Limits" in message
+    assert "`limits` must be a Limits" in message
     assert "not {}" in message
 
 
 def test_middleware_that_cannot_be_called_is_refused() -> None:
     server = Server("x", version="1")
 
-    with pytest.raises(UsageError, match="middleware is a function, not 3"):
+    with pytest.raises(UsageError, match="middleware must be a function, not 3"):
         server.middleware(3)  # type: ignore[arg-type] # what is tested
 
 

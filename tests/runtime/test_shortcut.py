@@ -269,6 +269,7 @@ def conversations(draw: st.DrawFn) -> tuple[str, list[bytes]]:
     return revision, frames
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(conversation=conversations())
 def test_both_ways_say_the_same(conversation: tuple[str, list[bytes]]) -> None:
@@ -370,7 +371,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch, mistake: str) -> None:
         return json.dumps(text).encode()
 
     if mistake == "writes text in another way":
-        monkeypatch.setattr("mcpgen.runtime.server.server_session._encode", write)
+        monkeypatch.setattr("mcpgen.runtime.server.dispatch._encode", write)
     else:
         monkeypatch.setattr(fast_path.FastPath, "__call__", eager)
 

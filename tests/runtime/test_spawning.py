@@ -12,8 +12,10 @@ from contextvars import ContextVar
 import anyio
 import anyio.lowlevel
 import pytest
+import trio
 
-from mcpgen.runtime.transports.spawner import Handle, is_asyncio, open_spawner
+from mcpgen.runtime.transports.spawner import Handle, is_asyncio, open_group, open_spawner
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -36,7 +38,7 @@ async def test_what_is_started_runs_with_its_arguments() -> None:
 
     async with open_spawner() as spawner:
         spawner.start(work, 1, "a")
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await over.wait()
 
     assert [(1, "a")] == seen
@@ -58,7 +60,7 @@ async def test_a_handle_cancels_what_it_stands_for_and_nothing_else() -> None:
         await over.wait()
         ends.append("alive")
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with open_spawner() as spawner:
             handle = spawner.start(waiting)
             spawner.start(living)
@@ -84,7 +86,7 @@ async def test_what_is_cancelled_before_its_first_step_is_entered_nevertheless()
             steps.append("cancelled")
             over.set()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with open_spawner() as spawner:
             spawner.start(work).cancel()
             await over.wait()
@@ -98,7 +100,7 @@ async def test_cancelling_what_is_over_does_nothing() -> None:
     async def work() -> None:
         over.set()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with open_spawner() as spawner:
             handle = spawner.start(work)
             await over.wait()
@@ -118,7 +120,7 @@ async def test_what_still_runs_at_the_end_is_cancelled_and_waited_for() -> None:
                 await anyio.lowlevel.checkpoint()
             ends.append("cleaned up")
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with open_spawner() as spawner:
             for _ in range(3):
                 spawner.start(work)
@@ -135,7 +137,7 @@ async def test_what_is_cancelled_from_outside_waits_for_what_it_started() -> Non
         finally:
             ends.append("cancelled")
 
-    with anyio.fail_after(5), anyio.CancelScope() as scope:
+    with anyio.fail_after(PATIENCE_SECONDS), anyio.CancelScope() as scope:
         async with open_spawner() as spawner:
             spawner.start(work)
             await anyio.lowlevel.checkpoint()
@@ -162,7 +164,7 @@ async def test_a_failure_is_logged_and_ends_nothing_else(
         await failed.wait()
         over.set()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with open_spawner() as spawner:
             spawner.start(living)
             spawner.start(failing)
@@ -184,7 +186,7 @@ async def test_context_variables_of_the_caller_are_seen_and_not_changed() -> Non
         over.set()
 
     PLACE.set("outside")
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with open_spawner() as spawner:
             spawner.start(work)
             await over.wait()
@@ -200,7 +202,7 @@ async def test_the_first_steps_may_be_over_when_start_returns(anyio_backend: str
         steps.append("work")
         over.set()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with open_spawner() as spawner:
             spawner.start(work)
             steps.append("started")
@@ -208,6 +210,30 @@ async def test_the_first_steps_may_be_over_when_start_returns(anyio_backend: str
 
     is_eager = anyio_backend == "asyncio" and sys.version_info >= (3, 12)
     assert (["work", "started"] if is_eager else ["started", "work"]) == steps
+
+
+async def test_what_is_started_between_hold_and_release_runs_after_release() -> None:
+    steps: list[str] = []
+    over = anyio.Event()
+
+    async def work(name: str) -> None:
+        steps.append(name)
+        await anyio.lowlevel.checkpoint()
+        steps.append(f"{name} went on")
+
+    async def last() -> None:
+        over.set()
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with open_spawner() as spawner:
+            spawner.hold()
+            spawner.start(work, "cancelled").cancel()
+            steps.append("held")
+            spawner.start(last)
+            spawner.release()
+            await over.wait()
+
+    assert ["held", "cancelled"] == steps
 
 
 async def test_what_asks_to_be_cancelled_in_its_first_steps_is() -> None:
@@ -224,7 +250,7 @@ async def test_what_asks_to_be_cancelled_in_its_first_steps_is() -> None:
             ends.append("cancelled")
             over.set()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with open_spawner() as spawner:
             handles.append(spawner.start(work))
             handles[0].cancel()
@@ -234,6 +260,7 @@ async def test_what_asks_to_be_cancelled_in_its_first_steps_is() -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.slow
 async def test_tasks_are_kept_alive(anyio_backend: str) -> None:
     del anyio_backend
     ends: list[str] = []
@@ -298,7 +325,7 @@ async def test_what_swallows_its_cancellation_is_left_behind_with_a_word(
                 continue
         over.set()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with open_spawner() as spawner:
             spawner.start(stubborn)
             await anyio.lowlevel.checkpoint()
@@ -322,7 +349,7 @@ async def test_a_cancellation_that_nobody_asked_for_is_logged(
         finally:
             over.set()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with open_spawner() as spawner:
             spawner.start(work)
             await over.wait()
@@ -347,13 +374,32 @@ async def test_a_task_factory_is_respected(anyio_backend: str) -> None:
 
     loop.set_task_factory(factory)  # type: ignore[arg-type] # (typeshed's protocol is generic in what tasks return)
     try:
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE_SECONDS):
             async with open_spawner() as spawner:
                 spawner.start(work)
                 await over.wait()
                 assert ["task"] == made
     finally:
         loop.set_task_factory(None)
+
+
+@pytest.mark.parametrize("anyio_backend", ["trio"])
+async def test_no_task_of_a_group_is_interrupted_from_the_keyboard(anyio_backend: str) -> None:
+    """A client's tasks descend from a system task, in which trio takes `KeyboardInterrupt` for an error of its own."""
+    del anyio_backend
+    is_protected: list[bool] = []
+    over = anyio.Event()
+
+    async def work() -> None:
+        is_protected.append(trio.lowlevel.currently_ki_protected())
+        over.set()
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with open_group() as group:
+            group.start_soon(work)
+            await over.wait()
+
+    assert [True] == is_protected
 
 
 async def test_the_library_is_recognised(anyio_backend: str) -> None:

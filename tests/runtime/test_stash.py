@@ -31,6 +31,7 @@ def nested(depth: int, leaf: Any) -> Any:
     return leaf
 
 
+@pytest.mark.slow
 @given(now=JSON, wanted=JSON)
 @example(now={"a": 1, "b": 2, "c": 3}, wanted={"b": 2, "x": 0, "a": 1})
 @example(now={"a": {"0": 1}}, wanted={"a": [1]})
@@ -47,6 +48,7 @@ def test_applying_a_difference_gives_what_was_wanted_with_its_keys_in_order(now:
     assert before == ordered(now)
 
 
+@pytest.mark.slow
 @given(value=JSON)
 def test_there_is_no_difference_between_a_value_and_its_copy(value: Any) -> None:
     found = difference(value, json.loads(json.dumps(value)))
@@ -54,6 +56,7 @@ def test_there_is_no_difference_between_a_value_and_its_copy(value: Any) -> None
     assert ([], {}) == (found.edits, found.orders)
 
 
+@pytest.mark.slow
 @given(now=JSON, wanted=JSON, other=JSON)
 def test_a_stash_for_another_value_only_makes_edits_that_it_announces(now: Any, wanted: Any, other: Any) -> None:
     found = difference(now, wanted)
@@ -64,6 +67,7 @@ def test_a_stash_for_another_value_only_makes_edits_that_it_announces(now: Any, 
         assert ordered(other) == ordered(patch.value)
 
 
+@pytest.mark.slow
 @given(now=JSON, wanted=JSON)
 def test_a_stash_survives_the_wire(now: Any, wanted: Any) -> None:
     kept = put_stash({}, "_meta", "2025-06-18", difference(now, wanted))

@@ -23,6 +23,7 @@ from mcpgen.runtime.transports import descriptors
 from mcpgen.runtime.transports.descriptors import Sink, Source, open_sink, open_source
 from mcpgen.runtime.transports.spawner import open_spawner
 from mcpgen.runtime.transports.stdio import Pump, open_pump
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.echoes import EchoEndpoint
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ async def talking(
     async with AsyncExitStack() as stack:
         stack.callback(source.close)
         stack.callback(sink.close)
-        stack.enter_context(anyio.fail_after(20))
+        stack.enter_context(anyio.fail_after(PATIENCE_SECONDS))
         spawner = await stack.enter_async_context(open_spawner())
         group = await stack.enter_async_context(anyio.create_task_group())
         pump = await stack.enter_async_context(open_pump(source, replace(sink, write=write), **options))
@@ -410,7 +411,7 @@ async def test_if_nobody_reads_the_run_ends_and_what_is_written_is_dropped(pipes
         assert (True, False) == (talk.pump.is_lost, talk.pump.is_full)
         await talk.pump.drain()
         await talk.pump.flushed()
-        with anyio.fail_after(1):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await talk.pump.run(talk.endpoint)
 
 

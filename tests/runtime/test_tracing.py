@@ -106,7 +106,7 @@ def test_a_stateless_request_names_its_revision_and_its_response_belongs_to_that
 def test_a_demand_for_input_is_told_from_a_result() -> None:
     _, demand = traced(FINE["a demand"])
 
-    assert ("InputRequiredResult", "asks a: roots/list") == (demand.type, demand.summary)
+    assert ("InputRequiredResult", "asks for a: roots/list") == (demand.type, demand.summary)
 
 
 def test_the_answers_to_a_demand_are_told() -> None:
@@ -179,10 +179,13 @@ def test_nothing_is_wrong_with_a_conversation_within_the_rules(name: str) -> Non
     ("message", "expected"),
     [
         ('"method":"tools/call","params":{"name":7}', [("/params/name", "Expected `str`, got `int`")]),
-        ('"method":"tools/call"', [("", "params are missing, which tools/call needs")]),
+        ('"method":"tools/call"', [("", "`params` is missing; tools/call requires it")]),
         ('"method":"tools/call","params":{}', [("/params", "Object missing required field `name`")]),
-        ('"method":"roots/list"', [("/method", "a client does not send roots/list; in 2025-11-25, a server does")]),
-        ('"method":"server/discover"', [("/method", "2025-11-25 has no request server/discover (since 2026-07-28)")]),
+        ('"method":"roots/list"', [("/method", "only a server sends roots/list in 2025-11-25, not a client")]),
+        (
+            '"method":"server/discover"',
+            [("/method", "2025-11-25 has no request server/discover (added in 2026-07-28)")],
+        ),
         ('"method":"nonsense"', [("/method", "2025-11-25 has no request nonsense")]),
         (
             '"method":"notifications/initialized"',
@@ -210,11 +213,11 @@ def test_a_request_sent_as_a_notification_is_a_violation() -> None:
     [
         (
             "2024-11-05",
-            [("/result/structuredContent", "structuredContent is unknown to 2024-11-05 (since 2025-06-18)")],
+            [("/result/structuredContent", "2024-11-05 has no `structuredContent` (added in 2025-06-18)")],
         ),
         (
             "2025-03-26",
-            [("/result/structuredContent", "structuredContent is unknown to 2025-03-26 (since 2025-06-18)")],
+            [("/result/structuredContent", "2025-03-26 has no `structuredContent` (added in 2025-06-18)")],
         ),
         ("2025-06-18", []),
         ("2025-11-25", []),
@@ -230,7 +233,7 @@ def test_a_key_of_another_revision_is_foreign(revision: str, expected: list[tupl
 def test_a_key_that_a_revision_has_dropped_is_foreign_to_it() -> None:
     (found,) = traced(asked("tools/call", '"name":"x","task":{}'))
 
-    assert [("/params/task", "task is unknown to 2026-07-28 (until 2025-11-25)")] == reasons(found)
+    assert [("/params/task", "2026-07-28 has no `task` (removed after 2025-11-25)")] == reasons(found)
 
 
 def test_a_foreign_key_in_every_member_of_a_list_is_told_once() -> None:
@@ -238,14 +241,14 @@ def test_a_foreign_key_in_every_member_of_a_list_is_told_once() -> None:
     opening = opened("2024-11-05", client_can="{}") + '> {"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
     (found,) = after(opening, f'< {{"jsonrpc":"2.0","id":1,"result":{{"tools":[{tools}]}}}}\n')
 
-    assert [("/result/tools/0/title", "title is unknown to 2024-11-05 (since 2025-06-18), 3 times")] == reasons(found)
+    assert [("/result/tools/0/title", "2024-11-05 has no `title` (added in 2025-06-18), 3 times")] == reasons(found)
 
 
 def test_a_key_that_no_revision_has_is_merely_noted() -> None:
     (found,) = after(opened(), CALL.replace('"name":"x"', '"name":"x","sessionId":1'))
 
     assert () == found.violations
-    assert ["no revision has sessionId in CallToolRequestParams"] == [each.reason for each in found.notes]
+    assert ["no revision defines `sessionId` in CallToolRequestParams"] == [each.reason for each in found.notes]
 
 
 def test_metadata_may_have_any_key() -> None:
@@ -258,7 +261,7 @@ def test_an_id_is_used_once() -> None:
     *_, twice = traced(opened() + CALL + CALL)
     *_, again = traced(opened() + CALL + '< {"jsonrpc":"2.0","id":1,"result":{"content":[]}}\n' + CALL)
 
-    assert [("/id", "a request with this id waits for its answer")] == reasons(twice)
+    assert [("/id", "another request with this id is pending")] == reasons(twice)
     assert [("/id", "this id was used before")] == reasons(again)
 
 
@@ -286,20 +289,20 @@ def test_progress_needs_a_token_that_was_given() -> None:
     progress = '< {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1}}\n'
     *_, found = traced(opened() + progress)
 
-    assert [("/params/progressToken", "no request has given this token")] == reasons(found)
+    assert [("/params/progressToken", "no request has this progress token")] == reasons(found)
 
 
 def test_what_a_server_asks_without_a_session_belongs_inside_a_result() -> None:
     *_, found = traced(asked("tools/list") + '< {"jsonrpc":"2.0","id":1,"method":"roots/list"}\n')
 
-    assert [("/method", "2026-07-28 has roots/list only inside a result, as a demand for input")] == reasons(found)
+    assert [("/method", "2026-07-28 has roots/list only inside `inputRequests` of a result")] == reasons(found)
 
 
 def test_a_request_that_belongs_to_no_revision_cannot_be_judged() -> None:
     (found,) = traced(CALL)
 
     assert (None, None) == (found.revision, found.type)
-    assert ["it belongs to no revision: none was agreed on, and its _meta names none"] == [
+    assert ["the request has no revision: none was negotiated, and its `_meta` names none"] == [
         each.reason for each in found.violations
     ]
 
@@ -326,7 +329,7 @@ def test_a_banner_is_a_violation_and_is_quoted() -> None:
     (found,) = after(opened(), "< Server ready on stdio\n")
 
     assert ("malformed", "Server ready on stdio", False) == (found.kind, found.summary, found.is_json)
-    assert ["the message is not JSON: a server may write nothing but messages to its standard output"] == [
+    assert ["the message is not JSON: a server may write only messages to its standard output"] == [
         each.reason for each in found.violations
     ]
 
@@ -358,7 +361,7 @@ def test_what_is_too_long_is_not_looked_at_but_its_answer_is_expected() -> None:
         tracer=tracer,
     )
 
-    assert [("", "too long to be looked at: 5,067 bytes")] == reasons(long)
+    assert [("", "the message is too long to check: 5,067 bytes")] == reasons(long)
     assert (None, 5067, []) == (long.frame, long.size_bytes, reasons(answer))
 
 
@@ -458,9 +461,9 @@ def test_what_is_asked_for_without_end_is_forgotten() -> None:
     tracer = Tracer()
     for number in range(30_000):
         tracer.feed("to server", b'{"jsonrpc":"2.0","id":%d,"method":"ping"}\n' % number, 0)
-    ledger = tracer._ledgers["client"]
+    requests = tracer._requests["client"]
 
-    assert 10_000 == len(ledger._open)
+    assert 10_000 == len(requests._pending)
 
 
 # --- how it looks
@@ -513,7 +516,7 @@ def test_violations_and_notes_are_marked() -> None:
     (noted,) = after(opened(), CALL.replace('"name":"x"', '"name":"x","a":1') + "")
 
     assert "            ✗ /params/name: Expected `str`, got `int`\n" in told(found)
-    assert "            · /params/a: no revision has a in CallToolRequestParams\n" in told(noted)
+    assert "            · /params/a: no revision defines `a` in CallToolRequestParams\n" in told(noted)
 
 
 def test_many_violations_are_counted_rather_than_shown() -> None:
@@ -560,7 +563,7 @@ def test_what_is_no_json_is_kept_as_text_or_bytes(data: str, key: str, value: st
     ("result", "method", "expected"),
     [
         ({"tools": [{"name": "a", "inputSchema": {"type": "object"}}]}, "tools/list", "1 tool: a"),
-        ({"tools": [], "nextCursor": "x"}, "tools/list", "no tools, more follow"),
+        ({"tools": [], "nextCursor": "x"}, "tools/list", "no tools, more pages"),
         ({"contents": [{"uri": "a:b", "text": "t"}]}, "resources/read", 'a:b "t"'),
         ({"contents": [{"uri": "a:b", "blob": ""}]}, "resources/read", "a:b blob"),
         (

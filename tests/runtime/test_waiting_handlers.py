@@ -14,6 +14,7 @@ import pytest
 from mcpgen import Context, Limits, RequestError, Server, UnsupportedByPeer
 from mcpgen.runtime.protocol.newest import NEWEST
 from mcpgen.runtime.server import input_required
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.wire import connected
 
 pytestmark = pytest.mark.anyio
@@ -287,7 +288,7 @@ async def test_nobody_comes_back_in_time_and_the_handler_is_cancelled() -> None:
 
     async with connected(server) as wire:
         (demand,) = await wire.say(request(1, "greet"))
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await given_up.wait()
         (late,) = await wire.say(
             request(2, "greet", state=state_of(demand), answers=answers_to(demand, elicitation=ACCEPTED))
@@ -313,7 +314,7 @@ async def test_when_nothing_waits_any_more_no_connection_goes_on_looking(monkeyp
 
     async with connected(server) as first, connected(server) as second:
         await first.say(request(1, "greet"))
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await given_up.wait()
         await second.rest()
         before = len(looks)

@@ -14,6 +14,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from mcpgen.runtime.transports.spawner import open_spawner
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 # A handler that waits for nothing but us is through after a few turns of the event loop; this many without a new
 # message mean that it is.
 _QUIET_TURNS = 30
-_PATIENCE_SECONDS = 10
 
 
 class Wire:
@@ -40,7 +40,7 @@ class Wire:
     is_full = False
 
     def __init__(self, server: Server, spawner: Spawner) -> None:
-        service = server._engine.service
+        service = server._engine.handlers
         self.recorder = Recorder(service.served, service.capabilities)
         self.raw: list[bytes] = []
         self._read = 0
@@ -67,7 +67,7 @@ class Wire:
 
     async def rest(self) -> list[Any]:
         """Return the messages that nobody has read, once the server waits for something."""
-        with anyio.fail_after(_PATIENCE_SECONDS):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await self._settle()
         read, self._read = self._read, len(self.raw)
         return [json.loads(each) for each in self.raw[read:]]

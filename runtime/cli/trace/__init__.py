@@ -1,6 +1,7 @@
-"""Looking on at a conversation of MCP: what each message is, to which revision it belongs, and what is wrong with it.
+"""The parts of ``mcpgen trace``: a relay between host and server, and a tracer that checks each message.
 
-No bytes are moved here, and no clock is read: `mcpgen.runtime.cli.trace_command` does both.
+`Tracer` is a state machine without I/O and clock. `stdio_relay` and `http_relay` move the bytes, and ``trace_command``
+passes them on to the tracer.
 """
 
 from __future__ import annotations

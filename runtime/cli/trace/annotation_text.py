@@ -1,7 +1,6 @@
-"""Annotations as text for people, and as JSON for programs.
+"""Format annotations as text for people, and as JSON for programs.
 
-What peers write reaches a terminal through here, and nothing in it may steer the terminal: whatever is not printable is
-written as an escape. JSON is written in ASCII, which says the same.
+Text from peers must not control the terminal: characters that are not printable are written as escapes. JSON is ASCII.
 """
 
 from __future__ import annotations
@@ -26,33 +25,33 @@ if TYPE_CHECKING:
 
 __all__ = ["Style", "as_json", "as_text"]
 
-# Where the type begins, if it can, so that 80 columns hold most types; and how far it reaches, mostly.
-_FACTS: Final = 45
-_TYPED: Final = 40
-_ROOMY: Final = 100  # columns of a line on which the type may begin later
-_MORE: Final = 10  # by so many
-_WIDE: Final = 150  # what a line needs to hold something of the summary, too
-_LEAST: Final = 8  # columns of a summary: less would tell nothing
+# The column where the type begins if there is room, so that 80 columns hold most types; and its usual width.
+_TYPE_COLUMN: Final = 45
+_TYPE_COLUMNS: Final = 40
+_WIDE: Final = 100  # on lines of this width, the type begins later
+_WIDE_SHIFT: Final = 10  # by so many columns
+_VERY_WIDE: Final = 150  # lines of this width hold a part of the summary too
+_MIN_SUMMARY: Final = 8  # columns
 _INDENT: Final = 12  # the columns of the time and the arrow
-_MOST_FINDINGS: Final = 8  # of one message; a list of a thousand tools can have as many. --json has all
-_LONGEST_ID: Final = 24
-_LONGEST_METHOD: Final = 60
-_METHOD: Final = 3  # the place of the method among the facts
+_MAX_FINDINGS: Final = 8  # shown for one message; `--json` writes all of them
+_MAX_ID: Final = 24
+_MAX_METHOD: Final = 60
+_METHOD_INDEX: Final = 3  # of the method among the facts
 
 _NOT_PLAIN: Final = re.compile(r"[^\x20-\x7e]")
 _beyond_ascii: Final = re.compile(r"[^\x00-\x7f]").findall
 
-_NAMES: Final = {"to server": "→", "to client": "←"}
+_ARROWS: Final = {"to server": "→", "to client": "←"}
 _COLOURS: Final = {"to server": "cyan", "to client": "green"}
 
 
 class Style(NamedTuple):
-    """How text is written.
+    """The layout of the text.
 
     Attributes:
         width: The columns of a line.
-        is_coloured: Whether the terminal's colours are used.
-        is_whole: Whether the whole message is shown, rather than a summary.
+        is_coloured: Whether to use colours.
+        is_whole: Whether to show the whole message instead of a summary.
     """
 
     width: int = 200
@@ -61,27 +60,27 @@ class Style(NamedTuple):
 
 
 def as_text(annotation: Annotation, style: Style) -> str:
-    """Return *annotation* as lines, each with its end."""
-    paint = _paint if style.is_coloured else _leave
+    """Return *annotation* as lines, each with its line break."""
+    paint = _paint if style.is_coloured else _plain
     facts, painted = _facts(annotation, style.width, paint)
-    typed = " ".join(filter(None, (annotation.revision, annotation.type)))
-    told = "" if style.is_whole else printable(annotation.summary)
+    type_name = " ".join(filter(None, (annotation.revision, annotation.type)))
+    summary = "" if style.is_whole else printable(annotation.summary)
     lines = [painted]
-    begin = _FACTS + _MORE * (style.width >= _ROOMY)
+    begin = _TYPE_COLUMN + _WIDE_SHIFT * (style.width >= _WIDE)
     left = style.width - _columns(facts)
     gap = max(2, begin - _columns(facts))
-    if len(typed) + gap > left:
+    if len(type_name) + gap > left:
         gap = 2
-    if typed and len(typed) + gap <= left:
-        lines[0] += " " * gap + paint(typed, "dim")
-        left -= gap + len(typed)
-        typed = ""
-    if told and style.width >= _WIDE and not typed:
-        gap = max(2, left - (style.width - begin - _TYPED))
-        lines[0] += " " * gap + _fitting(told, left - gap)
-        told = ""
-    if typed or told:
-        lines.append(_second(typed, told, style.width - _INDENT, paint))
+    if type_name and len(type_name) + gap <= left:
+        lines[0] += " " * gap + paint(type_name, "dim")
+        left -= gap + len(type_name)
+        type_name = ""
+    if summary and style.width >= _VERY_WIDE and not type_name:
+        gap = max(2, left - (style.width - begin - _TYPE_COLUMNS))
+        lines[0] += " " * gap + _fitting(summary, left - gap)
+        summary = ""
+    if type_name or summary:
+        lines.append(_second_line(type_name, summary, style.width - _INDENT, paint))
     lines += _findings(annotation, paint, style.width)
     if style.is_whole:
         lines += [" " * _INDENT + line for line in _body(annotation)]
@@ -89,38 +88,38 @@ def as_text(annotation: Annotation, style: Style) -> str:
 
 
 def _facts(annotation: Annotation, width: int, paint: Callable[[str, str], str]) -> tuple[str, str]:
-    """Return the first of what is said, plain and painted."""
-    arrow = _NAMES[annotation.direction]
+    """Return the beginning of the first line, plain and painted."""
+    arrow = _ARROWS[annotation.direction]
     is_bad = annotation.kind in ("error", "malformed")
     begin = " " * 8 if annotation.item is not None else f"{annotation.time_seconds:8.3f}"
     inside = "└ " if annotation.item is not None else ""
     kind = f"{inside}{annotation.kind}"
-    method = "" if annotation.method is None else printable(_cut(annotation.method, _LONGEST_METHOD))
+    method = "" if annotation.method is None else printable(_cut(annotation.method, _MAX_METHOD))
     identity = "" if annotation.id is None else f"#{_identity(annotation.id)}"
     latency = "" if annotation.latency_seconds is None else _duration(annotation.latency_seconds)
     plain = [begin, arrow, f"{kind:<12}", method, identity, latency]
     styles = ["dim", _COLOURS[annotation.direction], "red" if is_bad else "", "bold", "", "yellow"]
     if (excess := sum(map(_columns, plain)) + len(plain) - 1 - width) > 0:
-        plain[_METHOD] = _fitting(method, max(_LEAST, _columns(method) - excess))
+        plain[_METHOD_INDEX] = _fitting(method, max(_MIN_SUMMARY, _columns(method) - excess))
     pairs = [(text, name) for text, name in zip(plain, styles, strict=True) if text]
     pairs[-1] = pairs[-1][0].rstrip(), pairs[-1][1]
     return " ".join(text for text, _ in pairs), " ".join(paint(text, name) for text, name in pairs)
 
 
-def _second(typed: str, told: str, room: int, paint: Callable[[str, str], str]) -> str:
-    """Return what found no place on the first line."""
-    typed = _fitting(typed, room)
-    left = room - len(typed) - 2 if typed else room
-    told = _fitting(told, left) if left >= _LEAST else ""
-    return " " * _INDENT + "  ".join(filter(None, (paint(typed, "dim"), told)))
+def _second_line(type_name: str, summary: str, room: int, paint: Callable[[str, str], str]) -> str:
+    """Return the line for what the first line has no room for."""
+    type_name = _fitting(type_name, room)
+    left = room - len(type_name) - 2 if type_name else room
+    summary = _fitting(summary, left) if left >= _MIN_SUMMARY else ""
+    return " " * _INDENT + "  ".join(filter(None, (paint(type_name, "dim"), summary)))
 
 
 def _findings(annotation: Annotation, paint: Callable[[str, str], str], width: int) -> Iterator[str]:
     for mark, colour, found in (("✗", "red", annotation.violations), ("·", "yellow", annotation.notes)):
-        for each in found[:_MOST_FINDINGS]:
+        for each in found[:_MAX_FINDINGS]:
             yield from _wrapped(f"{mark} {_sentence(each)}", width, colour, paint)
-        if len(found) > _MOST_FINDINGS:
-            yield " " * _INDENT + paint(f"{mark} and {len(found) - _MOST_FINDINGS} more", colour)
+        if len(found) > _MAX_FINDINGS:
+            yield " " * _INDENT + paint(f"{mark} and {len(found) - _MAX_FINDINGS} more", colour)
 
 
 def _sentence(finding: Finding) -> str:
@@ -152,25 +151,25 @@ def _identity(raw: Raw) -> str:
     text = bytes(raw).decode("utf-8")
     if text.startswith('"'):
         text = json.loads(text)
-    return _fitting(printable(_cut(text, _LONGEST_ID)), _LONGEST_ID)
+    return _fitting(printable(_cut(text, _MAX_ID)), _MAX_ID)
 
 
 def _duration(seconds: float) -> str:
     if seconds < 0.001:  # noqa: PLR2004 (a millisecond)
         return f"{seconds * 1e6:.0f} µs"
-    if seconds < 0.1:  # noqa: PLR2004 (of which one wants to know more than of longer ones)
+    if seconds < 0.1:  # noqa: PLR2004 (short times get one more digit)
         return f"{seconds * 1e3:.1f} ms"
     if seconds < 1:
         return f"{seconds * 1e3:.0f} ms"
     return f"{seconds:.2f} s"
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _columns(text: str) -> int:
-    """Return how many columns of a terminal *text* takes."""
+    """Return how many columns *text* takes on a terminal."""
     if text.isascii():
         return len(text)
     return len(text) + sum([_width(character) - 1 for character in _beyond_ascii(text)])
@@ -183,7 +182,7 @@ def _width(character: str) -> int:
 
 
 def _fitting(text: str, room: int, mark: str = "…") -> str:
-    """Return as much of *text* as fits into *room* columns."""
+    """Cut *text* to *room* columns."""
     if _columns(text) <= room:
         return text
     taken = 0
@@ -208,7 +207,7 @@ def _paint(text: str, name: str) -> str:
             return click.style(text, fg=name)
 
 
-def _leave(text: str, name: str) -> str:
+def _plain(text: str, name: str) -> str:
     del name
     return text
 
@@ -233,10 +232,10 @@ class _Line(Struct, omit_defaults=True):
 
 
 def as_json(annotation: Annotation) -> str:
-    """Return *annotation* as one line of JSON, in ASCII, with its end.
+    """Return *annotation* as one line of JSON in ASCII, with its line break.
 
-    The message itself stands under ``message``. What is no JSON stands under ``text``; what is not even UTF-8, under
-    ``base64``. What was too long to be kept is not there.
+    The message itself is under ``message``; if it is not JSON, under ``text``; if it is not UTF-8, under ``base64``. A
+    message that was too long to keep is left out.
     """
     each = annotation
     line = _Line(
@@ -263,7 +262,7 @@ def as_json(annotation: Annotation) -> str:
             except UnicodeDecodeError:
                 line.base64 = base64.b64encode(each.frame).decode("ascii")
     text = msgspec.json.encode(line).decode("utf-8")
-    # What is not ASCII stands within strings, but for white space between the tokens of the message.
+    # Characters beyond ASCII occur only within strings; control characters also as white space of the message.
     if not (text.isascii() and text.isprintable()):
         text = _NOT_PLAIN.sub(_escaped, text)
     return text + "\n"

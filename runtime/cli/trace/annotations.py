@@ -1,12 +1,12 @@
-"""What is said of one message that was seen."""
+"""What a trace says about one message: its kind, revision and type, and the findings."""
 
 from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
-__all__ = ["Annotation", "Direction", "Finding", "FindingKind", "MessageKind"]
+__all__ = ["Annotation", "AnnotationBuilder", "Direction", "Finding", "FindingKind", "MessageKind"]
 
 Direction: TypeAlias = Literal["to server", "to client"]
 
@@ -18,11 +18,11 @@ FindingKind: TypeAlias = Literal[
 
 
 class Finding(Struct, frozen=True, gc=False):
-    """Something that a message should not have, or that is worth a look.
+    """A violation or a note about a message.
 
     Attributes:
-        kind: What sort of thing it is.
-        pointer: Where in the message, as an RFC 6901 pointer; empty for the whole.
+        kind: The kind of finding.
+        pointer: The place in the message, an RFC 6901 pointer; empty for the whole message.
         reason: What is wrong; it may quote the message.
     """
 
@@ -32,24 +32,24 @@ class Finding(Struct, frozen=True, gc=False):
 
 
 class Annotation(Struct, frozen=True, kw_only=True, gc=False):
-    """One message, and what is known of it.
+    """One message, and what the tracer found out about it.
 
     Attributes:
-        time_seconds: When it was complete, by the clock of whoever looks on.
-        direction: Where it went.
-        kind: What it is; each message of a batch has an annotation of its own, behind that of the batch.
-        item: Its place in the batch that it came in, from 0; None if it came alone.
-        method: Of a response, that of its request.
-        id: As it stands in the message, JSON.
-        revision: The revision that it belongs to; None if that is not known.
-        type: What its revision calls its params, or its result.
-        latency_seconds: Of a response: how long ago its request came.
-        summary: What tells most about it; it quotes the message.
-        violations: What its revision does not allow.
-        notes: What it allows, and what is odd even so.
-        size_bytes: How long it is.
-        frame: The message itself; None if it was too long to be kept.
-        is_json: Whether the frame is JSON, in UTF-8.
+        time_seconds: The time when the message was complete, by the caller's clock.
+        direction: The direction of the message.
+        kind: The kind of message. After the annotation of a batch comes one for each of its messages.
+        item: The index in the batch, from 0; None outside a batch.
+        method: The method; of a response, that of its request.
+        id: The id as JSON, as in the message.
+        revision: The revision of the message; None if it is unknown.
+        type: The name of the params or the result in that revision.
+        latency_seconds: Of a response, the time since its request.
+        summary: The most useful parts of the message as text.
+        violations: What the revision does not allow.
+        notes: What the revision allows but is unusual.
+        size_bytes: The length of the message.
+        frame: The message itself; None if it was too long to keep.
+        is_json: Whether the frame is JSON in UTF-8.
     """
 
     time_seconds: float
@@ -67,3 +67,56 @@ class Annotation(Struct, frozen=True, kw_only=True, gc=False):
     size_bytes: int
     frame: bytes | None
     is_json: bool = True
+
+
+class AnnotationBuilder(Struct, gc=False):
+    """A mutable `Annotation`, with the same attributes."""
+
+    time_seconds: float
+    direction: Direction
+    frame: bytes | None
+    item: int | None = None
+    kind: MessageKind = "malformed"
+    method: str | None = None
+    id: Raw | None = None
+    revision: str | None = None
+    type: str | None = None
+    latency_seconds: float | None = None
+    summary: str = ""
+    violations: list[Finding] = field(default_factory=list[Finding])
+    notes: list[Finding] = field(default_factory=list[Finding])
+    size_bytes: int = 0
+    is_json: bool = True
+
+    def add(self, findings: list[Finding]) -> None:
+        """Add *findings*: unknown keys as notes, all others as violations."""
+        for each in findings:
+            (self.notes if each.kind == "unknown key" else self.violations).append(each)
+
+    def violate(self, kind: FindingKind, pointer: str, reason: str) -> None:
+        """Add a violation."""
+        self.violations.append(Finding(kind, pointer, reason))
+
+    def note(self, kind: FindingKind, pointer: str, reason: str) -> None:
+        """Add a note."""
+        self.notes.append(Finding(kind, pointer, reason))
+
+    def annotation(self) -> Annotation:
+        """Return the finished annotation."""
+        return Annotation(
+            time_seconds=self.time_seconds,
+            direction=self.direction,
+            kind=self.kind,
+            item=self.item,
+            method=self.method,
+            id=self.id,
+            revision=self.revision,
+            type=self.type,
+            latency_seconds=self.latency_seconds,
+            summary=self.summary,
+            violations=tuple(self.violations),
+            notes=tuple(self.notes),
+            size_bytes=self.size_bytes if self.frame is None else len(self.frame),
+            frame=self.frame,
+            is_json=self.is_json,
+        )

@@ -1,8 +1,7 @@
-"""Keys that a revision does not define, and which revision does.
+"""Find keys that the revision of a message does not define: foreign keys (of other revisions) and unknown keys.
 
-A schema of MCP lets most objects have further keys, so that a validator passes what a peer has written for another
-revision. It is a mistake all the same: the peer that reads it may not know the key. A key that no revision defines is
-odd, but allowed.
+MCP schemas allow additional keys in most objects, so a JSON Schema validator accepts a key of another revision. It is
+still a violation: the peer may not know the key. A key that no revision defines is allowed, but unusual.
 """
 
 from __future__ import annotations
@@ -20,26 +19,26 @@ from mcpgen.runtime.cli.trace.annotations import Finding
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["foreign_keys", "foreign_keys_of_open", "when"]
+__all__ = ["foreign_keys", "foreign_keys_of_open", "defined_when"]
 
-# A list of a thousand tools has some ten thousand objects; beyond that, looking takes longer than it is worth.
-_MOST_OBJECTS: Final = 20_000
+# A list of a thousand tools has about ten thousand objects. More objects take too long to check.
+_MAX_OBJECTS: Final = 20_000
 
-_MOST_CHARACTERS: Final = 100  # of a key that is quoted
+_MAX_QUOTED_KEY: Final = 100
 
 
 def foreign_keys(label: str, model: object, value: object, prefix: str) -> list[Finding]:
-    """Return the keys in *value* that the revision *label* does not define, each once for each type that has it.
+    """Return the keys in *value* that the revision *label* does not define: one finding for each type and key.
 
     Args:
         label: The revision.
-        model: *value* as the bindings of that revision decoded it.
+        model: *value*, decoded by the bindings of that revision.
         value: The JSON value.
-        prefix: The pointer to it.
+        prefix: The pointer to the value.
     """
     found: dict[tuple[str, str], tuple[str, int]] = {}
     pending: list[tuple[Any, Any, Any]] = [(model, value, ())]
-    for _ in range(_MOST_OBJECTS):
+    for _ in range(_MAX_OBJECTS):
         if not pending:
             break
         holder, members, at = pending.pop()
@@ -55,53 +54,53 @@ def foreign_keys(label: str, model: object, value: object, prefix: str) -> list[
                     pending.append((getattr(holder, attribute), member, (at, key)))
         elif is_array(holder) and is_array(members):
             pairs = enumerate(zip(holder, members, strict=False))
-            # The last is looked at first, so that this order finds the first place first.
+            # The list is a stack: reversed, so that the first item is checked first.
             pending += [(a, b, (at, index)) for index, (a, b) in pairs if type(b) in (dict, list)][::-1]
-        elif is_object(holder) and is_object(members):  # a map; or an open object, which may have any key
+        elif is_object(holder) and is_object(members):  # a map, or an open object with any keys
             pending += [(each, members[key], (at, key)) for key, each in holder.items() if isinstance(each, Struct)]
     return [_finding(label, name, key, first, count) for (name, key), (first, count) in found.items()]
 
 
 def foreign_keys_of_open(label: str, view: type[Struct], value: Mapping[str, object], prefix: str) -> list[Finding]:
-    """Return the keys of *value*, an object that may have any key, which another revision defines for it."""
+    """Return the keys of *value*, an open object, that only other revisions define."""
     own, others = _fields(view), _elsewhere(label, view.__name__)
     return [
         _finding(label, view.__name__, key, f"{prefix}/{key}", 1) for key in value if key not in own and key in others
     ]
 
 
-def when(label: str, having: list[str]) -> str:
-    """Return, as seen from the revision *label*, since or until when there is what the revisions *having* have."""
+def defined_when(label: str, having: list[str]) -> str:
+    """Return when something was added or removed, as seen from *label*, if the revisions *having* define it."""
     labels = [each.label for each in registry.REVISIONS]
     later = [each for each in having if labels.index(each) > labels.index(label)]
-    return f"since {later[0]}" if later else f"until {having[-1]}"
+    return f"added in {later[0]}" if later else f"removed after {having[-1]}"
 
 
 def _finding(label: str, name: str, key: str, pointer: str, count: int) -> Finding:
-    shown = key if len(key) <= _MOST_CHARACTERS else f"{key[:_MOST_CHARACTERS]}…"
+    shown = key if len(key) <= _MAX_QUOTED_KEY else f"{key[:_MAX_QUOTED_KEY]}…"
     more = f", {count} times" if count > 1 else ""
     having = _elsewhere(label, name).get(key)
     if having is None:
-        return Finding("unknown key", pointer, f"no revision has {shown} in {name}{more}")
-    return Finding("foreign key", pointer, f"{shown} is unknown to {label} ({having}){more}")
+        return Finding("unknown key", pointer, f"no revision defines `{shown}` in {name}{more}")
+    return Finding("foreign key", pointer, f"{label} has no `{shown}` ({having}){more}")
 
 
 @cache
 def _fields(struct: type[Struct]) -> dict[str, str]:
-    """Return the attribute of each key that *struct* has."""
+    """Return the attribute name of each key of *struct*."""
     return dict(zip(struct.__struct_encode_fields__, struct.__struct_fields__, strict=True))
 
 
 @cache
 def _elsewhere(label: str, name: str) -> dict[str, str]:
-    """Return the keys that other revisions define for the type *name*, and when."""
+    """Return the keys that only other revisions define for the type *name*, and when they were added or removed."""
     having: dict[str, list[str]] = {}
     for revision in registry.REVISIONS:
-        struct = getattr(bindings(revision.label).models, name, None)
+        struct = getattr(bindings(revision.label), name, None)
         if isinstance(struct, type) and issubclass(struct, Struct):
             for key in _fields(struct):
                 having.setdefault(key, []).append(revision.label)
-    return {key: when(label, labels) for key, labels in having.items() if label not in labels}
+    return {key: defined_when(label, labels) for key, labels in having.items() if label not in labels}
 
 
 def _pointer(at: tuple[Any, ...]) -> str:

@@ -1,4 +1,4 @@
-"""The requests of one side that wait for an answer, and those that have got one."""
+"""The requests of one side: pending ones, answered ones, and their progress tokens."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
 
 __all__ = ["SeenRequest", "PendingRequests"]
 
-# A client runs a few requests at once, and a stream of a week has seen millions: what is older than these is forgotten.
-_MOST: Final = 10_000
+# A long session has millions of requests, but few at once. Older ones than these are forgotten.
+_MAX_KEPT: Final = 10_000
 
-# Longer ids are remembered by what they hash to: somebody else chooses them, and could choose 4 MiB.
-_LONGEST: Final = 100
+# Longer ids are kept as their hash: the peer chooses them, and could choose 4 MiB.
+_MAX_ID: Final = 100
 
 _Key: TypeAlias = "str | int | tuple[int, int]"
 
 
 class SeenRequest(Struct, gc=False):
-    """A request that was seen.
+    """A request that passed.
 
     Attributes:
-        method: Its method.
-        revision: The revision that it belongs to, if that is known.
-        time_seconds: When it came.
-        is_cancelled: Whether its sender does not want the answer any more.
+        method: The method.
+        revision: The revision; None if it is unknown.
+        time_seconds: The time of the request.
+        is_cancelled: Whether the sender has cancelled it.
     """
 
     method: str
@@ -38,65 +38,65 @@ class SeenRequest(Struct, gc=False):
 
 
 class PendingRequests:
-    """What one side has asked."""
+    """The requests of one side."""
 
     def __init__(self) -> None:
-        self._open: OrderedDict[_Key, SeenRequest] = OrderedDict()
+        self._pending: OrderedDict[_Key, SeenRequest] = OrderedDict()
         self._answered: OrderedDict[_Key, str | None] = OrderedDict()
         self._tokens: OrderedDict[_Key, str | None] = OrderedDict()
 
-    def ask(self, request_id: RequestId, asked: SeenRequest) -> str | None:
-        """Note a request; return what is wrong with its id, if anything."""
+    def add(self, request_id: RequestId, request: SeenRequest) -> str | None:
+        """Add a request; return what is wrong with its id, if anything."""
         key = _key(request_id)
         problem = None
-        if key in self._open:
-            problem = "a request with this id waits for its answer"
+        if key in self._pending:
+            problem = "another request with this id is pending"
         elif key in self._answered:
             problem = "this id was used before"
         else:
-            _put(self._open, key, asked)
+            _put(self._pending, key, request)
         return problem
 
-    def waiting(self, request_id: RequestId) -> SeenRequest | None:
-        """Return the request that waits under this id."""
-        return self._open.get(_key(request_id))
+    def pending(self, request_id: RequestId) -> SeenRequest | None:
+        """Return the pending request with this id."""
+        return self._pending.get(_key(request_id))
 
     def answer(self, request_id: RequestId) -> SeenRequest | None:
-        """Return the request that is answered now, and forget it; None if none waits under this id."""
+        """Return the pending request with this id, and mark it as answered; None if there is none."""
         key = _key(request_id)
-        asked = self._open.pop(key, None)
-        if asked is not None:
-            _put(self._answered, key, asked.revision)
-        return asked
+        request = self._pending.pop(key, None)
+        if request is not None:
+            _put(self._answered, key, request.revision)
+        return request
 
     def was_answered(self, request_id: RequestId) -> bool:
-        """Whether a request of this id has got its answer."""
+        """Whether a request with this id was answered."""
         return _key(request_id) in self._answered
 
     def revision_of_answered(self, request_id: RequestId) -> str | None:
-        """Return the revision of a request that has got its answer."""
+        """Return the revision of an answered request."""
         return self._answered.get(_key(request_id))
 
-    def give(self, token: RequestId, revision: str | None) -> None:
-        """Note the token under which a request wants to hear of progress."""
+    def add_token(self, token: RequestId, revision: str | None) -> None:
+        """Add the progress token of a request."""
         _put(self._tokens, _key(token), revision)
 
-    def has_given(self, token: RequestId) -> bool:
-        """Whether some request has named this token."""
+    def has_token(self, token: RequestId) -> bool:
+        """Whether a request had this progress token."""
         return _key(token) in self._tokens
 
     def revision_of_token(self, token: RequestId) -> str | None:
-        """Return the revision of the request that has named this token."""
+        """Return the revision of the request with this progress token."""
         return self._tokens.get(_key(token))
 
 
-def _put(into: OrderedDict[_Key, Any], key: _Key, value: Any) -> None:  # noqa: ANN401 (of any of them)
+def _put(into: OrderedDict[_Key, Any], key: _Key, value: Any) -> None:  # noqa: ANN401 (any value type)
     into[key] = value
-    if len(into) > _MOST:
+    if len(into) > _MAX_KEPT:
         into.popitem(last=False)
 
 
-def _key(name: RequestId) -> _Key:
-    if isinstance(name, str):
-        return name if len(name) <= _LONGEST else (len(name), hash(name))
-    return name if -(2**63) <= name < 2**64 else (0, hash(name))
+def _key(request_id: RequestId) -> _Key:
+    if isinstance(request_id, str):
+        return request_id if len(request_id) <= _MAX_ID else (len(request_id), hash(request_id))
+    return request_id if -(2**63) <= request_id < 2**64 else (0, hash(request_id))

@@ -1,7 +1,7 @@
-"""What tells most about a message, on one line.
+"""Summarize a message on one line.
 
-A rule for each key that tells something, whatever the method: a tool's ``name`` and its ``arguments``, a resource's
-``uri``. What has not the type that the rule expects is shown as JSON, since nothing here trusts that it is valid.
+There is one rule for each informative key, whatever the method: a tool's ``name`` and ``arguments``, a resource's
+``uri``. The message may be invalid: a value of another type than its rule expects is shown as JSON.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ if TYPE_CHECKING:
 
 __all__ = ["error_summary", "summary", "text_summary"]
 
-# Wider than any terminal that one reads a trace on; what is cut to one is cut again.
-_MOST_CHARACTERS: Final = 240
-_MOST_NAMES: Final = 8
+# Wider than most terminals. `annotation_text` cuts summaries to the width of the terminal.
+_MAX_CHARACTERS: Final = 240
+_MAX_NAMES: Final = 8
 
 _CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
 _SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 
 
 def summary(value: Any) -> str:  # noqa: ANN401 (any JSON value)
-    """Return what tells most about the params or the result *value*."""
+    """Summarize the params or the result *value*."""
     if not is_object(value):
         return "" if value is None else _json(value)
-    told: list[str] = []
+    parts: list[str] = []
     length = 0
-    for key, tell in _RULES.items():
+    for key, describe in _RULES.items():
         if key in value:
-            text = _told(tell, value[key])
-            if text and key == "arguments" and told:
-                told[-1] += f" {text}"
+            text = _describe(describe, value[key])
+            if text and key == "arguments" and parts:
+                parts[-1] += f" {text}"
             elif text:
-                told.append(text)
+                parts.append(text)
                 length += len(text)
-                if length > _MOST_CHARACTERS:
+                if length > _MAX_CHARACTERS:
                     break
-    if not told or "supportedVersions" in value:
-        told += _party(value.get("_meta"))
-    if not told:
+    if not parts or "supportedVersions" in value:
+        parts += _peer(value.get("_meta"))
+    if not parts:
         rest = {key: member for key, member in value.items() if key not in ("_meta", "resultType")}
         return _json(rest) if rest else ""
-    return ", ".join(told)
+    return ", ".join(parts)
 
 
 def error_summary(error: ErrorResponse) -> str:
@@ -57,22 +57,22 @@ def error_summary(error: ErrorResponse) -> str:
 
 
 def text_summary(frame: bytes) -> str:
-    """Return the beginning of something that need not be JSON."""
-    return _cut(frame[: 2 * _MOST_CHARACTERS].decode("utf-8", "backslashreplace"))
+    """Return the beginning of a frame, which may be any bytes."""
+    return _cut(frame[: 2 * _MAX_CHARACTERS].decode("utf-8", "backslashreplace"))
 
 
-def _told(tell: Callable[[Any], str], value: Any) -> str:  # noqa: ANN401 (any JSON value)
+def _describe(describe: Callable[[Any], str], value: Any) -> str:  # noqa: ANN401 (any JSON value)
     try:
-        return tell(value)
+        return describe(value)
     except (TypeError, KeyError, AttributeError, ValueError):
         return _json(value)
 
 
-def _cut(text: str, most: int = _MOST_CHARACTERS) -> str:
+def _cut(text: str, most: int = _MAX_CHARACTERS) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-def _json(value: Any, most: int = _MOST_CHARACTERS) -> str:  # noqa: ANN401 (any JSON value)
+def _json(value: Any, most: int = _MAX_CHARACTERS) -> str:  # noqa: ANN401 (any JSON value)
     try:
         data = msgspec.json.encode(value)
     except (ValueError, OverflowError, RecursionError):
@@ -84,41 +84,41 @@ def _plain(value: Any) -> str:  # noqa: ANN401 (any JSON value)
     return _cut(value) if isinstance(value, str) else _json(value)
 
 
-def _party(meta: Any) -> list[str]:  # noqa: ANN401 (any JSON value)
+def _peer(meta: Any) -> list[str]:  # noqa: ANN401 (any JSON value)
     found = [meta[key] for key in (_CLIENT_INFO, _SERVER_INFO) if key in meta] if is_object(meta) else []
-    return [_told(_implementation, each) for each in found]
+    return [_describe(_implementation, each) for each in found]
 
 
 def _implementation(value: Any) -> str:  # noqa: ANN401 (any JSON value)
     return f"{_plain(value['name'])} {_plain(value['version'])}"
 
 
-def _labelled(label: str, tell: Callable[[Any], str] = _plain) -> Callable[[Any], str]:
-    return lambda value: f"{label} {tell(value)}"
+def _labelled(label: str, describe: Callable[[Any], str] = _plain) -> Callable[[Any], str]:
+    return lambda value: f"{label} {describe(value)}"
 
 
 def _keys(value: Any) -> str:  # noqa: ANN401 (any JSON value)
-    return " ".join(_cut(key, 40) for key in list(value.keys())[: 2 * _MOST_NAMES]) or "nothing"
+    return " ".join(_cut(key, 40) for key in list(value.keys())[: 2 * _MAX_NAMES]) or "none"
 
 
 def _names(value: Any) -> str:  # noqa: ANN401 (any JSON value)
-    shown = [_plain(each) for each in value[:_MOST_NAMES]] + ["…"] * (len(value) > _MOST_NAMES)
+    shown = [_plain(each) for each in value[:_MAX_NAMES]] + ["…"] * (len(value) > _MAX_NAMES)
     return " ".join(shown) or "none"
 
 
 def _listed(noun: str, key: str) -> Callable[[Any], str]:
-    def tell(value: Any) -> str:  # noqa: ANN401 (any JSON value)
+    def describe(value: Any) -> str:  # noqa: ANN401 (any JSON value)
         if not is_array(value):
             return _json(value)
         names = [
             _plain(each.get(key) or each.get("name")) if is_object(each) else _json(each, 40)
-            for each in value[:_MOST_NAMES]
+            for each in value[:_MAX_NAMES]
         ]
-        more = " …" if len(value) > _MOST_NAMES else ""
+        more = " …" if len(value) > _MAX_NAMES else ""
         count = f"{len(value)} {noun if len(value) != 1 else noun[:-1]}"
         return f"{count}: {' '.join(names)}{more}" if names else f"no {noun}"
 
-    return tell
+    return describe
 
 
 def _content(value: Any) -> str:  # noqa: ANN401 (any JSON value)
@@ -136,7 +136,7 @@ def _content(value: Any) -> str:  # noqa: ANN401 (any JSON value)
         case "resource":
             return f"resource {_plain(value['resource']['uri'])}"
         case "tool_use":
-            return f"calls {_plain(value.get('name'))}"
+            return f"tool use {_plain(value.get('name'))}"
         case "tool_result":
             return "tool result"
         case _:
@@ -158,17 +158,17 @@ def _reference(value: Any) -> str:  # noqa: ANN401 (any JSON value)
     return _plain(value.get("name") or value.get("uri"))
 
 
-def _demands(value: Any) -> str:  # noqa: ANN401 (any JSON value)
-    return "asks " + ", ".join(f"{key}: {_plain(each['method'])}" for key, each in list(value.items())[:_MOST_NAMES])
+def _input_requests(value: Any) -> str:  # noqa: ANN401 (any JSON value)
+    return "asks for " + ", ".join(f"{key}: {_plain(each['method'])}" for key, each in list(value.items())[:_MAX_NAMES])
 
 
 _RULES: Final[dict[str, Callable[[Any], str]]] = {
-    "supportedVersions": _labelled("speaks", _names),
+    "supportedVersions": _labelled("supports", _names),
     "clientInfo": _implementation,
     "serverInfo": _implementation,
-    "capabilities": _labelled("can", _keys),
-    "protocolVersion": _labelled("of"),
-    "inputRequests": _demands,
+    "capabilities": _labelled("capabilities", _keys),
+    "protocolVersion": _labelled("revision"),
+    "inputRequests": _input_requests,
     "inputResponses": _labelled("answers", _keys),
     "taskId": _labelled("task"),
     "task": lambda value: (
@@ -180,7 +180,7 @@ _RULES: Final[dict[str, Callable[[Any], str]]] = {
     "argument": lambda value: f"{_plain(value['name'])}={_json(value['value'])}",
     "name": _plain,
     "uri": _plain,
-    "cursor": _labelled("from"),
+    "cursor": _labelled("cursor"),
     "arguments": _json,
     "level": _plain,
     "logger": _plain,
@@ -193,13 +193,13 @@ _RULES: Final[dict[str, Callable[[Any], str]]] = {
     "mode": _plain,
     "message": _plain,
     "url": _plain,
-    "requestedSchema": lambda value: f"wants {_keys(value['properties'])}",
+    "requestedSchema": lambda value: f"fields {_keys(value['properties'])}",
     "action": _plain,
     "isError": lambda value: "FAILED" if value is True else "",
     "role": _plain,
     "content": _content,
     "structuredContent": lambda value: f"structured {_json(value)}",
-    "model": _labelled("by"),
+    "model": _labelled("model"),
     "tools": _listed("tools", "name"),
     "prompts": _listed("prompts", "name"),
     "resources": _listed("resources", "uri"),
@@ -209,7 +209,7 @@ _RULES: Final[dict[str, Callable[[Any], str]]] = {
     "contents": _contents,
     "messages": _messages,
     "completion": lambda value: _names(value["values"]),
-    "notifications": _labelled("of", _keys),
-    "nextCursor": lambda _: "more follow",
+    "notifications": _labelled("notifications", _keys),
+    "nextCursor": lambda _: "more pages",
 }
-"""In this order."""
+"""The rules, in the order of the summary."""

@@ -1,7 +1,7 @@
-"""What a revision says of a message: what its type is called, and whether it is valid.
+"""Validate one part of a message against its revision, and name its type.
 
-The decoders of the bindings judge, since they are fast. What they refuse is looked at again by
-`mcpgen.runtime.adapt.payloads`, which knows the place.
+The decoders of the bindings come first, because they are fast. `mcpgen.runtime.adapt.payloads` checks again what they
+reject, to find the place of the error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mcpgen.generated import registry
 from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.adapt.payloads import Payload, bindings, definition_payload, message_payload, senders
 from mcpgen.runtime.cli.trace.annotations import Finding
-from mcpgen.runtime.cli.trace.foreign_keys import foreign_keys, foreign_keys_of_open, when
+from mcpgen.runtime.cli.trace.foreign_keys import defined_when, foreign_keys, foreign_keys_of_open
 from mcpgen.runtime.errors import InvalidPayload, UnknownDefinition
 
 if TYPE_CHECKING:
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.adapt.payloads import Part, Sender
 
-__all__ = ["Verdict", "validate", "misused"]
+__all__ = ["Validation", "validate", "misplaced_method"]
 
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
-_MOST_CHARACTERS: Final = 100  # of what is quoted
+_MAX_QUOTED_METHOD: Final = 100
 _decode: Final = msgspec.json.Decoder().decode
 
 
-class Verdict(Struct, frozen=True, gc=False):
-    """What was found about one part of a message.
+class Validation(Struct, frozen=True, gc=False):
+    """The result of validating one part of a message.
 
     Attributes:
-        type: What the revision calls it.
-        value: The JSON value; None if there is none that can be read.
+        type: The name of its type in the revision.
+        value: The JSON value; None if it is absent or not readable.
         findings: What is wrong with it.
     """
 
@@ -46,8 +46,8 @@ class Verdict(Struct, frozen=True, gc=False):
     findings: list[Finding]
 
 
-class _Place(Struct, frozen=True, gc=False):
-    """Where a part of a message stands: what it may be, and what that is called."""
+class _PartTypes(Struct, frozen=True, gc=False):
+    """The types that one part of a message can have, and their names."""
 
     payload: Payload
     names: tuple[str, ...]
@@ -55,55 +55,55 @@ class _Place(Struct, frozen=True, gc=False):
     is_required: bool
 
 
-def validate(label: str, method: str, part: Part, sender: Sender, raw: Raw | UnsetType) -> Verdict:
-    """Hold a part of a message against its revision.
+def validate(label: str, method: str, part: Part, sender: Sender, raw: Raw | UnsetType) -> Validation:
+    """Validate one part of a message.
 
     Args:
         label: The revision.
-        method: A method that it has, from *sender*.
-        part: Which part.
-        sender: Who sends the request or the notification.
-        raw: The part as it came.
+        method: A method that *sender* can send in this revision.
+        part: The part of the message.
+        sender: The sender of the request or the notification.
+        raw: The part, undecoded.
     """
-    place = _place(label, method, part, sender)
+    types = _part_types(label, method, part, sender)
     if raw is UNSET:
-        missing = [Finding("schema", "", f"params are missing, which {method} needs")] if place.is_required else []
-        return Verdict(place.names[0], None, missing)
+        missing = [Finding("schema", "", f"`params` is missing; {method} requires it")] if types.is_required else []
+        return Validation(types.names[0], None, missing)
     prefix = "/result" if part == "result" else "/error" if part == "error" else "/params"
     try:
         value = _decode(raw)
     except _UNREADABLE:
-        reason = "it is nested too deeply, or holds a number too large to be looked at"
-        return Verdict(place.names[0], None, [Finding("schema", prefix, reason)])
-    for name, view, decode in zip(place.names, place.views, place.payload.decoders, strict=True):
+        reason = "the value has too many nested levels, or a number that is too large"
+        return Validation(types.names[0], None, [Finding("schema", prefix, reason)])
+    for name, view, decode in zip(types.names, types.views, types.payload.decoders, strict=True):
         try:
             model = decode(raw)
         except _UNREADABLE:
             continue
         if isinstance(model, Struct):
-            return Verdict(type(model).__name__, value, foreign_keys(label, model, value, prefix))
-        return Verdict(name, value, [] if view is None else foreign_keys_of_open(label, view, value, prefix))
-    return _refused(label, place, value, prefix)
+            return Validation(type(model).__name__, value, foreign_keys(label, model, value, prefix))
+        return Validation(name, value, [] if view is None else foreign_keys_of_open(label, view, value, prefix))
+    return _rejected(label, types, value, prefix)
 
 
-def _refused(label: str, place: _Place, value: Any, prefix: str) -> Verdict:  # noqa: ANN401 (any JSON value)
-    name, payload = place.names[0], place.payload
+def _rejected(label: str, types: _PartTypes, value: Any, prefix: str) -> Validation:  # noqa: ANN401 (any JSON value)
+    name, payload = types.names[0], types.payload
     if is_object(value) and (arm := _arm(label, name, value)) is not None:
         name = arm
         payload = definition_payload(label, arm)
     try:
         payload.check(value)
     except InvalidPayload as error:
-        return Verdict(name, value, [Finding("schema", prefix + error.pointer, error.reason)])
-    return Verdict(name, value, [Finding("schema", prefix, f"it is no {name}")])
+        return Validation(name, value, [Finding("schema", prefix + error.pointer, error.reason)])
+    return Validation(name, value, [Finding("schema", prefix, f"the value is not a valid {name}")])
 
 
 def _arm(label: str, name: str, value: dict[str, Any]) -> str | None:
-    """Return which arm of the union *name* the value means, where a decoder can only say that it is none of them."""
+    """Return the arm of the union *name* that the value is meant to be; a decoder only says that it is none of them."""
     candidates: list[str] = []
     if name.endswith("ResultResponseResult"):
-        is_demand = value.get("resultType") == "input_required"
-        candidates = ["InputRequiredResult" if is_demand else name.removesuffix("ResponseResult")]
+        is_input_required = value.get("resultType") == "input_required"
+        candidates = ["InputRequiredResult" if is_input_required else name.removesuffix("ResponseResult")]
     elif name == "ElicitRequestParams":
         candidates = ["ElicitRequestURLParams" if value.get("mode") == "url" else "ElicitRequestFormParams"]
     for each in candidates:
@@ -115,8 +115,8 @@ def _arm(label: str, name: str, value: dict[str, Any]) -> str | None:
     return None
 
 
-@cache  # of the methods that there are, so that it is bounded
-def _place(label: str, method: str, part: Part, sender: Sender) -> _Place:
+@cache  # bounded by the number of methods
+def _part_types(label: str, method: str, part: Part, sender: Sender) -> _PartTypes:
     payload = message_payload(label, method, part, sender)
     models: ModuleType = bindings(label).models
     named: dict[str, Any] = vars(models)
@@ -131,7 +131,7 @@ def _place(label: str, method: str, part: Part, sender: Sender) -> _Place:
         else (methods.SERVER_REQUESTS, methods.INPUT_REQUESTS)
     )
     is_required = part != "result" and any(table[method].params_required for table in tables if method in table)
-    return _Place(payload, names, tuple(map(_view, payload.types)), is_required)
+    return _PartTypes(payload, names, tuple(map(_view, payload.types)), is_required)
 
 
 def _name(annotation: Any, known: dict[int, str]) -> str:  # noqa: ANN401 (any type)
@@ -140,36 +140,36 @@ def _name(annotation: Any, known: dict[int, str]) -> str:  # noqa: ANN401 (any t
 
 
 def _view(annotation: Any) -> type[Struct] | None:  # noqa: ANN401 (any type)
-    """Return the class that *annotation* is, or that is the view of its values."""
+    """Return the class of *annotation*, or of the typed view of its values."""
     for each in (annotation, *typing.get_args(annotation)):
         if isinstance(each, type) and issubclass(each, Struct):
             return each
     return None
 
 
-def misused(label: str, method: str, part: Part, sender: Sender) -> Finding | None:
-    """Return what is wrong with a request (part: params) or notification of *method* from *sender*, if it has no place.
+def misplaced_method(label: str, method: str, part: Part, sender: Sender) -> Finding | None:
+    """Return a finding if *sender* cannot send a request or notification of *method* in this revision.
 
     Args:
         label: The revision.
-        method: The method, which may be none.
-        part: ``params`` of a request, or ``notification``.
-        sender: Who sent it.
+        method: The method, which may be unknown.
+        part: ``params`` for a request, or ``notification``.
+        sender: The sender of the message.
     """
     able = senders(label, method, part)
     is_inside = part == "params" and method in bindings(label).methods.INPUT_REQUESTS
     if sender in able and not is_inside:
         return None
-    shown = method if len(method) <= _MOST_CHARACTERS else f"{method[:_MOST_CHARACTERS]}…"
+    shown = method if len(method) <= _MAX_QUOTED_METHOD else f"{method[:_MAX_QUOTED_METHOD]}…"
     kind = "notification" if part == "notification" else "request"
     if is_inside:
-        return Finding("direction", "/method", f"{label} has {shown} only inside a result, as a demand for input")
+        return Finding("direction", "/method", f"{label} has {shown} only inside `inputRequests` of a result")
     if able:
-        return Finding("direction", "/method", f"a {sender} does not send {shown}; in {label}, a {able[0]} does")
+        return Finding("direction", "/method", f"only a {able[0]} sends {shown} in {label}, not a {sender}")
     if part == "notification" and senders(label, method, "params"):
         return Finding("method", "", f"{shown} is a request, but has no id")
     if part == "params" and senders(label, method, "notification"):
         return Finding("method", "/id", f"{shown} is a notification, but has an id")
     having = [each.label for each in registry.REVISIONS if senders(each.label, method, part)]
-    elsewhere = f" ({when(label, having)})" if having else ""
+    elsewhere = f" ({defined_when(label, having)})" if having else ""
     return Finding("method", "/method", f"{label} has no {kind} {shown}{elsewhere}")

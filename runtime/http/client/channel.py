@@ -31,14 +31,13 @@ from mcpgen.runtime.http.client.outgoing_messages import (
 )
 
 if TYPE_CHECKING:
-    from anyio.abc import TaskGroup
-
     from mcpgen.runtime.http.client.http_protocol import ServerRecord
     from mcpgen.runtime.http.client.http_requests import HttpRequests
     from mcpgen.runtime.http.client.http_session import HttpSession
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.interfaces import ClientEndpoint
+    from mcpgen.runtime.transports.spawner import Group
 
 __all__ = ["HttpChannel"]
 
@@ -75,7 +74,7 @@ class HttpChannel:
         record: What is remembered of the server.
     """
 
-    def __init__(self, requests: HttpRequests, limits: ClientLimits, group: TaskGroup, record: ServerRecord) -> None:
+    def __init__(self, requests: HttpRequests, limits: ClientLimits, group: Group, record: ServerRecord) -> None:
         self._limits = limits
         self._group = group
         self._protocol = HttpProtocol(requests, limits, group, record)

@@ -33,10 +33,9 @@ from mcpgen.runtime.http.client.post_requests import PostRequests, SessionLost
 from mcpgen.runtime.http.client.session_renewal import renew_session
 
 if TYPE_CHECKING:
-    from anyio.abc import TaskGroup
-
     from mcpgen.runtime.http.client.http_requests import HttpRequests
     from mcpgen.runtime.limits import ClientLimits
+    from mcpgen.runtime.transports.spawner import Group
 
 __all__ = ["HttpProtocol", "ServerRecord"]
 
@@ -76,7 +75,7 @@ class HttpProtocol:
         record: What is remembered of the server.
     """
 
-    def __init__(self, requests: HttpRequests, limits: ClientLimits, group: TaskGroup, record: ServerRecord) -> None:
+    def __init__(self, requests: HttpRequests, limits: ClientLimits, group: Group, record: ServerRecord) -> None:
         self.incoming: IncomingMessages = IncomingMessages(limits.max_batch_length)
         self.ended: anyio.Event = anyio.Event()
         self.failure: TransportClosed | None = None

@@ -41,7 +41,7 @@ class AppState:
     """
 
     def __init__(self, engine: Engine, limits: HttpLimits, store: EventStore | None) -> None:
-        clock = engine.service.clock
+        clock = engine.clock
         self.engine: Engine = engine
         self.limits: HttpLimits = limits
         self.store: EventStore = MemoryEventStore(clock=clock) if store is None else store
@@ -83,12 +83,12 @@ class AppState:
     def disconnect_all(self) -> None:
         """Have the engine forget all connections, which belong to an event loop that has ended."""
         for each in (*self.connections, *self.sessions):
-            self.engine.disconnect(each)
+            self.engine.remove(each)
 
     def unsupported_revision(self, headers: Mapping[str, str]) -> str | None:
         """Return the revision that *headers* name, if the server does not serve it; None otherwise."""
         revision = headers.get(http.REVISION, "").strip()
-        return revision if http.REVISION in headers and revision not in self.engine.service.served else None
+        return revision if http.REVISION in headers and revision not in self.engine.handlers.served else None
 
     def overload(self, size: int) -> str | None:
         """Return why a request with a body of *size* bytes cannot be served now; None if it can."""

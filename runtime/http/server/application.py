@@ -197,7 +197,7 @@ class Application:
     def _route(self, path: str) -> Callable[..., Awaitable[None]] | None:
         if path == self._path or path.rstrip("/") == self._path.rstrip("/"):
             return self._serve_endpoint
-        if _LEGACY_SSE_REVISION in self._engine.service.handshakes:
+        if _LEGACY_SSE_REVISION in self._engine.handlers.handshake_revisions:
             if path == self._sse_path:
                 return self._serve_sse
             if path == self._message_path:
@@ -212,9 +212,9 @@ class Application:
             body = await self._read_body(headers, receive, send, accepted=(JSON, EVENT_STREAM))
             if body is not None:
                 await PostRequest(self._state, headers, user, receive, send).serve(body)
-        elif method not in ("GET", "DELETE") or not self._engine.service.handshakes:
+        elif method not in ("GET", "DELETE") or not self._engine.handlers.handshake_revisions:
             # 2026-07-28, basic/transports/streamable-http, "Earlier Streamable HTTP Revisions".
-            allowed = "GET, POST, DELETE" if self._engine.service.handshakes else "POST"
+            allowed = "GET, POST, DELETE" if self._engine.handlers.handshake_revisions else "POST"
             reason = f"the endpoint does not accept {method}, only {allowed}"
             await responses.send_error(send, 405, reason, headers=((b"allow", allowed.encode()),))
         elif method == "DELETE":

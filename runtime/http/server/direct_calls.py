@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import Request
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.connection import Connection
-    from mcpgen.runtime.server.exchange import Entry, Exchange
+    from mcpgen.runtime.server.exchange import Exchange, MethodHandler
+    from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.server.server_session import ServerSession
-    from mcpgen.runtime.server.service import HandlerTable
 
 __all__ = ["CALL", "DirectCall", "start_stateless_call", "start_session_call", "finish_call"]
 
@@ -50,16 +50,16 @@ class DirectCall:
     """A call whose function has run until it returned, failed or had to wait.
 
     Attributes:
-        entry: How the call is served.
+        handler: How the call is served.
         params: The params of the function.
         peer: The client.
         text: The function's result, if it has returned a text.
         is_waiting: Whether the function has to wait.
     """
 
-    __slots__ = ("_failure", "_steps", "_value", "_waits_for", "entry", "is_waiting", "params", "peer", "text")
+    __slots__ = ("_failure", "_steps", "_value", "_waits_for", "handler", "is_waiting", "params", "peer", "text")
 
-    def __init__(self, entry: Entry, params: Struct, peer: Peer) -> None:
+    def __init__(self, handler: MethodHandler, params: Struct, peer: Peer) -> None:
         self.params: Struct = params
         self.peer: Peer = peer
         self.text: str | None = None
@@ -68,9 +68,9 @@ class DirectCall:
         self._failure: BaseException | None = None
         self._steps: Generator[Any, Any, Any] | None = None
         self._waits_for: Any = None
-        self.entry: Entry = entry
+        self.handler: MethodHandler = handler
         try:
-            self._steps = entry.call(params, None).__await__()
+            self._steps = handler.call(params, None).__await__()
             self._waits_for = next(self._steps)
             self.is_waiting = True
         except StopIteration as done:
@@ -81,14 +81,14 @@ class DirectCall:
 
     def answer(self, request: Request) -> bytes | None:
         """Return the answer to *request* if the function has returned a text; None otherwise."""
-        frame = self.entry.frame
+        frame = self.handler.text_frame
         if self.text is None or frame is None:
             return None
         return envelope.encode_response(request.id, frame[0] + _encode(self.text) + frame[1])
 
-    def as_entry(self) -> Entry:
+    def as_handler(self) -> MethodHandler:
         """Return how the call is served, with a function that goes on from here."""
-        return msgspec.structs.replace(self.entry, call=self._finish)
+        return msgspec.structs.replace(self.handler, call=self._finish)
 
     async def _finish(self, params: Any, context: Any) -> Any:  # noqa: ANN401 (as of any handler)
         """Return the result of the function, which has its params already and takes no context."""
@@ -103,21 +103,21 @@ class DirectCall:
         return (yield from ResumedAwaitable[Any](self._steps, self._waits_for).__await__())
 
 
-def start_stateless_call(service: HandlerTable, headers: Mapping[str, str], meta: RequestMeta) -> DirectCall | None:
+def start_stateless_call(handlers: HandlerTable, headers: Mapping[str, str], meta: RequestMeta) -> DirectCall | None:
     """Start a call of a stateless client; return None if it needs the general path, or must be refused there."""
     revision, name = meta.revision, meta.name
-    if isinstance(revision, UnsetType) or isinstance(name, UnsetType) or revision not in service.stateless:
+    if isinstance(revision, UnsetType) or isinstance(name, UnsetType) or revision not in handlers.stateless_revisions:
         return None
     matches_headers = headers.get(http.REVISION) == revision and headers.get(http.METHOD) == CALL
     if not matches_headers or headers.get(http.NAME) != name or not http.is_plain(name):
         return None
-    if isinstance(meta.client_capabilities, UnsetType) or service.mirror(name) is not None:
+    if isinstance(meta.client_capabilities, UnsetType) or handlers.param_headers(name) is not None:
         return None
     try:
         peer = client_peer(revision, meta.client_capabilities, meta.client_info)
     except RequestError:
         return None
-    return _start(service, meta, peer)
+    return _start(handlers, meta, peer)
 
 
 def start_session_call(session: ServerSession, request: Request, meta: RequestMeta) -> DirectCall | None:
@@ -125,15 +125,15 @@ def start_session_call(session: ServerSession, request: Request, meta: RequestMe
     peer = session.peer
     if peer is None or not isinstance(meta.revision, UnsetType) or session.is_busy or request.id in session.exchanges:
         return None
-    if session.service.tasking is not None or not session.has_declared(peer.revision, CALL):
+    if session.engine.tasks is not None or not session.has_declared(peer.revision, CALL):
         return None
-    return _start(session.service, meta, peer)
+    return _start(session.handlers, meta, peer)
 
 
-def _start(service: HandlerTable, meta: RequestMeta, peer: Peer) -> DirectCall | None:
-    entry = service.entries(peer.revision).get(CALL)
-    found = None if entry is None or entry.short is None else entry.short(meta)
-    if found is None or not found[0].is_alone:
+def _start(handlers: HandlerTable, meta: RequestMeta, peer: Peer) -> DirectCall | None:
+    handler = handlers.method_handlers(peer.revision).get(CALL)
+    found = None if handler is None or handler.fast_path is None else handler.fast_path(meta)
+    if found is None or found[0].takes_context:
         return None
     return DirectCall(found[0], found[1], peer)
 
@@ -190,8 +190,8 @@ async def finish_call(  # noqa: PLR0913 (the call, its connection, and two callb
     """
     handle = _RequestTask()
     exchange.handle = handle
-    connection.session.begin(exchange)
-    connection.enter(exchange)
+    connection.session.register(exchange)
+    connection.handler_started(exchange)
     if not call.is_waiting:
         await handle.run(connection.serve(exchange))
         await send_all()

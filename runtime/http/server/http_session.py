@@ -3,7 +3,7 @@
 Theory of operation. A message that belongs to a request is sent in the response to the POST that brought the request.
 All other messages go to the session's GET stream, which the client opens with GET; so do messages of a request whose
 own stream cannot be reached any more. The requests of one POST, several if it is a batch, share one `EventStream`,
-which is their `Origin.via`.
+which is their `OpenRequest.stream`.
 
 Spec:
     2025-03-26 to 2025-11-25, basic/transports, "Streamable HTTP".
@@ -18,6 +18,7 @@ from mcpgen.runtime.http.server.event_streams import EventStream
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.protocol.messages import Batch
 from mcpgen.runtime.server.connection import Connection
+from mcpgen.runtime.server.dispatch import take
 from mcpgen.runtime.server.exchange import Exchange
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.limits import HttpLimits
     from mcpgen.runtime.protocol.messages import Malformed, Message
     from mcpgen.runtime.server.engine import Engine
-    from mcpgen.runtime.server.exchange import Origin
+    from mcpgen.runtime.server.exchange import OpenRequest
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["HttpSession"]
@@ -99,9 +100,11 @@ class HttpSession(Connection):
         stream, response = self._new_stream()
         self._current_stream = stream
         self._is_batch = isinstance(message, Batch)
+        self._spawner.hold()  # a request is not answered if the notification that cancels it came with it
         try:
-            self.session.take(message)
+            take(self.session, message)
         finally:
+            self._spawner.release()
             self._current_stream = None
         if self._is_batch and not stream.has_ended and not self._has_open(stream):
             self._end(stream, has_answer=True)
@@ -111,8 +114,8 @@ class HttpSession(Connection):
 
     def _has_open(self, stream: EventStream) -> bool:
         """Return whether a running request is answered on *stream*."""
-        origins = (each.origin if isinstance(each, Exchange) else each for each in self.session.exchanges.values())
-        return any(each is not None and each.via is stream for each in origins)
+        requests = (each.request if isinstance(each, Exchange) else each for each in self.session.exchanges.values())
+        return any(each is not None and each.stream is stream for each in requests)
 
     def start_stream(self, stream: EventStream) -> None:
         """Make the response of *stream* a stream of events."""
@@ -123,8 +126,8 @@ class HttpSession(Connection):
     def open_stream(self, exchange: Exchange) -> tuple[EventStream, ResponseBuffer]:
         """Return, as `take` does, the stream of the answer to *exchange*, which the caller runs."""
         stream, response = self._new_stream()
-        if exchange.origin is not None:
-            exchange.origin.via = stream
+        if exchange.request is not None:
+            exchange.request.stream = stream
         self.streams[stream.name] = stream
         return stream, response
 
@@ -147,26 +150,26 @@ class HttpSession(Connection):
 
     def start(self, exchange: Exchange) -> None:
         """Run the handler of *exchange*."""
-        if exchange.origin is not None and self._current_stream is not None:
-            exchange.origin.via = self._current_stream
+        if exchange.request is not None and self._current_stream is not None:
+            exchange.request.stream = self._current_stream
         super().start(exchange)
 
-    def send(self, message: bytes, about: Exchange | Origin | None) -> None:
+    def send(self, message: bytes, about: Exchange | OpenRequest | None) -> None:
         """Write *message* to the stream of its request, or else to the GET stream."""
         self._target(about).write(message)
 
-    def answer(self, message: bytes, origin: Origin | None) -> None:
+    def respond(self, message: bytes, request: OpenRequest | None) -> None:
         """Write an answer, which is the last message of its stream."""
-        stream = self._stream(origin)
+        stream = self._stream(request)
         if stream is None:
             return
         stream.write(message)
-        if origin is not None or not self._is_batch:  # an invalid message of a batch does not end its stream
+        if request is not None or not self._is_batch:  # an invalid message of a batch does not end its stream
             self._end(stream, has_answer=True)
 
-    def dropped(self, origin: Origin | None) -> None:
+    def drop(self, request: OpenRequest | None) -> None:
         """End the stream of a request that will not be answered."""
-        stream = self._stream(origin)
+        stream = self._stream(request)
         if stream is not None:
             self._end(stream)
 
@@ -178,7 +181,7 @@ class HttpSession(Connection):
 
     def disconnect(self, exchange: Exchange, retry_ms: int | None) -> bool:
         """Close the connection over which *exchange* would be answered; its client can resume the stream."""
-        stream = self._stream(exchange.origin)
+        stream = self._stream(exchange.request)
         if stream is None or stream.has_ended or stream.response is None or self.session.revision not in _POLLING:
             return False
         retry_ms = self.retry_ms if retry_ms is None else retry_ms
@@ -227,12 +230,12 @@ class HttpSession(Connection):
         self._ended_streams.append(stream.name)
         del self._ended_streams[:-_MAX_ENDED_STREAMS]
 
-    def _stream(self, about: Origin | None) -> EventStream | None:
+    def _stream(self, about: OpenRequest | None) -> EventStream | None:
         """Return the stream of a request, or of the POST that is being read."""
-        stream: EventStream | None = None if about is None else about.via
+        stream: EventStream | None = None if about is None else about.stream
         return self._current_stream if stream is None else stream
 
-    def _target(self, about: Exchange | Origin | None) -> EventStream:
-        origin = about.origin if isinstance(about, Exchange) else about
-        stream = None if origin is None else self._stream(origin)
+    def _target(self, about: Exchange | OpenRequest | None) -> EventStream:
+        request = about.request if isinstance(about, Exchange) else about
+        stream = None if request is None else self._stream(request)
         return self.get_stream if stream is None or not stream.is_reachable else stream

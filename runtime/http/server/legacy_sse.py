@@ -18,11 +18,12 @@ from mcpgen.runtime.http.server.session_table import random_id
 from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import ErrorResponse, Malformed, Notification, Response
+from mcpgen.runtime.server.connection import Connection
+from mcpgen.runtime.server.dispatch import take
 
 if TYPE_CHECKING:
     from mcpgen.runtime.http.server.app_state import AppState
     from mcpgen.runtime.http.server.responses import Receive, Scope, Send
-    from mcpgen.runtime.server.connection import Connection
 
 __all__ = ["LegacySse"]
 
@@ -49,7 +50,8 @@ class LegacySse:
             return
         spawner = await state.open()
         response = ResponseBuffer(state.engine.limits.max_buffered_bytes)
-        connection = state.engine.connect(response, spawner)
+        connection = Connection(state.engine, response, spawner)
+        state.engine.add(connection)
         connection.session.user = user
         session_id = random_id()
         url = f"{quote(scope.get('root_path', ''))}{quote(self._path)}?session={session_id}"
@@ -82,7 +84,7 @@ class LegacySse:
             # Some answers are written even when the buffer is full; only this keeps a client from requesting more.
             await responses.send_error(send, 503, "the stream holds too many unread bytes (max_buffered_bytes)")
             return
-        connection.session.take(message)
+        take(connection.session, message)
         if isinstance(message, Malformed):
             await responses.send_error(send, 400, message.fault.reason, code=message.fault.code)
         else:

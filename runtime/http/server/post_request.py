@@ -41,7 +41,8 @@ from mcpgen.runtime.protocol.messages import (
     Response,
 )
 from mcpgen.runtime.protocol.negotiation import read_meta
-from mcpgen.runtime.server.exchange import Exchange, Origin
+from mcpgen.runtime.server.dispatch import take
+from mcpgen.runtime.server.exchange import Exchange, OpenRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +76,7 @@ class PostRequest:
         send: Of ASGI.
     """
 
-    __slots__ = ("_headers", "_receive", "_send", "_service", "_size", "_state", "_user")
+    __slots__ = ("_handlers", "_headers", "_receive", "_send", "_size", "_state", "_user")
 
     def __init__(self, state: AppState, headers: Mapping[str, str], user: str, receive: Receive, send: Send) -> None:
         self._state = state
@@ -83,7 +84,7 @@ class PostRequest:
         self._user = user
         self._receive = receive
         self._send = send
-        self._service = state.engine.service
+        self._handlers = state.engine.handlers
         self._size = 0
 
     async def serve(self, body: bytes) -> None:
@@ -93,7 +94,7 @@ class PostRequest:
         if overload is not None:
             await responses.send_error(self._send, 503, overload, headers=(_RETRY_AFTER,))
             return
-        limit = self._service.limits.max_batch_length
+        limit = self._state.engine.limits.max_batch_length
         message = envelope.decode(body, max_batch_length=limit)
         meta = read_meta(message.params) if isinstance(message, Request) else None
         is_stateless = self._is_stateless(message, meta)
@@ -120,7 +121,7 @@ class PostRequest:
         if not self._state.runs_inline:
             return None
         if is_stateless:
-            call = start_stateless_call(self._service, self._headers, meta)
+            call = start_stateless_call(self._handlers, self._headers, meta)
             return None if call is None else (call, None)
         session = self._session()
         call = None if session is None else start_session_call(session.session, request, meta)
@@ -140,7 +141,7 @@ class PostRequest:
     def _session(self) -> HttpSession | None:
         """Return the session that the headers name; None if there is none, or the headers are wrong."""
         session_id, revision = self._headers.get(http.SESSION), self._headers.get(http.REVISION)
-        if session_id is None or (revision is not None and revision not in self._service.served):
+        if session_id is None or (revision is not None and revision not in self._handlers.served):
             return None
         return self._state.sessions.find(session_id, self._user)
 
@@ -150,26 +151,26 @@ class PostRequest:
         Spec:
             2026-07-28, basic/versioning, "Compatibility Matrix": metadata selects the one era, `initialize` the other.
         """
-        service = self._service
-        if not service.stateless or not service.handshakes:
-            return bool(service.stateless)
+        handlers = self._handlers
+        if not handlers.stateless_revisions or not handlers.handshake_revisions:
+            return bool(handlers.stateless_revisions)
         if meta is not None and not isinstance(meta.revision, UnsetType):
             return True
         if isinstance(message, Request) and message.method == "initialize":
             return False
-        return self._headers.get(http.REVISION, "").strip() in service.stateless
+        return self._headers.get(http.REVISION, "").strip() in handlers.stateless_revisions
 
     async def _serve_stateless(self, request: Request, meta: RequestMeta) -> None:
-        service = self._service
+        handlers = self._handlers
         revision = self._headers.get(http.REVISION, "").strip()
-        if meta.revision is not UNSET and meta.revision == revision and revision not in service.stateless:
-            await responses.send_unsupported_revision(self._send, revision, service.served, request_id=request.id)
+        if meta.revision is not UNSET and meta.revision == revision and revision not in handlers.stateless_revisions:
+            await responses.send_unsupported_revision(self._send, revision, handlers.served, request_id=request.id)
             return
-        problem = header_problem(service, self._headers, request, meta)
+        problem = header_problem(handlers, self._headers, request, meta)
         if problem is not None:
             data = None
             if request.method == "initialize":  # tells a client of a handshake revision what the server supports
-                data = {"supported": list(reversed(service.served))}
+                data = {"supported": list(reversed(handlers.served))}
                 problem += f"; this server supports {', '.join(data['supported'])}"
             await responses.send_error(self._send, 400, problem, code=HEADER_MISMATCH, request_id=request.id, data=data)
             return
@@ -195,9 +196,9 @@ class PostRequest:
                 status=partial(http_status, is_complete=has_required_metadata(meta)),
             )
             if call is None:
-                connection.session.take(request)
-                if connection.session.listening.streams:
-                    state.engine.adopt(connection)
+                take(connection.session, request)
+                if connection.session.subscriptions.streams:
+                    state.engine.add(connection)
                 await send_all()
             else:
                 exchange = _exchange(connection, request, meta, call)
@@ -215,7 +216,7 @@ class PostRequest:
         """
         unsupported = self._state.unsupported_revision(self._headers)
         if unsupported is not None:
-            await responses.send_unsupported_revision(self._send, unsupported, self._service.served)
+            await responses.send_unsupported_revision(self._send, unsupported, self._handlers.served)
         elif isinstance(message, Notification):
             await responses.send_empty(self._send, 202)
         elif isinstance(message, Malformed):
@@ -230,8 +231,8 @@ class PostRequest:
         if unsupported is not None:
             # 2026-07-28, streamable-http, "Backward Compatibility": this revision's code tells a client that the server
             # is stateless; so a server without stateless revisions must not use it, or the client sends no initialize.
-            code = None if self._service.stateless else Code.INVALID_REQUEST
-            await responses.send_unsupported_revision(self._send, unsupported, self._service.served, code=code)
+            code = None if self._handlers.stateless_revisions else Code.INVALID_REQUEST
+            await responses.send_unsupported_revision(self._send, unsupported, self._handlers.served, code=code)
             return
         session_id = self._headers.get(http.SESSION)
         if session_id is not None:
@@ -273,17 +274,17 @@ class PostRequest:
             await responses.send_error(self._send, 503, reason, headers=(_RETRY_AFTER,))
             return
         state.sessions.add(session)
-        state.engine.adopt(session)
+        state.engine.add(session)
         await responses.send_json(self._send, body, headers=((b"mcp-session-id", session.id.encode()),))
 
     async def _serve_in_session(self, session: HttpSession, message: Message | Batch | Malformed) -> None:
         revision = session.session.revision
         if isinstance(message, Notification | Response | ErrorResponse):
-            session.session.take(message)
+            take(session.session, message)
             await responses.send_empty(self._send, 202)
         elif isinstance(message, Malformed):
             if message.kind == "response":  # fails the request that it answers
-                session.session.take(message)
+                take(session.session, message)
             await self._refuse(message)
         elif isinstance(message, Batch) and not envelope.allows_batches(revision):
             await self._refuse(Malformed(Fault.NO_BATCHES))
@@ -350,8 +351,8 @@ class PostRequest:
 
 
 def _exchange(connection: Connection, request: Request, meta: RequestMeta, call: DirectCall) -> Exchange:
-    origin = Origin(connection.session, request.id, call.peer, meta.progress_token, meta.log_level)
-    return Exchange(origin, call.as_entry(), call.params, request.params)
+    open_request = OpenRequest(connection.session, request.id, call.peer, meta.progress_token, meta.log_level)
+    return Exchange(open_request, call.as_handler(), call.params, request.params)
 
 
 class _SessionEnded(Exception):  # noqa: N818 (no error: its client has ended it)

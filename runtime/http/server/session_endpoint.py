@@ -81,7 +81,7 @@ async def _find_session(state: AppState, headers: Mapping[str, str], user: str, 
     """Return the session that *headers* name; refuse the request and return None if there is none."""
     unsupported = state.unsupported_revision(headers)
     if unsupported is not None:
-        await responses.send_unsupported_revision(send, unsupported, state.engine.service.served)
+        await responses.send_unsupported_revision(send, unsupported, state.engine.handlers.served)
         return None
     session_id = headers.get(http.SESSION)
     if session_id is None:

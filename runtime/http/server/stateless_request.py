@@ -16,8 +16,8 @@ from mcpgen.runtime.protocol.capabilities import client_peer
 from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.protocol.negotiation import missing_fields
 from mcpgen.runtime.protocol.param_headers import header_mismatch
-from mcpgen.runtime.server.builtin_methods import stream_closed_notification
 from mcpgen.runtime.server.connection import Connection
+from mcpgen.runtime.server.subscriptions import stream_closed_notification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import Request
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.engine import Engine
-    from mcpgen.runtime.server.exchange import Exchange, Origin
-    from mcpgen.runtime.server.service import Call, HandlerTable
+    from mcpgen.runtime.server.exchange import Call, Exchange, OpenRequest
+    from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["HEADER_MISMATCH", "StatelessConnection", "header_problem", "has_required_metadata", "http_status"]
@@ -74,15 +74,15 @@ class StatelessConnection(Connection):
         self.session.user = user
         self._response = response
 
-    def answer(self, message: bytes, origin: Origin | None) -> None:
+    def respond(self, message: bytes, request: OpenRequest | None) -> None:
         """Write the answer, which is the last message."""
-        del origin
+        del request
         self._response.write(message)
         self._response.end(has_answer=True)
 
-    def dropped(self, origin: Origin | None) -> None:
+    def drop(self, request: OpenRequest | None) -> None:
         """End the response without an answer."""
-        del origin
+        del request
         self._response.end()
 
     def end_of_input(self) -> None:
@@ -91,14 +91,14 @@ class StatelessConnection(Connection):
         Spec:
             2026-07-28, basic/patterns/cancellation: the server MUST also send `notifications/cancelled`.
         """
-        for each in self.session.listening.streams.values():
-            self._response.write(stream_closed_notification(each.origin))
+        for each in self.session.subscriptions.streams.values():
+            self._response.write(stream_closed_notification(each.request))
         super().end_of_input()
 
     def close(self) -> None:
         """Cancel the handler, and forget the request."""
         super().close()
-        self.session.sink = _CLOSED  # breaks a reference cycle between connection and session
+        self.session.output = _CLOSED  # breaks a reference cycle between connection and session
 
     async def drain(self, about: Exchange | None) -> None:
         """Wait until the response is no longer full."""
@@ -110,19 +110,19 @@ class StatelessConnection(Connection):
 class _ClosedOutput:
     """The `SessionOutput` of a request that has ended, while its handler waits for the client's retry."""
 
-    def send(self, message: bytes, about: Exchange | Origin | None) -> None:
+    def send(self, message: bytes, about: Exchange | OpenRequest | None) -> None:
         """Drop a message."""
 
-    def answer(self, message: bytes, origin: Origin | None) -> None:
+    def respond(self, message: bytes, request: OpenRequest | None) -> None:
         """Drop an answer."""
 
-    def dropped(self, origin: Origin | None) -> None:
+    def drop(self, request: OpenRequest | None) -> None:
         """Do nothing."""
 
     def start(self, exchange: Exchange) -> None:
         """Do nothing."""
 
-    def tell(self, call: Call, params: object, peer: Peer) -> None:
+    def start_notification_handler(self, call: Call, params: object, peer: Peer) -> None:
         """Do nothing."""
 
     def flush_soon(self, exchange: Exchange) -> None:
@@ -144,7 +144,7 @@ _CLOSED: Final = _ClosedOutput()
 
 
 def header_problem(
-    service: HandlerTable, headers: Mapping[str, str], request: Request, meta: RequestMeta
+    handlers: HandlerTable, headers: Mapping[str, str], request: Request, meta: RequestMeta
 ) -> str | None:
     """Return why the headers of a request do not match its body; None if they do.
 
@@ -161,7 +161,7 @@ def header_problem(
         if uri is not None and not isinstance(uri.uri, UnsetType):
             params["uri"] = uri.uri
     elif method == "tools/call" and not isinstance(meta.name, UnsetType):
-        param_headers = service.mirror(meta.name)
+        param_headers = handlers.param_headers(meta.name)
         if param_headers is not None and not isinstance(meta.arguments, UnsetType):
             params["arguments"] = _read(_decode_arguments, meta.arguments)
     revision = None if isinstance(meta.revision, UnsetType) else meta.revision

@@ -48,7 +48,7 @@ class FunctionHandlers(Registrations, ServerHandlers["Context"]):
             completions={} if self._offered.completes else UNSET,
         )
 
-    def short_way(self, name: str) -> Tool | None:
+    def fast_tool(self, name: str) -> Tool | None:
         """Return the tool *name*, for `mcpgen.runtime.server.fast_path`."""
         return self._offered.tools.entries.get(name)
 

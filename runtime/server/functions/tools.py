@@ -82,9 +82,9 @@ class Tool(Struct, frozen=True):
     _read: Callable[[bytes | Raw], Struct]
 
     @property
-    def is_alone(self) -> bool:
-        """Whether the function takes no Context."""
-        return not self._context
+    def takes_context(self) -> bool:
+        """Whether the function takes a Context."""
+        return bool(self._context)
 
     async def call(
         self, given: dict[str, object] | UnsetType, context: Context

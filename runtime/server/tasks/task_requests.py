@@ -1,6 +1,6 @@
-"""Where tasks meet the engine: a tool call becomes one, and the requests about it are answered.
+"""The tasks of a server's sessions: tool calls that become tasks, and the methods ``tasks/*``.
 
-Only servers whose home has tasks offer them, to peers of the same revision: no other can express them.
+Only a server whose native revision has tasks offers them, and only to peers of that revision.
 
 Spec:
     2025-11-25, basic/utilities/tasks.
@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
+from mcpgen.generated.v2025_11_25.methods import REVISION
 from mcpgen.runtime.errors import UnsupportedByPeer, UsageError
 from mcpgen.runtime.server import notifications
-from mcpgen.runtime.server.exchange import Body, Exchange
+from mcpgen.runtime.server.exchange import ResponseBody
 from mcpgen.runtime.server.tasks.task_support import runs_as_task, task_capabilities
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from mcpgen.generated.v2025_11_25 import models
-    from mcpgen.runtime.server.exchange import Entry, Origin
+    from mcpgen.runtime.server.exchange import Exchange, MethodHandler, OpenRequest
     from mcpgen.runtime.server.server_session import ServerSession
     from mcpgen.runtime.server.tasks.lifecycle import Tasks
     from mcpgen.runtime.server.tasks.running_task import RunningTask
@@ -37,13 +38,18 @@ class TaskRequests:
 
     Args:
         tasks: The tasks.
-        support: Says of a tool whether it may be one.
+        support: Returns whether the tool of a name may, must or must not be a task.
+        clock: That of the tasks.
+
+    Attributes:
+        methods: What answers each method: called with session, request and params.
     """
 
-    def __init__(self, tasks: Tasks, support: Callable[[str], TaskSupport]) -> None:
+    def __init__(self, tasks: Tasks, support: Callable[[str], TaskSupport], *, clock: Callable[[], float]) -> None:
         self._tasks = tasks
         self._support = support
-        self.answers: dict[str, Callable[[ServerSession, Origin, Any], None]] = {
+        self._clock = clock
+        self.methods: Mapping[str, Callable[[ServerSession, OpenRequest, Any], None]] = {
             "tasks/cancel": self._cancel,
             "tasks/get": self._get,
             "tasks/list": self._list,
@@ -52,26 +58,27 @@ class TaskRequests:
 
     @property
     def capabilities(self) -> dict[str, object]:
-        """What the server declares; each connection is a principal of its own, so that tasks can be listed."""
-        declared: dict[str, object] = msgspec.to_builtins(task_capabilities(is_identified=True))
-        return declared
+        """What the server declares. Each connection is a principal of its own, so tasks can be listed."""
+        return {"tasks": msgspec.to_builtins(task_capabilities(is_identified=True))}
 
-    def becomes_task(self, session: ServerSession, origin: Origin, entry: Entry, params: Any) -> bool:
+    def becomes_task(self, request: OpenRequest, handler: MethodHandler, params: Any) -> bool:
         """Whether a request is to be run as a task.
 
         Raises:
-            RequestError: The tool cannot be a task, or nothing else.
+            RequestError: The tool cannot be a task, or must be one.
         """
-        if entry.method != "tools/call":
+        if handler.method != "tools/call":
             return False
-        is_offered = "tasks" in session.service.capabilities(origin.peer.revision)
+        is_offered = request.peer.revision == REVISION  # every other revision has no tasks
         support = self._support(params.name)
         if support not in ("forbidden", "optional", "required"):
-            raise UsageError(f"task_support({params.name!r}) returned {support!r}")
+            raise UsageError(
+                f"task_support({params.name!r}) returned {support!r}; it must return forbidden, optional or required"
+            )
         return runs_as_task(support, is_asked=params.task is not UNSET, is_offered=is_offered)
 
-    def create(self, session: ServerSession, exchange: Exchange, origin: Origin) -> None:
-        """Run a request as a task, and answer it with what the client needs to come back.
+    def create(self, session: ServerSession, exchange: Exchange, request: OpenRequest) -> None:
+        """Run a request as a task, and answer it with the task.
 
         Raises:
             RequestError: There is no room for another task.
@@ -84,44 +91,43 @@ class TaskRequests:
         def changed(status: models.TaskStatusNotificationParams) -> None:
             if not session.is_closed:
                 try:
-                    notifications.notify(
-                        session, None, "notifications/tasks/status", status, terms=session.service.native_revision
-                    )
+                    notifications.send_notification(session, None, "notifications/tasks/status", status, terms=REVISION)
                 except UnsupportedByPeer:
-                    return  # its requestor is gone; it must not rely on being told
+                    return  # a requestor must not rely on this notification
 
         result = self._tasks.create(exchange.params, run, principal=session.principal, changed=changed)
-        session.reply(origin, Body(msgspec.json.encode(result)))
-        session.sink.expire_later()
-        session.sink.start(exchange)  # last, so that the client knows the task before it hears of it
+        session.reply(request, ResponseBody(msgspec.json.encode(result)))
+        session.output.expire_later()
+        session.output.start(exchange)  # last, so that the client gets the task before any message about it
 
-    def expire(self) -> float | None:
-        """Drop the tasks whose time is over, and return when the next one's is, in seconds of Unix time."""
-        return self._tasks.expire()
+    def seconds_to_expiry(self) -> float | None:
+        """Drop the expired tasks; return in how many seconds the next one expires."""
+        expiry = self._tasks.expire()
+        return None if expiry is None else expiry - self._clock()
 
     def forget(self, principal: str) -> None:
-        """Drop the tasks of a client that has gone."""
+        """Drop the tasks of a session that has ended."""
         self._tasks.forget(principal)
 
-    def _get(self, session: ServerSession, origin: Origin, params: Any) -> None:
+    def _get(self, session: ServerSession, request: OpenRequest, params: Any) -> None:
         found = self._tasks.get(params.task_id, principal=session.principal)
-        session.reply(origin, Body(msgspec.json.encode(found)))
+        session.reply(request, ResponseBody(msgspec.json.encode(found)))
 
-    def _list(self, session: ServerSession, origin: Origin, params: Any) -> None:
+    def _list(self, session: ServerSession, request: OpenRequest, params: Any) -> None:
         found = self._tasks.list(params.cursor, principal=session.principal)
-        session.reply(origin, Body(msgspec.json.encode(found)))
+        session.reply(request, ResponseBody(msgspec.json.encode(found)))
 
-    def _cancel(self, session: ServerSession, origin: Origin, params: Any) -> None:
+    def _cancel(self, session: ServerSession, request: OpenRequest, params: Any) -> None:
         found = self._tasks.cancel(params.task_id, principal=session.principal)
-        session.reply(origin, Body(msgspec.json.encode(found)))
+        session.reply(request, ResponseBody(msgspec.json.encode(found)))
 
-    def _result(self, session: ServerSession, origin: Origin, params: Any) -> None:
+    def _result(self, session: ServerSession, request: OpenRequest, params: Any) -> None:
         def deliver(outcome: Outcome) -> None:
-            session.reply(origin, Body(outcome.json, is_error=outcome.is_error))
+            session.reply(request, ResponseBody(outcome.json, is_error=outcome.is_error))
 
-        session.exchanges[origin.id] = origin
+        session.exchanges[request.id] = request
         try:
-            origin.on_drop = self._tasks.result(params.task_id, principal=session.principal, deliver=deliver)
+            request.on_cancel = self._tasks.result(params.task_id, principal=session.principal, deliver=deliver)
         except BaseException:
-            session.exchanges.pop(origin.id, None)
+            session.exchanges.pop(request.id, None)
             raise

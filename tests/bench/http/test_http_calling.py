@@ -8,6 +8,8 @@ from tests.bench.http import calling, page, serving
 from tests.bench.http.measuring import Measurements
 from tests.bench.ordered import ClientGone, Ordered
 
+pytestmark = pytest.mark.slow
+
 RACING = (calling.contenders()[0], *calling.floors())
 
 

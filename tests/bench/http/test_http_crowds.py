@@ -11,6 +11,8 @@ from tests.bench.http.serving import Contender
 from tests.bench.stopwatch import timing
 from tests.bench.traffic import WrongAnswer
 
+pytestmark = pytest.mark.slow
+
 OURS = Contender(serving.OURS, serving.ours("http_watched.py"))
 
 

@@ -16,6 +16,8 @@ from tests.bench.load import ServerGone
 from tests.bench.stopwatch import timing
 from tests.bench.traffic import WrongAnswer
 
+pytestmark = pytest.mark.slow
+
 WHERE = wire.Address("127.0.0.1", 8000, "/mcp")
 
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"

@@ -1,7 +1,7 @@
 // What every TypeScript client does with the server: `conversation.py` once more, for the other language. Both go through
-// the same features in the same order and print the same lines; `expectations.py` judges them alike.
+// the same features in the same order and print the same lines; `client_expectations.py` judges them alike.
 //
-// A driver gives `hands`: the same few motions, each made with that client's own API, each giving back what the client
+// A driver is the same few calls, each made with that client's own API, each giving back what the client
 // understood. An error of the server's is a `Refused`, and what the client has no API for is a `Missing`.
 
 export const CLIENT = { name: 'interop-client', version: '7.1' };
@@ -79,25 +79,25 @@ export function urlIn(command, args, insists) {
     if (command.startsWith('http:')) return new URL(insists ? command : args[0]);
 }
 
-async function pages(hands, kind) {
+async function pages(driver, kind) {
     const found = [];
     let cursor;
     do {
-        const page = await hands.page(kind, cursor);
+        const page = await driver.page(kind, cursor);
         found.push(page[kind]);
         cursor = page.nextCursor;
     } while (cursor !== undefined);
     return found;
 }
 
-async function names(hands, kind, key) {
-    const found = await pages(hands, kind);
+async function names(driver, kind, key) {
+    const found = await pages(driver, kind);
     return { pages: found.map(page => page.length), [key]: found.flat().map(item => item[key]) };
 }
 
 /** Let whatever the server sent before now arrive, so that what is not there was not sent. */
-async function settle(hands) {
-    await hands.call('add', { a: 0, b: 0 });
+async function settle(driver) {
+    await driver.call('add', { a: 0, b: 0 });
     await new Promise(resolve => setImmediate(resolve));
 }
 
@@ -112,10 +112,10 @@ async function outcome(made) {
     }
 }
 
-async function talk(hands, tool) {
-    hands.seen.asked.length = 0;
-    const said = await outcome(hands.call(tool, {}));
-    return said.isError ? { asked: [...hands.seen.asked], isError: true } : { asked: [...hands.seen.asked], ...said };
+async function talk(driver, tool) {
+    driver.seen.asked.length = 0;
+    const said = await outcome(driver.call(tool, {}));
+    return said.isError ? { asked: [...driver.seen.asked], isError: true } : { asked: [...driver.seen.asked], ...said };
 }
 
 const named = (found, name) => found.flat().find(item => item.name === name);
@@ -123,130 +123,130 @@ const style = { type: 'ref/prompt', name: 'review' };
 const word = { type: 'ref/resource', uri: 'interop://echo/{word}' };
 
 const FEATURES = {
-    connect: async hands => hands.greeting(),
-    peer: async hands => JSON.parse((await hands.call('whoami', {})).content[0].text),
-    'list tools': async hands => {
-        const found = await pages(hands, 'tools');
-        return { ...(await names(hands, 'tools', 'name')), add: named(found, 'add'), forecast: named(found, 'forecast') };
+    connect: async driver => driver.greeting(),
+    peer: async driver => JSON.parse((await driver.call('whoami', {})).content[0].text),
+    'list tools': async driver => {
+        const found = await pages(driver, 'tools');
+        return { ...(await names(driver, 'tools', 'name')), add: named(found, 'add'), forecast: named(found, 'forecast') };
     },
-    'list resources': hands => names(hands, 'resources', 'uri'),
-    'list templates': hands => names(hands, 'resourceTemplates', 'uriTemplate'),
-    'list prompts': async hands => ({
-        ...(await names(hands, 'prompts', 'name')),
-        review: named(await pages(hands, 'prompts'), 'review')
+    'list resources': driver => names(driver, 'resources', 'uri'),
+    'list templates': driver => names(driver, 'resourceTemplates', 'uriTemplate'),
+    'list prompts': async driver => ({
+        ...(await names(driver, 'prompts', 'name')),
+        review: named(await pages(driver, 'prompts'), 'review')
     }),
-    call: hands => hands.call('add', { a: 20, b: 22 }),
-    'structured result': async hands => {
-        const result = await hands.call('forecast', { city: 'Zürich' });
+    call: driver => driver.call('add', { a: 20, b: 22 }),
+    'structured result': async driver => {
+        const result = await driver.call('forecast', { city: 'Zürich' });
         return { ...result, content: result.content.map(block => JSON.parse(block.text)) };
     },
-    content: async hands => (await hands.call('gallery', {})).content,
-    'parameter headers': async hands => (await hands.call('route', { region: 'Zürich', count: 7 })).content,
-    'tool error': hands => hands.call('fail', { reason: 'no luck' }),
-    crash: async hands => {
-        const result = await hands.call('crash', {});
+    content: async driver => (await driver.call('gallery', {})).content,
+    'parameter headers': async driver => (await driver.call('route', { region: 'Zürich', count: 7 })).content,
+    'tool error': driver => driver.call('fail', { reason: 'no luck' }),
+    crash: async driver => {
+        const result = await driver.call('crash', {});
         const leaks = JSON.stringify(result).includes('hunter2');
         return { isError: result.isError, leaks, blocks: result.content.length };
     },
-    'unknown tool': hands => outcome(hands.call('no_such_tool', {})),
-    'wrong arguments': async hands => {
-        const { code, isError } = await outcome(hands.call('add', { a: 'one', b: 2 }));
+    'unknown tool': driver => outcome(driver.call('no_such_tool', {})),
+    'wrong arguments': async driver => {
+        const { code, isError } = await outcome(driver.call('add', { a: 'one', b: 2 }));
         return code === undefined ? { isError } : { code };
     },
-    'stray output': async hands => (await hands.call('noisy', { text: 'quiet' })).content,
-    large: async hands => {
+    'stray output': async driver => (await driver.call('noisy', { text: 'quiet' })).content,
+    large: async driver => {
         const letters = Array.from({ length: 500_000 }, (_, n) => String.fromCodePoint(0xc0 + (n % 50)));
-        const mirrored = (await hands.call('mirror', { text: letters.join('') })).content[0].text;
+        const mirrored = (await driver.call('mirror', { text: letters.join('') })).content[0].text;
         return { length: mirrored.length, 'is mirrored': mirrored === letters.reverse().join('') };
     },
-    'at once': async hands => {
-        const calls = Array.from({ length: 50 }, (_, n) => hands.call('add', { a: n, b: n }));
+    'at once': async driver => {
+        const calls = Array.from({ length: 50 }, (_, n) => driver.call('add', { a: n, b: n }));
         return (await Promise.all(calls)).map(result => String(JSON.parse(result.content[0].text).result));
     },
     // A client may drop reports that come together with the result, as this one does; those of a tool at work must arrive.
-    progress: async hands => {
-        hands.seen.progress.length = 0;
-        const counting = hands.call('count', { to: 3 }, { withProgress: true });
+    progress: async driver => {
+        driver.seen.progress.length = 0;
+        const counting = driver.call('count', { to: 3 }, { withProgress: true });
         for (const step of [1, 2, 3]) {
-            await hands.seen.until(() => hands.seen.progress.length >= step);
-            await hands.call('go_on', {});
+            await driver.seen.until(() => driver.seen.progress.length >= step);
+            await driver.call('go_on', {});
         }
         const result = await counting;
-        return { progress: [...hands.seen.progress], text: result.content[0].text };
+        return { progress: [...driver.seen.progress], text: result.content[0].text };
     },
-    log: async hands => {
-        hands.seen.logs.length = 0;
-        const isStateless = hands.greeting().revision === STATELESS;
-        if (!isStateless) await hands.setLevel('info');
-        await hands.call('chatter', {}, isStateless ? { meta: { [LEVEL_KEY]: 'info' } } : {});
-        await hands.seen.until(() => hands.seen.logs.some(entry => entry.level === 'error'));
-        await settle(hands);
-        return [...hands.seen.logs];
+    log: async driver => {
+        driver.seen.logs.length = 0;
+        const isStateless = driver.greeting().revision === STATELESS;
+        if (!isStateless) await driver.setLevel('info');
+        await driver.call('chatter', {}, isStateless ? { meta: { [LEVEL_KEY]: 'info' } } : {});
+        await driver.seen.until(() => driver.seen.logs.some(entry => entry.level === 'error'));
+        await settle(driver);
+        return [...driver.seen.logs];
     },
-    cancel: async hands => {
-        hands.seen.progress.length = 0;
+    cancel: async driver => {
+        driver.seen.progress.length = 0;
         const controller = new AbortController();
-        const given = hands.call('hang', { label: 'first' }, { withProgress: true, signal: controller.signal });
+        const given = driver.call('hang', { label: 'first' }, { withProgress: true, signal: controller.signal });
         const gone = given.then(
             () => false,
             () => true
         );
-        await hands.seen.until(() => hands.seen.progress.length > 0);
+        await driver.seen.until(() => driver.seen.progress.length > 0);
         controller.abort('no longer wanted');
         if (!(await gone)) throw new Error('the cancelled call was answered');
-        return (await hands.call('was_cancelled', { label: 'first' })).content;
+        return (await driver.call('was_cancelled', { label: 'first' })).content;
     },
-    reconnect: async hands => (await hands.call('let_go', {})).content,
-    elicit: hands => talk(hands, 'ask'),
-    'elicit url': hands => talk(hands, 'ask_url'),
-    sample: hands => talk(hands, 'sample'),
-    roots: hands => talk(hands, 'roots'),
-    read: async hands => {
+    reconnect: async driver => (await driver.call('let_go', {})).content,
+    elicit: driver => talk(driver, 'ask'),
+    'elicit url': driver => talk(driver, 'ask_url'),
+    sample: driver => talk(driver, 'sample'),
+    roots: driver => talk(driver, 'roots'),
+    read: async driver => {
         const contents = [];
         for (const uri of ['interop://greeting', 'interop://pixel', 'interop://echo/hello', 'interop://files/a/b.txt'])
-            contents.push((await hands.read(uri)).contents);
+            contents.push((await driver.read(uri)).contents);
         return contents;
     },
-    'unknown resource': hands => outcome(hands.read('interop://nowhere')),
-    prompt: async hands => [
-        (await hands.prompt('review', { code: 'x = 1' })).messages,
-        (await hands.prompt('review', { code: 'x = 1', style: 'strict' })).messages,
-        (await hands.prompt('dialogue', {})).messages
+    'unknown resource': driver => outcome(driver.read('interop://nowhere')),
+    prompt: async driver => [
+        (await driver.prompt('review', { code: 'x = 1' })).messages,
+        (await driver.prompt('review', { code: 'x = 1', style: 'strict' })).messages,
+        (await driver.prompt('dialogue', {})).messages
     ],
-    complete: async hands => [
-        (await hands.complete(style, { name: 'style', value: 'kin' })).completion.values,
-        (await hands.complete(word, { name: 'word', value: 'alpha' })).completion.values
+    complete: async driver => [
+        (await driver.complete(style, { name: 'style', value: 'kin' })).completion.values,
+        (await driver.complete(word, { name: 'word', value: 'alpha' })).completion.values
     ],
-    'complete context': async hands => {
-        if (['2024-11-05', '2025-03-26'].includes(hands.greeting().revision))
+    'complete context': async driver => {
+        if (['2024-11-05', '2025-03-26'].includes(driver.greeting().revision))
             throw new Missing('the revision has no context in completions');
-        return (await hands.complete(style, { name: 'style', value: 's' }, { code: 'ab' })).completion.values;
+        return (await driver.complete(style, { name: 'style', value: 's' }, { code: 'ab' })).completion.values;
     },
-    ping: async hands => {
-        if (hands.greeting().revision === STATELESS) throw new Missing('the revision has no ping');
-        return hands.ping();
+    ping: async driver => {
+        if (driver.greeting().revision === STATELESS) throw new Missing('the revision has no ping');
+        return driver.ping();
     },
-    subscribe: async hands => {
-        hands.seen.notices.length = 0;
-        const { agreed, stop } = await hands.listen([COUNTER]);
-        await hands.call('bump', {});
-        await hands.seen.until(() => hands.seen.notices.length > 0);
-        const text = (await hands.read(COUNTER)).contents[0].text;
+    subscribe: async driver => {
+        driver.seen.notices.length = 0;
+        const { agreed, stop } = await driver.listen([COUNTER]);
+        await driver.call('bump', {});
+        await driver.seen.until(() => driver.seen.notices.length > 0);
+        const text = (await driver.read(COUNTER)).contents[0].text;
         await stop();
-        await hands.call('bump', {});
-        await settle(hands);
-        return { agreed, heard: [...hands.seen.notices], text };
+        await driver.call('bump', {});
+        await settle(driver);
+        return { agreed, heard: [...driver.seen.notices], text };
     },
-    'input required': async hands => {
-        const first = await hands.demand('ask', {});
+    'input required': async driver => {
+        const first = await driver.demand('ask', {});
         const [[key, question]] = Object.entries(first.inputRequests);
         const answers = { [key]: { action: 'accept', content: ACCEPTED } };
-        const forged = await outcome(hands.demand('ask', {}, answers, 'A'.repeat(first.requestState.length)));
-        const other = await outcome(hands.demand('ask_url', {}, answers, first.requestState));
-        const second = await hands.demand('ask', {}, answers, first.requestState);
-        const again = await hands.demand('ask', {}, answers, first.requestState);
+        const forged = await outcome(driver.demand('ask', {}, answers, 'A'.repeat(first.requestState.length)));
+        const other = await outcome(driver.demand('ask_url', {}, answers, first.requestState));
+        const second = await driver.demand('ask', {}, answers, first.requestState);
+        const again = await driver.demand('ask', {}, answers, first.requestState);
         const [last] = Object.keys(second.inputRequests);
-        const done = await hands.demand('ask', {}, { [last]: { action: 'cancel' } }, second.requestState);
+        const done = await driver.demand('ask', {}, { [last]: { action: 'cancel' } }, second.requestState);
         return {
             types: [first.resultType, second.resultType, done.resultType ?? 'complete'],
             question: { method: question.method, message: question.params.message },
@@ -256,18 +256,18 @@ const FEATURES = {
             text: done.content[0].text
         };
     },
-    'list changed': async hands => {
-        hands.seen.notices.length = 0;
-        const { stop } = await hands.listen([]);
-        await hands.call('grow', {});
-        await hands.seen.until(() => hands.seen.notices.length >= 3);
+    'list changed': async driver => {
+        driver.seen.notices.length = 0;
+        const { stop } = await driver.listen([]);
+        await driver.call('grow', {});
+        await driver.seen.until(() => driver.seen.notices.length >= 3);
         await stop();
-        await settle(hands);
-        const heard = hands.seen.notices.map(notice => notice.method).sort();
-        const tools = (await names(hands, 'tools', 'name')).name;
-        const prompts = (await names(hands, 'prompts', 'name')).name;
-        const resources = (await names(hands, 'resources', 'uri')).uri;
-        const text = (await hands.call('sprout', {})).content[0].text;
+        await settle(driver);
+        const heard = driver.seen.notices.map(notice => notice.method).sort();
+        const tools = (await names(driver, 'tools', 'name')).name;
+        const prompts = (await names(driver, 'prompts', 'name')).name;
+        const resources = (await names(driver, 'resources', 'uri')).uri;
+        const text = (await driver.call('sprout', {})).content[0].text;
         return { heard, last: [tools.at(-1), prompts.at(-1), resources.at(-1)], text };
     }
 };
@@ -294,23 +294,23 @@ async function attempt(feature, act) {
 /**
  * Go through all features with a client that offers `revision`, then once more with what the client offers itself.
  *
- * `connection(revision, insists)` connects, and gives `hands` with a `close()`. A client that does not insist is left
+ * `connection(revision, insists)` connects, and gives `driver` with a `close()`. A client that does not insist is left
  * alone, and gets a server that serves that revision only.
  */
 export async function converse(connection) {
     const revision = process.argv[2];
     try {
-        const hands = await connection(revision, true);
-        for (const [feature, act] of Object.entries(FEATURES)) await attempt(feature, () => act(hands));
-        await hands.close();
+        const driver = await connection(revision, true);
+        for (const [feature, act] of Object.entries(FEATURES)) await attempt(feature, () => act(driver));
+        await driver.close();
     } catch (error) {
         say('connect', 'failed', `${error.name}: ${error.message}`);
     }
     await attempt('counter-offer', async () => {
-        const hands = await connection(revision, false);
-        const { content } = await FEATURES.call(hands);
-        const observed = { revision: hands.greeting().revision, content };
-        await hands.close();
+        const driver = await connection(revision, false);
+        const { content } = await FEATURES.call(driver);
+        const observed = { revision: driver.greeting().revision, content };
+        await driver.close();
         return observed;
     });
 }

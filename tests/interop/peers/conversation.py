@@ -1,9 +1,9 @@
 """What every Python client does with the server, and how it says what came back.
 
-A driver (``python_v1.py`` and its siblings) gives a client ``Hands``: the same few motions, each made with its own API,
+A driver (``python_v1.py`` and its siblings) makes a ``ClientDriver``: the same few calls, each made with its own API,
 each giving back what the client understood, in the words of the wire. ``converse`` goes through the features with them.
 For each it prints a line of JSON: ``observed`` with what came back, ``unsupported`` with the reason why this client has
-no such thing, or ``failed``. Whether what came back is right is not judged here but in ``expectations.py``.
+no such thing, or ``failed``. Whether what came back is right is not judged here but in ``client_expectations.py``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from hands import ACCEPTED, STATELESS, Connection, Hands, Invalid, Missing, Refused, Wire
+from client_driver import ACCEPTED, STATELESS, ClientDriver, Connection, Invalid, Missing, Refused, Wire
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -26,27 +26,27 @@ FEATURE_SECONDS = 15
 COUNTER = "interop://counter"
 LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 
-Feature = Callable[[Hands], Awaitable[Any]]
+Feature = Callable[[ClientDriver], Awaitable[Any]]
 
 
-async def pages(hands: Hands, kind: str) -> list[list[Wire]]:
+async def pages(driver: ClientDriver, kind: str) -> list[list[Wire]]:
     found: list[list[Wire]] = []
     cursor = None
     while cursor or not found:
-        page = await hands.page(kind, cursor)
+        page = await driver.page(kind, cursor)
         found.append(page[kind])
         cursor = page.get("nextCursor")
     return found
 
 
-async def names(hands: Hands, kind: str, key: str) -> Wire:
-    found = await pages(hands, kind)
+async def names(driver: ClientDriver, kind: str, key: str) -> Wire:
+    found = await pages(driver, kind)
     return {"pages": [len(page) for page in found], key: [item[key] for page in found for item in page]}
 
 
-async def _settle(hands: Hands) -> None:
+async def _settle(driver: ClientDriver) -> None:
     """Let whatever the server sent before now arrive, so that what is not there was not sent."""
-    await hands.call("add", {"a": 0, "b": 0})
+    await driver.call("add", {"a": 0, "b": 0})
     await anyio.wait_all_tasks_blocked()
 
 
@@ -60,55 +60,55 @@ async def outcome(made: Awaitable[Wire]) -> Wire:
     return {"isError": result.get("isError", False), "text": said}
 
 
-async def connect(hands: Hands) -> Any:
-    return hands.greeting()
+async def connect(driver: ClientDriver) -> Any:
+    return driver.greeting()
 
 
-async def peer(hands: Hands) -> Any:
-    return json.loads((await hands.call("whoami", {}))["content"][0]["text"])
+async def peer(driver: ClientDriver) -> Any:
+    return json.loads((await driver.call("whoami", {}))["content"][0]["text"])
 
 
-async def list_tools(hands: Hands) -> Any:
-    tools = {tool["name"]: tool for page in await pages(hands, "tools") for tool in page}
-    return {**await names(hands, "tools", "name"), "add": tools["add"], "forecast": tools["forecast"]}
+async def list_tools(driver: ClientDriver) -> Any:
+    tools = {tool["name"]: tool for page in await pages(driver, "tools") for tool in page}
+    return {**await names(driver, "tools", "name"), "add": tools["add"], "forecast": tools["forecast"]}
 
 
-async def list_resources(hands: Hands) -> Any:
-    return await names(hands, "resources", "uri")
+async def list_resources(driver: ClientDriver) -> Any:
+    return await names(driver, "resources", "uri")
 
 
-async def list_templates(hands: Hands) -> Any:
-    return await names(hands, "resourceTemplates", "uriTemplate")
+async def list_templates(driver: ClientDriver) -> Any:
+    return await names(driver, "resourceTemplates", "uriTemplate")
 
 
-async def list_prompts(hands: Hands) -> Any:
-    prompts = {prompt["name"]: prompt for page in await pages(hands, "prompts") for prompt in page}
-    return {**await names(hands, "prompts", "name"), "review": prompts["review"]}
+async def list_prompts(driver: ClientDriver) -> Any:
+    prompts = {prompt["name"]: prompt for page in await pages(driver, "prompts") for prompt in page}
+    return {**await names(driver, "prompts", "name"), "review": prompts["review"]}
 
 
-async def call(hands: Hands) -> Any:
-    return await hands.call("add", {"a": 20, "b": 22})
+async def call(driver: ClientDriver) -> Any:
+    return await driver.call("add", {"a": 20, "b": 22})
 
 
-async def structured(hands: Hands) -> Any:
-    result = await hands.call("forecast", {"city": "Zürich"})
+async def structured(driver: ClientDriver) -> Any:
+    result = await driver.call("forecast", {"city": "Zürich"})
     return {**result, "content": [json.loads(block["text"]) for block in result["content"]]}
 
 
-async def content(hands: Hands) -> Any:
-    return (await hands.call("gallery", {}))["content"]
+async def content(driver: ClientDriver) -> Any:
+    return (await driver.call("gallery", {}))["content"]
 
 
-async def parameter_headers(hands: Hands) -> Any:
-    return (await hands.call("route", {"region": "Zürich", "count": 7}))["content"]
+async def parameter_headers(driver: ClientDriver) -> Any:
+    return (await driver.call("route", {"region": "Zürich", "count": 7}))["content"]
 
 
-async def tool_error(hands: Hands) -> Any:
-    return await hands.call("fail", {"reason": "no luck"})
+async def tool_error(driver: ClientDriver) -> Any:
+    return await driver.call("fail", {"reason": "no luck"})
 
 
-async def crash(hands: Hands) -> Any:
-    result = await hands.call("crash", {})
+async def crash(driver: ClientDriver) -> Any:
+    result = await driver.call("crash", {})
     return {
         "isError": result.get("isError"),
         "leaks": "hunter2" in json.dumps(result),
@@ -116,32 +116,32 @@ async def crash(hands: Hands) -> Any:
     }
 
 
-async def unknown_tool(hands: Hands) -> Any:
-    return await outcome(hands.call("no_such_tool", {}))
+async def unknown_tool(driver: ClientDriver) -> Any:
+    return await outcome(driver.call("no_such_tool", {}))
 
 
-async def wrong_arguments(hands: Hands) -> Any:
-    came = await outcome(hands.call("add", {"a": "one", "b": 2}))
+async def wrong_arguments(driver: ClientDriver) -> Any:
+    came = await outcome(driver.call("add", {"a": "one", "b": 2}))
     return {"code": came["code"]} if "code" in came else {"isError": came["isError"]}
 
 
-async def stray_output(hands: Hands) -> Any:
-    return (await hands.call("noisy", {"text": "quiet"}))["content"]
+async def stray_output(driver: ClientDriver) -> Any:
+    return (await driver.call("noisy", {"text": "quiet"}))["content"]
 
 
-async def large(hands: Hands) -> Any:
+async def large(driver: ClientDriver) -> Any:
     """Send and get more than any pipe holds."""
     text = "".join(chr(ord("À") + n % 50) for n in range(500_000))
-    mirrored = (await hands.call("mirror", {"text": text}))["content"][0]["text"]
+    mirrored = (await driver.call("mirror", {"text": text}))["content"][0]["text"]
     return {"length": len(mirrored), "is mirrored": mirrored == text[::-1]}
 
 
-async def at_once(hands: Hands) -> Any:
+async def at_once(driver: ClientDriver) -> Any:
     """Call a tool often, without waiting for answers."""
     sums = [""] * 50
 
     async def add(number: int) -> None:
-        result = await hands.call("add", {"a": number, "b": number})
+        result = await driver.call("add", {"a": number, "b": number})
         sums[number] = str(json.loads(result["content"][0]["text"])["result"])
 
     async with anyio.create_task_group() as tasks:
@@ -150,149 +150,149 @@ async def at_once(hands: Hands) -> Any:
     return sums
 
 
-async def progress(hands: Hands) -> Any:
+async def progress(driver: ClientDriver) -> Any:
     """Let the tool count on as its reports arrive.
 
     A client may drop reports that come together with the result (TypeScript's do); those of a tool at work must arrive.
     """
-    hands.seen.progress.clear()
+    driver.seen.progress.clear()
     results: list[Wire] = []
 
     async def count() -> None:
-        results.append(await hands.call("count", {"to": 3}, with_progress=True))
+        results.append(await driver.call("count", {"to": 3}, with_progress=True))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(count)
         for step in (1, 2, 3):
-            await hands.seen.until(lambda step=step: len(hands.seen.progress) >= step)  # type: ignore[misc]  # at once
-            await hands.call("go_on", {})
-    return {"progress": list(hands.seen.progress), "text": results[0]["content"][0]["text"]}
+            await driver.seen.until(lambda step=step: len(driver.seen.progress) >= step)  # type: ignore[misc]  # at once
+            await driver.call("go_on", {})
+    return {"progress": list(driver.seen.progress), "text": results[0]["content"][0]["text"]}
 
 
-async def log(hands: Hands) -> Any:
-    hands.seen.logs.clear()
+async def log(driver: ClientDriver) -> Any:
+    driver.seen.logs.clear()
     meta = None
-    if hands.greeting()["revision"] == STATELESS:
+    if driver.greeting()["revision"] == STATELESS:
         meta = {LEVEL_KEY: "info"}
     else:
-        await hands.set_level("info")
-    await hands.call("chatter", {}, meta=meta)
-    await hands.seen.until(lambda: any(entry["level"] == "error" for entry in hands.seen.logs))
-    await _settle(hands)
-    return list(hands.seen.logs)
+        await driver.set_level("info")
+    await driver.call("chatter", {}, meta=meta)
+    await driver.seen.until(lambda: any(entry["level"] == "error" for entry in driver.seen.logs))
+    await _settle(driver)
+    return list(driver.seen.logs)
 
 
-async def cancel(hands: Hands) -> Any:
-    await hands.cancel("hang", {"label": "first"})
-    return (await hands.call("was_cancelled", {"label": "first"}))["content"]
+async def cancel(driver: ClientDriver) -> Any:
+    await driver.cancel("hang", {"label": "first"})
+    return (await driver.call("was_cancelled", {"label": "first"}))["content"]
 
 
-async def reconnect(hands: Hands) -> Any:
-    return (await hands.call("let_go", {}))["content"]
+async def reconnect(driver: ClientDriver) -> Any:
+    return (await driver.call("let_go", {}))["content"]
 
 
-async def talk(hands: Hands, tool: str) -> Wire:
-    hands.seen.asked.clear()
-    came = await outcome(hands.call(tool, {}))
+async def talk(driver: ClientDriver, tool: str) -> Wire:
+    driver.seen.asked.clear()
+    came = await outcome(driver.call(tool, {}))
     if not came.get("isError"):
-        return {"asked": list(hands.seen.asked), **came}
-    return {"asked": list(hands.seen.asked), "isError": True}
+        return {"asked": list(driver.seen.asked), **came}
+    return {"asked": list(driver.seen.asked), "isError": True}
 
 
-async def elicit(hands: Hands) -> Any:
-    return await talk(hands, "ask")
+async def elicit(driver: ClientDriver) -> Any:
+    return await talk(driver, "ask")
 
 
-async def elicit_url(hands: Hands) -> Any:
-    return await talk(hands, "ask_url")
+async def elicit_url(driver: ClientDriver) -> Any:
+    return await talk(driver, "ask_url")
 
 
-async def sample(hands: Hands) -> Any:
-    return await talk(hands, "sample")
+async def sample(driver: ClientDriver) -> Any:
+    return await talk(driver, "sample")
 
 
-async def roots(hands: Hands) -> Any:
-    return await talk(hands, "roots")
+async def roots(driver: ClientDriver) -> Any:
+    return await talk(driver, "roots")
 
 
-async def read(hands: Hands) -> Any:
+async def read(driver: ClientDriver) -> Any:
     uris = ["interop://greeting", "interop://pixel", "interop://echo/hello", "interop://files/a/b.txt"]
-    return [(await hands.read(uri))["contents"] for uri in uris]
+    return [(await driver.read(uri))["contents"] for uri in uris]
 
 
-async def unknown_resource(hands: Hands) -> Any:
-    return await outcome(hands.read("interop://nowhere"))
+async def unknown_resource(driver: ClientDriver) -> Any:
+    return await outcome(driver.read("interop://nowhere"))
 
 
-async def prompt(hands: Hands) -> Any:
-    kept = await hands.prompt("review", {"code": "x = 1"})
-    strict = await hands.prompt("review", {"code": "x = 1", "style": "strict"})
-    dialogue = await hands.prompt("dialogue", {})
+async def prompt(driver: ClientDriver) -> Any:
+    kept = await driver.prompt("review", {"code": "x = 1"})
+    strict = await driver.prompt("review", {"code": "x = 1", "style": "strict"})
+    dialogue = await driver.prompt("dialogue", {})
     return [kept["messages"], strict["messages"], dialogue["messages"]]
 
 
-async def complete(hands: Hands) -> Any:
+async def complete(driver: ClientDriver) -> Any:
     style = {"type": "ref/prompt", "name": "review"}
     word = {"type": "ref/resource", "uri": "interop://echo/{word}"}
     return [
-        (await hands.complete(style, {"name": "style", "value": "kin"}, None))["completion"]["values"],
-        (await hands.complete(word, {"name": "word", "value": "alpha"}, None))["completion"]["values"],
+        (await driver.complete(style, {"name": "style", "value": "kin"}, None))["completion"]["values"],
+        (await driver.complete(word, {"name": "word", "value": "alpha"}, None))["completion"]["values"],
     ]
 
 
-async def complete_context(hands: Hands) -> Any:
-    if hands.greeting()["revision"] in {"2024-11-05", "2025-03-26"}:
+async def complete_context(driver: ClientDriver) -> Any:
+    if driver.greeting()["revision"] in {"2024-11-05", "2025-03-26"}:
         raise Missing("the revision has no context in completions")
     style = {"type": "ref/prompt", "name": "review"}
-    result = await hands.complete(style, {"name": "style", "value": "s"}, {"code": "ab"})
+    result = await driver.complete(style, {"name": "style", "value": "s"}, {"code": "ab"})
     return result["completion"]["values"]
 
 
-async def ping(hands: Hands) -> Any:
-    if hands.greeting()["revision"] == STATELESS:
+async def ping(driver: ClientDriver) -> Any:
+    if driver.greeting()["revision"] == STATELESS:
         raise Missing("the revision has no ping")
-    return await hands.ping()
+    return await driver.ping()
 
 
-async def subscribe(hands: Hands) -> Any:
+async def subscribe(driver: ClientDriver) -> Any:
     """Hear of a resource while listening to it, and no longer after that."""
-    hands.seen.notices.clear()
+    driver.seen.notices.clear()
     updates = [{"method": "notifications/resources/updated", "uri": COUNTER}]
-    async with hands.listen([COUNTER]) as agreed:
-        await hands.call("bump", {})
-        await hands.seen.until(lambda: hands.seen.notices == updates)
-        text = (await hands.read(COUNTER))["contents"][0]["text"]
-    await hands.call("bump", {})
-    await _settle(hands)
-    return {"agreed": agreed, "heard": list(hands.seen.notices), "text": text}
+    async with driver.listen([COUNTER]) as agreed:
+        await driver.call("bump", {})
+        await driver.seen.until(lambda: driver.seen.notices == updates)
+        text = (await driver.read(COUNTER))["contents"][0]["text"]
+    await driver.call("bump", {})
+    await _settle(driver)
+    return {"agreed": agreed, "heard": list(driver.seen.notices), "text": text}
 
 
-async def list_changed(hands: Hands) -> Any:
+async def list_changed(driver: ClientDriver) -> Any:
     """Hear that the three lists changed, and find in them what is new."""
-    hands.seen.notices.clear()
-    async with hands.listen([]):
-        await hands.call("grow", {})
-        await hands.seen.until(lambda: len(hands.seen.notices) >= 3)
-    await _settle(hands)
-    heard = sorted(notice["method"] for notice in hands.seen.notices)
-    tools = (await names(hands, "tools", "name"))["name"]
-    prompts = (await names(hands, "prompts", "name"))["name"]
-    resources = (await names(hands, "resources", "uri"))["uri"]
-    text = (await hands.call("sprout", {}))["content"][0]["text"]
+    driver.seen.notices.clear()
+    async with driver.listen([]):
+        await driver.call("grow", {})
+        await driver.seen.until(lambda: len(driver.seen.notices) >= 3)
+    await _settle(driver)
+    heard = sorted(notice["method"] for notice in driver.seen.notices)
+    tools = (await names(driver, "tools", "name"))["name"]
+    prompts = (await names(driver, "prompts", "name"))["name"]
+    resources = (await names(driver, "resources", "uri"))["uri"]
+    text = (await driver.call("sprout", {}))["content"][0]["text"]
     return {"heard": heard, "last": [tools[-1], prompts[-1], resources[-1]], "text": text}
 
 
-async def input_required(hands: Hands) -> Any:
+async def input_required(driver: ClientDriver) -> Any:
     """Answer demands for input by hand; then send one answer twice, and a state that the server never made."""
-    first = await hands.demand("ask", {}, None, None)
+    first = await driver.demand("ask", {}, None, None)
     [(key, question)] = first["inputRequests"].items()
     answers = {key: {"action": "accept", "content": ACCEPTED}}
-    forged = await outcome(hands.demand("ask", {}, answers, "A" * len(first["requestState"])))
-    other = await outcome(hands.demand("ask_url", {}, answers, first["requestState"]))
-    second = await hands.demand("ask", {}, answers, first["requestState"])
-    again = await hands.demand("ask", {}, answers, first["requestState"])
+    forged = await outcome(driver.demand("ask", {}, answers, "A" * len(first["requestState"])))
+    other = await outcome(driver.demand("ask_url", {}, answers, first["requestState"]))
+    second = await driver.demand("ask", {}, answers, first["requestState"])
+    again = await driver.demand("ask", {}, answers, first["requestState"])
     [(last, _)] = second["inputRequests"].items()
-    done = await hands.demand("ask", {}, {last: {"action": "cancel"}}, second["requestState"])
+    done = await driver.demand("ask", {}, {last: {"action": "cancel"}}, second["requestState"])
     return {
         "types": [first["resultType"], second["resultType"], done["resultType"]],
         "question": {"method": question["method"], "message": question["params"]["message"]},
@@ -365,12 +365,12 @@ async def attempt(feature: str, act: Callable[[], Awaitable[Any]]) -> None:
         say(feature, "failed", _sentence(error))
 
 
-async def go_through(features: dict[str, Feature], connected: AbstractAsyncContextManager[Hands]) -> None:
+async def go_through(features: dict[str, Feature], connected: AbstractAsyncContextManager[ClientDriver]) -> None:
     """Connect, and go through *features*."""
     try:
-        async with connected as hands:
+        async with connected as driver:
             for feature, act in features.items():
-                await attempt(feature, lambda act=act: act(hands))  # type: ignore[misc]  # called before it changes
+                await attempt(feature, lambda act=act: act(driver))  # type: ignore[misc]  # called before it changes
     except Exception as error:  # noqa: BLE001 - whatever a client raises is the finding
         say("connect", "failed", _sentence(error))
 
@@ -380,7 +380,7 @@ async def converse(revision: str, connection: Connection) -> None:
     await go_through(FEATURES, connection(revision, insists=True))
 
     async def counter_offer() -> Any:
-        async with connection(revision, insists=False) as hands:
-            return {"revision": hands.greeting()["revision"], "content": (await call(hands))["content"]}
+        async with connection(revision, insists=False) as driver:
+            return {"revision": driver.greeting()["revision"], "content": (await call(driver))["content"]}
 
     await attempt("counter-offer", counter_offer)

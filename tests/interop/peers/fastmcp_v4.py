@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
+from client_driver import CLIENT, ROOT, STATELESS, Seen, Wire, url_in
 from conversation import converse
 from fastmcp import Client
 from fastmcp.client.elicitation import ElicitResult
 from fastmcp.client.transports import SSETransport, StdioTransport, StreamableHttpTransport
-from hands import CLIENT, ROOT, STATELESS, Seen, Wire, url_in
 from sdk_v2 import SessionHands, keep_notices, mode, refusals, wire
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
+from client_driver import CLIENT, ClientDriver, Missing, Refused, Seen, Wire, url_in
 from conversation import converse
-from hands import CLIENT, Hands, Missing, Refused, Seen, Wire, url_in
 from mcp import ClientSession, McpError, StdioServerParameters, types
 from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
@@ -37,7 +37,7 @@ async def refusals() -> AsyncIterator[None]:
         raise Refused(error.error.code) from error
 
 
-class PythonV1(Hands):
+class PythonV1(ClientDriver):
     def __init__(self, seen: Seen, session: ClientSession, result: types.InitializeResult) -> None:
         super().__init__(seen)
         self._session = session

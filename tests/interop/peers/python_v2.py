@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
+from client_driver import CLIENT, STATELESS, Seen, Wire, url_in
 from conversation import converse
-from hands import CLIENT, STATELESS, Seen, Wire, url_in
 from mcp import Client, ClientSession
 from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters

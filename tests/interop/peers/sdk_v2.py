@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import mcp.client.session
 import mcp_types as types
-from hands import STATELESS, Hands, Missing, Refused, Seen, Wire
+from client_driver import STATELESS, ClientDriver, Missing, Refused, Seen, Wire
 from mcp import ClientSession, MCPError
 from mcp.client.subscriptions import listen
 from mcp.shared.subscriptions import event_to_notification
@@ -69,8 +69,8 @@ def _keep(seen: Seen, notification: Any) -> None:
     seen.add(seen.notices, {"method": sent["method"], **params})
 
 
-class SessionHands(Hands):
-    """Hands on a session; what a client has better methods for, it does with those."""
+class SessionHands(ClientDriver):
+    """ClientDriver on a session; what a client has better methods for, it does with those."""
 
     @property
     def session(self) -> ClientSession:

@@ -23,6 +23,7 @@ from mcpgen import connect
 from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.errors import TransportClosed
 from mcpgen.runtime.transports.spawner import open_group
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.client_recorder import ClientRecorder
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ ALL = {
 
 on_both_loops = pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 
-PATIENCE_SECONDS = 10
 # Who waits for nothing but us is through after a few turns of the event loop.
 _QUIET_TURNS = 30
 

@@ -31,6 +31,7 @@ from mcpgen.runtime.errors import (
     UsageError,
 )
 from mcpgen.runtime.protocol.newest import models
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.client.scripted import discovered, on_both_loops, opened, scripted
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE_SECONDS = 5
 OLD, NEW = "2025-11-25", "2026-07-28"
 FORM = {"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"

@@ -11,6 +11,7 @@ import pytest
 from mcpgen import ClientLimits, RequestRefused, RequestTimedOut, TransportClosed, UnsupportedByPeer
 from mcpgen.generated import registry
 from mcpgen.runtime.protocol.newest import ClientHandlers, models
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.client.scripted import ALL, META, complete, on_both_loops, opened, scripted
 from tests.runtime.protocol.spec import HANDSHAKES, STATELESS, everywhere, spec, with_handshakes, without_handshakes
 
@@ -58,7 +59,7 @@ class Listener:
         group.cancel_scope.cancel()
 
     async def entered(self) -> Any:
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await self._entered.wait()
         return self.changes
 

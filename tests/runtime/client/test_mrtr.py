@@ -10,6 +10,7 @@ import pytest
 from mcpgen import ClientLimits, InvalidPayload, RequestError, RequestRefused
 from mcpgen.generated import registry
 from mcpgen.runtime.protocol.newest import models
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.client.scripted import complete, on_both_loops, opened
 from tests.runtime.protocol.spec import HANDSHAKES, LABELS, STATELESS, spec
 
@@ -385,7 +386,7 @@ async def test_a_caller_who_is_cancelled_while_the_user_thinks_takes_the_questio
     async with opened(NEWEST, elicit=wait) as own:
         errand, first = await own.asked(own.client.call_tool("x"))
         own.wire.result(first, demand({"f": FORM}))
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await is_asked.wait()
         await errand.cancel()
 

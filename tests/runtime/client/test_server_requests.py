@@ -470,6 +470,17 @@ async def test_a_request_that_the_server_cancels_is_given_up_and_not_answered(re
         assert [] == await own.wire.rest()
 
 
+@spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements")
+@with_handshakes
+@on_both_loops
+async def test_a_request_is_not_answered_if_its_cancellation_is_read_with_it(revision: str) -> None:
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+    async with opened(revision, roots=[]) as own:
+        own.wire.say({"jsonrpc": "2.0", "id": 1, "method": "roots/list"}, cancel)
+
+        assert [] == await own.wire.rest()
+
+
 @spec("2024-11-05", "basic/utilities/cancellation#behavior-requirements")
 @spec("2025-11-25", "basic/utilities/cancellation#behavior-requirements")
 @with_handshakes

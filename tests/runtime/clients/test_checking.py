@@ -385,6 +385,7 @@ def test_schemas_are_bounded(schema: object) -> None:
     assert reason(schema, {}).startswith("cannot be checked: its schema ")
 
 
+@pytest.mark.slow
 def test_a_schema_that_is_nested_too_deep_to_be_encoded_is_a_finding() -> None:
     assert "cannot be checked: " in reason({"default": nested(100_000)}, {})
 
@@ -567,6 +568,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(schema=schemas.filter(lambda each: isinstance(each, dict)), content=values)
 def test_verdicts_are_those_of_the_reference(schema: dict[str, Any], content: Any) -> None:
     root = {"properties": {"value": {"$ref": "#/$defs/a"}}, "$defs": {"a": schema}}

@@ -15,6 +15,7 @@ import anyio
 
 from mcpgen import ClientLimits, Process, connect
 from mcpgen.runtime.transports.spawner import is_asyncio
+from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 from tests.runtime import children
 from tests.runtime.client.overheard import heard
 from tests.runtime.faults import villain as villain_module
@@ -29,11 +30,9 @@ NEW: Final = "2026-07-28"
 LIMITS: Final = ClientLimits(
     probe_seconds=0.5, connect_seconds=15, call_seconds=15, stdin_seconds=0.5, term_seconds=0.5
 )
-PATIENCE_SECONDS: Final = 30  # for what takes a moment; the machine may be busy
 QUICK: Final = ClientLimits(
     probe_seconds=0.2, connect_seconds=3, call_seconds=15, stdin_seconds=0.2, term_seconds=0.2
 )  # for servers that are to be given up
-BUSY_SECONDS: Final = 1.5  # beyond what is bounded, for a machine that does other things
 
 GOOD: Final = "greet()\nserve()"
 # A server that answers a call when it is asked a second time, and hears of changes.
@@ -106,7 +105,7 @@ def tasks() -> int:
 
 async def settled(before: tuple[int, int]) -> tuple[int, int]:
     """Return how many tasks and descriptors there are, once it is no more than *before*, or after a while."""
-    with anyio.move_on_after(children.BUSY_SECONDS):
+    with anyio.move_on_after(BUSY_SECONDS):
         await children.until(lambda: all(now <= then for now, then in zip(standing(), before, strict=True)))
     return standing()
 

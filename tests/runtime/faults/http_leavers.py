@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio.lowlevel import checkpoint
 
+from mcpgen.runtime.http.sse import KEEP_ALIVE
+from tests.runtime.faults.turns import until
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -19,7 +22,8 @@ QUIET_TURNS = 40  # of the event loop: whoever waits for nothing but us is throu
 class Leaver:
     """One request, whose client goes before the application's step of that number, or never.
 
-    A step is what the application asks of the server that runs it: to receive, or to send.
+    A step is what the application asks of the server that runs it: to receive, or to send. Of the comments that keep a
+    silent stream alive only the first is a step: their number depends on how fast the machine is.
 
     Args:
         app: The application.
@@ -34,6 +38,7 @@ class Leaver:
         steps: How many there were.
         has_left: Whether the client is gone.
         has_returned: Whether the application is through.
+        is_silent: Whether the application has sent a comment to keep the stream alive.
         status: 0 without a response.
         body: What the client has got.
     """
@@ -50,7 +55,7 @@ class Leaver:
         is_told: bool = True,
     ) -> None:
         self.steps = 0
-        self.has_left = self.has_returned = self.is_complete = False
+        self.has_left = self.has_returned = self.is_complete = self.is_silent = False
         self.status = 0
         self.headers: dict[str, str] = {}
         self.body = b""
@@ -109,7 +114,11 @@ class Leaver:
         return {"type": "http.disconnect"}
 
     async def _send(self, message: dict[str, Any]) -> None:
-        await self._step()
+        if self.is_silent and message.get("body") == KEEP_ALIVE:
+            await checkpoint()
+        else:
+            self.is_silent = self.is_silent or message.get("body") == KEEP_ALIVE
+            await self._step()
         if self.has_left:
             if self._is_told:
                 raise OSError("the client has gone")
@@ -133,3 +142,9 @@ async def quiet(*leavers: Leaver) -> None:
         now = sum(each.steps + each.has_returned for each in leavers)
         turns = turns + 1 if now == before else 0
         before = now
+
+
+async def settled(leaver: Leaver) -> None:
+    """Return when the application has made its last step for *leaver*: it has returned, or keeps a stream alive."""
+    await until(lambda: leaver.has_left or leaver.has_returned or leaver.is_silent)
+    await quiet(leaver)

@@ -9,17 +9,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from mcpgen.generated import registry
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.faults import guests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-PATIENCE_SECONDS: Final = 20.0  # for what should take no time; a busy machine may be slow
 
 
 def _heed_interrupts() -> None:

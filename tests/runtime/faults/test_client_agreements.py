@@ -7,6 +7,7 @@ import json
 import pytest
 
 from mcpgen import InvalidPayload, NoCommonRevision, RequestRefused
+from tests.patience import BUSY_SECONDS
 from tests.runtime.faults.attacked import NEW, OLD, QUICK, Stopwatch, attacked, judged, words
 
 pytestmark = [
@@ -53,6 +54,7 @@ async def test_a_server_without_a_revision_in_common_is_left_with_a_short_error(
 
 
 @pytest.mark.parametrize("case", NO_DISCOVERY)
+@pytest.mark.slow
 async def test_a_discovery_that_is_not_valid_is_none(case: str) -> None:
     code = f"answer(asked(), discovered(**json.loads({json.dumps(NO_DISCOVERY[case])!r})))\n"
     with pytest.raises(InvalidPayload):
@@ -124,15 +126,18 @@ ERRORS: dict[str, str] = {
 
 
 @pytest.mark.parametrize("revision", [OLD, NEW, None])
-@pytest.mark.parametrize("code", [-32022, -32020, -32021, -32600, -32601, 0, 1])
-@pytest.mark.parametrize("data", ERRORS)
+@pytest.mark.parametrize(
+    ("code", "data"),
+    [*((-32022, each) for each in ERRORS), *((each, "nothing") for each in (-32020, -32021, -32600, -32601, 0, 1))],
+)
+@pytest.mark.slow
 async def test_a_server_that_refuses_everything_is_left_soon(data: str, code: int, revision: str | None) -> None:
     with Stopwatch() as watch, pytest.raises((NoCommonRevision, RequestRefused)) as caught:
         async with attacked(f"while True:\n    refuse(asked(), {code}{ERRORS[data]})", revision, limits=QUICK):
             pass
 
     assert len(str(caught.value)) < 2000
-    assert watch.seconds < 3
+    assert watch.seconds < BUSY_SECONDS
 
 
 async def test_messages_of_1_mb_are_not_lost_and_not_shown() -> None:

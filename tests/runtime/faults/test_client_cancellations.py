@@ -13,6 +13,7 @@ from anyio.lowlevel import checkpoint
 from mcpgen import Server, TransportClosed, connect
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.transports.spawner import is_asyncio
+from tests.patience import BUSY_SECONDS
 from tests.runtime import children
 from tests.runtime.faults import attacked as attacking
 from tests.runtime.faults.attacked import (
@@ -304,12 +305,13 @@ async def test_time_limits_of_the_caller_hold() -> None:
         for seconds in (0.001, 0.05):
             with Stopwatch() as watch, pytest.raises(TimeoutError):
                 await client.call_tool("hang", timeout_seconds=seconds)
-            assert seconds <= watch.seconds < seconds + 1
+            assert seconds <= watch.seconds < seconds + BUSY_SECONDS
         with pytest.raises(TimeoutError), anyio.fail_after(0.05):
             await client.call_tool("hang")
         assert "ok" == words(await client.call_tool("x", timeout_seconds=float("inf")))
 
 
+@pytest.mark.slow
 async def test_a_thousand_calls_time_out_each_on_its_own(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     failures = set()

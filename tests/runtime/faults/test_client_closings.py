@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from mcpgen import TransportClosed, UsageError, connect
+from tests.patience import BUSY_SECONDS
 from tests.runtime import children
 from tests.runtime.faults.attacked import GOOD, LIMITS, OLD, PATIENCE_SECONDS, SLOW, Stopwatch, attacked, villain, words
 
@@ -20,6 +21,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 async def test_closing_twice_and_from_many_tasks_is_closing_once() -> None:
     async with attacked("greet()\nforever()") as client:
         with Stopwatch() as watch:
@@ -28,9 +30,10 @@ async def test_closing_twice_and_from_many_tasks_is_closing_once() -> None:
                     group.start_soon(client.close)
             await client.close()
 
-    assert watch.seconds < 3
+    assert watch.seconds < BUSY_SECONDS
 
 
+@pytest.mark.slow
 async def test_closing_in_another_task_ends_what_is_open_in_this() -> None:
     ended = 0
     async with attacked(SLOW) as client, anyio.create_task_group() as group:
@@ -131,6 +134,7 @@ async def test_two_clients_can_be_closed_in_any_order() -> None:
         await second.__aexit__(None, None, None)
 
 
+@pytest.mark.slow
 async def test_fifty_clients_at_once() -> None:
     found = []
 

@@ -54,6 +54,7 @@ WHILE_CALLED = {
 
 @pytest.mark.parametrize("revision", [OLD, NEW])
 @pytest.mark.parametrize("how", WHILE_CALLED)
+@pytest.mark.slow
 async def test_whoever_waits_is_told_how_the_server_has_ended(how: str, revision: str) -> None:
     code, status = WHILE_CALLED[how]
     with Stopwatch() as watch:
@@ -92,6 +93,7 @@ async def test_what_was_answered_before_the_end_is_not_lost() -> None:
 
 
 @pytest.mark.parametrize("revision", [OLD, NEW])
+@pytest.mark.slow
 async def test_a_thousand_calls_each_get_an_error_of_their_own_when_the_server_is_killed(revision: str) -> None:
     code = "greet()\nfor _ in range(1000):\n    asked()\nos.write(2, b'bang')\nos.kill(os.getpid(), signal.SIGKILL)"
     failures: list[ServerExited] = []
@@ -173,6 +175,7 @@ STUBBORN = {
 
 
 @pytest.mark.parametrize("how", STUBBORN)
+@pytest.mark.slow
 async def test_a_server_that_does_not_end_is_ended(how: str) -> None:
     code, seconds = STUBBORN[how]
     async with attacked(f"greet()\ntext(asked(), os.getpid())\n{code}", limits=QUICK) as client:
@@ -197,6 +200,7 @@ CHILDREN = {
 
 @pytest.mark.parametrize("ends", ["os._exit(0)", "ignore_all()", "forever()"])
 @pytest.mark.parametrize("child", CHILDREN)
+@pytest.mark.slow
 async def test_what_a_server_has_started_ends_with_it(child: str, ends: str) -> None:
     code = f"greet()\n{CHILDREN[child]}\ntext(asked(), 'ok')\nasked('ping')\n{ends}"
     async with attacked(code, limits=QUICK) as client:
@@ -239,6 +243,7 @@ async def test_a_server_that_wants_to_write_before_it_ends_can(tmp_path: Path) -
 
 @pytest.mark.parametrize("revision", [OLD, NEW])
 @pytest.mark.parametrize("stops", ["forever()", "os.kill(os.getpid(), signal.SIGSTOP)"])
+@pytest.mark.slow
 async def test_calls_of_a_server_that_does_not_read_time_out_and_closing_works(stops: str, revision: str) -> None:
     timed_out = []
     async with attacked(f"greet()\n{stops}", revision, limits=QUICK) as client:

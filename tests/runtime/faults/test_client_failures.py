@@ -51,6 +51,7 @@ FAILURES: list[type[BaseException]] = [
 
 @pytest.mark.parametrize("when", ["at once", "later", "in a group", "plain"])
 @pytest.mark.parametrize("kind", FAILURES)
+@pytest.mark.slow
 async def test_a_handler_that_fails_costs_its_own_question_and_tells_no_secret(
     kind: type[BaseException], when: str
 ) -> None:

@@ -41,6 +41,7 @@ async def test_a_loop_that_ends_takes_its_clients_with_it(code: str) -> None:
 # asyncio cancels tasks that it has not entered, and says that nobody awaited what they would have run.
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("turns", [0, 1, 2, 3, 4, 5, 10, 20, 50, 200, 1000])
+@pytest.mark.slow
 async def test_a_loop_that_ends_while_a_client_connects_takes_it_with_it(turns: int) -> None:
     backend = "asyncio" if is_asyncio() else "trio"
 
@@ -65,6 +66,7 @@ async def test_a_loop_that_ends_while_a_client_connects_takes_it_with_it(turns: 
     assert [] == children.clear()
 
 
+@pytest.mark.slow
 async def test_a_client_that_is_forgotten_lives_until_the_loop_ends_and_no_longer() -> None:
     backend = "asyncio" if is_asyncio() else "trio"
 

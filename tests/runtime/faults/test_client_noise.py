@@ -76,6 +76,7 @@ async def test_a_prompt_without_a_newline_costs_the_message_behind_it_and_nothin
 
 
 @pytest.mark.parametrize("revision", [OLD, NEW])
+@pytest.mark.slow
 async def test_a_flood_of_noise_is_logged_in_a_few_lines(revision: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     async with attacked("greet()\nput(b'noise\\n' * 100_000)\nserve()", revision) as client:
@@ -156,6 +157,7 @@ def shortened(line: bytes) -> str:
 
 @pytest.mark.parametrize("revision", [OLD, NEW])
 @pytest.mark.parametrize("case", NO_ANSWERS)
+@pytest.mark.slow
 async def test_what_is_no_answer_costs_its_own_call_and_no_other(case: str, revision: str) -> None:
     line, kind = NO_ANSWERS[case]
     code = f"""
@@ -274,6 +276,7 @@ async def test_a_batch_is_answered_with_a_batch_where_there_are_any() -> None:
 
 
 @pytest.mark.parametrize("revision", [OLD, NEW, None])
+@pytest.mark.slow
 async def test_a_server_that_prints_nothing_but_garbage_is_not_waited_for_for_ever(revision: str | None) -> None:
     limits = type(LIMITS)(probe_seconds=0.1, connect_seconds=0.4, stdin_seconds=0.3, term_seconds=0.3)
     code = "while True:\n    hear()\n    put(b'{{{{\\n')"

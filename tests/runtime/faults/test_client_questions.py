@@ -127,6 +127,7 @@ async def test_an_id_that_is_used_twice_at_once_is_refused_once_and_answered_onc
             assert "accept" == words(await client.call_tool("x"))
 
 
+@pytest.mark.slow
 async def test_a_server_that_takes_its_question_back_gets_no_answer() -> None:
     running, gave_up = anyio.Event(), anyio.Event()
 

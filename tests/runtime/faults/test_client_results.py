@@ -120,8 +120,13 @@ async def test_a_call_that_makes_no_sense_is_refused_before_it_is_sent() -> None
 
 
 @pytest.mark.parametrize("revision", [OLD, NEW])
-@pytest.mark.parametrize("method", ["tools", "prompts", "resources", "resource_templates"])
-@pytest.mark.parametrize("cursor", ["'x'", "''", "str(n)", "str(n % 7)", "'x' * 10_000 + str(n)"])
+@pytest.mark.parametrize(
+    ("method", "cursor"),
+    [
+        *(("tools", each) for each in ("'x'", "''", "str(n)", "str(n % 7)", "'x' * 10_000 + str(n)")),
+        *((each, "str(n)") for each in ("prompts", "resources", "resource_templates")),
+    ],
+)
 async def test_a_list_without_end_has_one(cursor: str, method: str, revision: str) -> None:
     name = "resourceTemplates" if method == "resource_templates" else method
     code = f"""

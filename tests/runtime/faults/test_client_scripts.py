@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.patience import BUSY_SECONDS
 from tests.runtime import children
 from tests.runtime.faults import villain
 from tests.runtime.faults.attacked import PATIENCE_SECONDS
@@ -20,9 +21,13 @@ from tests.runtime.faults.attacked import PATIENCE_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-pytestmark = [pytest.mark.usefixtures("no_process_is_left"), pytest.mark.parametrize("backend", ["asyncio", "trio"])]
+pytestmark = [
+    pytest.mark.usefixtures("no_process_is_left"),
+    pytest.mark.parametrize("backend", ["asyncio", "trio"]),
+    pytest.mark.slow,
+]
 
-LEAVE_SECONDS: Final = 3.0  # for the end of a program and its server, on a machine that does other things
+LEAVE_SECONDS: Final = BUSY_SECONDS  # for the end of a program and its server
 
 PREAMBLE: Final = """
 import asyncio, gc, os, signal, sys, threading, time
@@ -50,8 +55,9 @@ ignore_all()
 """
 
 
-def _heed_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell that starts tests in the background has them ignored
+def _heed_signals() -> None:
+    for each in (signal.SIGINT, signal.SIGHUP):  # which a shell, or nohup, has ignored for what runs in the background
+        signal.signal(each, signal.SIG_DFL)
 
 
 class Script:
@@ -65,7 +71,7 @@ class Script:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(root), "PYTHONUNBUFFERED": "1"},
-            preexec_fn=_heed_interrupts,  # noqa: PLW1509 (nothing else runs in this process)
+            preexec_fn=_heed_signals,  # noqa: PLW1509 (nothing else runs in this process)
         )
 
     def ready(self) -> None:
@@ -238,7 +244,7 @@ def test_a_program_that_is_ended_from_outside_takes_its_good_servers_with_it(
 
     assert gone()
     assert (-number, "") == (status, stderr)
-    assert took < 1 + children.BUSY_SECONDS
+    assert took < 1 + BUSY_SECONDS
 
 
 ENDS = {

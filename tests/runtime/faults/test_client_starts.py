@@ -19,6 +19,7 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.usefixtures("nothing_is_left"),
     pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"]),
+    pytest.mark.slow,
 ]
 
 

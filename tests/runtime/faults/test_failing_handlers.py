@@ -131,13 +131,13 @@ async def test_a_capability_that_cannot_be_told_fails_one_request(revision: str)
     """What an author's object says about itself is asked within a request."""
     guest = Guest()
     async with client(guest.server, revision) as peer:
-        guest.server._engine.service.forget()
-        guest.server._engine.service.handlers.capabilities = _broken
+        guest.server._engine.handlers.refresh()
+        guest.server._engine.handlers._handlers.capabilities = _broken
         said = await peer.ask("tools/list")
 
         assert -32603 == said[0]["error"]["code"]
         assert "hunter2" not in told(said)
-        del guest.server._engine.service.handlers.capabilities
+        del guest.server._engine.handlers._handlers.capabilities
         assert "tools" in await peer.result("tools/list")
 
 

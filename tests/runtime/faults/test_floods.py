@@ -13,24 +13,21 @@ from mcpgen import Context, Limits
 from mcpgen.runtime.protocol.newest import NEWEST
 from mcpgen.runtime.server import input_required
 from mcpgen.runtime.server.connection import Connection
-from mcpgen.runtime.server.exchange import Exchange, Origin
-from mcpgen.runtime.server.parked_requests import InputRound
-from mcpgen.runtime.server.server_requests import ServerRequest
-from mcpgen.runtime.server.server_session import ServerSession
-from mcpgen.runtime.server.subscriptions import SubscriptionStream
+from mcpgen.runtime.server.exchange import Exchange, InputRound, OpenRequest, ServerRequest
+from mcpgen.runtime.server.server_session import ServerSession, SubscriptionStream
 from mcpgen.runtime.transports import spawner
 from tests.runtime.faults.guests import Guest
 from tests.runtime.faults.turns import unjudged, until
 from tests.runtime.protocol.peers import client
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 KEPT = (
     ServerRequest,
     Connection,
     Context,
     Exchange,
-    Origin,
+    OpenRequest,
     InputRound,
     ServerSession,
     SubscriptionStream,
@@ -110,24 +107,24 @@ async def test_a_thousand_connections_leave_nothing_behind(revision: str) -> Non
 
     assert (tasks, files) == (len(asyncio.all_tasks()), descriptors())
     assert before == kept()
-    assert 0 == len(guest.server._engine.service.waiting)
+    assert 0 == len(guest.server._engine.parked)
 
 
 async def test_a_demand_that_nobody_answers_is_forgotten_with_all_that_it_held() -> None:
     now = 1000.0
     guest = Guest(limits=Limits(waiting_seconds=5))
-    guest.server._engine.service.clock = guest.server._engine.service.waiting._clock = lambda: now
+    guest.server._engine.clock = guest.server._engine.parked._clock = lambda: now
     async with unjudged(guest.server, NEWEST, '{"elicitation":{}}') as peer:
         await peer.call("echo")
         for _ in range(200):
             await peer.call("ask")
-        assert 200 == len(guest.server._engine.service.waiting)
+        assert 200 == len(guest.server._engine.parked)
         now += 6
-        input_required.expire_parked(guest.server._engine.service)
+        input_required.expire_parked(guest.server._engine)
         await peer.wire.rest()
 
-        assert not {"ServerRequest", "Exchange", "Origin", "InputRound"} & set(kept())
-        assert 0 == guest.server._engine.service.waiting._size_bytes
+        assert not {"ServerRequest", "Exchange", "OpenRequest", "InputRound"} & set(kept())
+        assert 0 == guest.server._engine.parked._size_bytes
 
 
 async def test_a_flood_of_progress_and_log_entries_arrives_whole_and_in_order(revision: str) -> None:
@@ -164,7 +161,7 @@ async def test_no_more_is_watched_than_may_be(revision: str) -> None:
             else:
                 said = await peer.ask("resources/subscribe", f'"uri":"note://{each}/text"')
             assert ("error" in said[-1]) == (each >= 10)
-        listening = peer.wire.connection.session.listening
+        listening = peer.wire.connection.session.subscriptions
 
         assert 10 == len(listening.streams if peer.is_stateless else listening.uris)
 
@@ -177,5 +174,5 @@ async def test_a_stream_that_is_opened_and_cancelled_ten_thousand_times_leaves_n
             peer.wire.send(listen, cancelled("s"))
 
         assert before == kept()
-        assert {} == peer.wire.connection.session.listening.streams
+        assert {} == peer.wire.connection.session.subscriptions.streams
         assert {} == dict(peer.wire.connection.session.exchanges)

@@ -119,7 +119,7 @@ async def test_in_a_session_a_state_means_nothing(revision: str) -> None:
         said = await older.ask("tools/call", f'"name":"echo","requestState":"{state}","arguments":{{"text":"x"}}')
 
         assert "x" == said[0]["result"]["content"][0]["text"]
-        assert 1 == len(guest.server._engine.service.waiting)
+        assert 1 == len(guest.server._engine.parked)
 
 
 async def test_a_state_that_is_brought_a_hundred_times_runs_its_handler_once() -> None:

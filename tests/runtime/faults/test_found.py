@@ -101,9 +101,9 @@ async def test_retries_that_were_cancelled_are_not_kept() -> None:
         peer.wire.send(peer.request(2, "tools/call", params))
         for _ in range(1000):
             peer.wire.send(peer.request(3, "tools/call", params), cancelled(3))
-        (kept,) = guest.server._engine.service.waiting._rounds.values()
+        (kept,) = guest.server._engine.parked._rounds.values()
 
-        assert [] == kept.others
+        assert [] == kept.duplicates
 
 
 async def test_the_same_retry_is_not_kept_without_bound() -> None:
@@ -123,19 +123,20 @@ async def test_the_same_retry_is_not_kept_without_bound() -> None:
 async def test_what_clients_answered_is_held_within_max_waiting_bytes(length: int, *, may_replay: bool) -> None:
     """It is held for handlers that may be run anew with it."""
     guest = Guest(limits=Limits(max_waiting_bytes=10 * length))
-    guest.server._engine.service.handlers.may_replay = lambda *_: may_replay
-    waiting = guest.server._engine.service.waiting
+    guest.server._engine.handlers._handlers.may_replay = lambda *_: may_replay
+    waiting = guest.server._engine.parked
     async with unjudged(guest.server, NEWEST, CAN_ASK) as peer:
         (said,) = await peer.call("ask_often", '{"times":20}')
         while "requestState" in said.get("result", {}):
             params = retry("ask_often", said["result"], "a" * length, '{"times":20}')
             (said,) = await peer.ask("tools/call", params)
             exchanges = {id(each.exchange): each.exchange for each in waiting._rounds.values()}
-            answers = [raw for each in exchanges.values() for raw in each.answers.values()]
+            answers = [raw for each in exchanges.values() for raw in each.earlier_responses.values()]
 
             assert sum(len(memoryview(each)) for each in answers) <= 10 * length
 
 
+@pytest.mark.slow
 async def test_handlers_that_wait_are_given_up_though_the_connection_that_first_waited_has_gone() -> None:
     guest = Guest(limits=Limits(waiting_seconds=0.5))
     given_up = anyio.Event()
@@ -155,7 +156,7 @@ async def test_handlers_that_wait_are_given_up_though_the_connection_that_first_
         with anyio.fail_after(PATIENCE_SECONDS):
             await given_up.wait()
 
-        assert 0 == len(guest.server._engine.service.waiting)
+        assert 0 == len(guest.server._engine.parked)
 
 
 # --- what runs at once
@@ -259,7 +260,7 @@ async def test_a_stream_that_ends_is_not_compared_with_all_that_others_watch() -
 
     async with unjudged(Server("watched", version="1", handlers=Watched()), NEWEST) as peer:
         await peer.wire.say(listen(peer, "a", "u:a"), listen(peer, "b", "u:b"))
-        streams = peer.wire.connection.session.listening.streams
+        streams = peer.wire.connection.session.subscriptions.streams
         for name, stream in streams.items():
             stream.filter = SubscriptionFilter(
                 resource_subscriptions=[Counted(f"u:{name}-{each}") for each in range(500)]
@@ -283,7 +284,7 @@ async def test_all_streams_together_watch_no_more_resources_than_may_be() -> Non
 
         assert [2, 3, 4] == [each["id"] for each in refusals]
         assert -32603 == refused["error"]["code"]
-        assert 8 == peer.wire.connection.session.listening.size
+        assert 8 == peer.wire.connection.session.subscriptions.size
 
 
 # --- what one client costs another
@@ -335,6 +336,7 @@ def process(request: pytest.FixtureRequest) -> Generator[Process]:
 
 @on_posix
 @pytest.mark.parametrize("what", ["KeyboardInterrupt", "Own", "GeneratorExit", "CancelledError", "SystemExit"])
+@pytest.mark.slow
 def test_a_handler_that_raises_what_is_no_exception_ends_nothing_else(what: str, process: Process) -> None:
     process.call(1, "throw", what=what)
     said = process.receive()
@@ -346,6 +348,7 @@ def test_a_handler_that_raises_what_is_no_exception_ends_nothing_else(what: str,
 
 
 @on_posix
+@pytest.mark.slow
 def test_a_host_that_does_not_read_the_standard_error_does_not_stop_a_server(process: Process) -> None:
     for _ in range(3000):
         process.write(b'{"jsonrpc":"2.0","id":1}\n')

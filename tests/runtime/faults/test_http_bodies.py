@@ -44,6 +44,7 @@ def chunk(data: bytes, extension: bytes = b"") -> bytes:
 @pytest.mark.parametrize("begin", [b"", b"{", ECHO[:-1]], ids=["nothing", "one byte", "all but one"])
 @pytest.mark.parametrize("framing", [f"Content-Length: {len(ECHO)}", CHUNKED])
 @pytest.mark.parametrize("target", ["/mcp", "/messages"])
+@pytest.mark.slow
 def test_a_body_that_does_not_come_is_given_up(house: House, target: str, framing: str, begin: bytes) -> None:
     line = house.line()
     data = chunk(begin) if framing == CHUNKED and begin else begin
@@ -53,6 +54,7 @@ def test_a_body_that_does_not_come_is_given_up(house: House, target: str, framin
     assert line.is_closed()
 
 
+@pytest.mark.slow
 def test_a_body_that_never_ends_is_given_up_however_steadily_it_comes(house: House) -> None:
     line = house.line()
     line.send(head("POST", "/mcp", *JSON, *MIRRORED, "Content-Length: 1000000"))
@@ -124,6 +126,7 @@ def test_a_body_without_a_length_is_refused_when_it_is_too_long_and_takes_bounde
     assert house.held("VmHWM") - before < 24 * MEGABYTE
 
 
+@pytest.mark.slow
 def test_incomplete_bodies_hold_no_more_than_requests_may(house: House) -> None:
     before = house.held("VmHWM")
     lines = [Line(house.port) for _ in range(100)]
@@ -151,6 +154,7 @@ def test_what_comes_behind_a_body_is_no_part_of_it(house: House) -> None:
     assert SAID not in found
 
 
+@pytest.mark.slow
 def test_a_body_that_is_shorter_than_it_says_is_no_request(house: House) -> None:
     line = house.line()
     line.send(head("POST", "/mcp", *JSON, *MIRRORED, f"Content-Length: {len(ECHO) + 1}") + ECHO)
@@ -235,6 +239,7 @@ def test_a_body_without_an_end_behind_a_refusal_is_not_read_for_long(house: Hous
 
 
 @pytest.mark.parametrize("more", [b"", b"x"])
+@pytest.mark.slow
 def test_a_body_that_does_not_come_behind_a_refusal_is_not_waited_for(house: House, more: bytes) -> None:
     line = house.line()
     line.send(head("POST", "/nowhere", "Content-Length: 1000"))

@@ -12,7 +12,7 @@ import pytest
 from mcpgen.runtime.limits import HttpLimits
 from tests.runtime.faults import attacked
 from tests.runtime.faults.http_guests import Guest
-from tests.runtime.faults.http_leavers import Leaver, quiet
+from tests.runtime.faults.http_leavers import Leaver, quiet, settled
 from tests.runtime.faults.http_lines import (
     BOTH,
     NEW,
@@ -131,7 +131,7 @@ async def test_a_client_may_leave_at_every_step_and_a_stateless_one_cancels_what
     for step in range(MOST_STEPS):
         async with site(is_told=after == "told") as own:
             leaver = own.begin("POST", "/mcp", lines, parts, step)
-            await quiet(leaver)
+            await settled(leaver)
             is_last = not leaver.has_left
             leaver.leave()
             await own.through(leaver)
@@ -173,7 +173,7 @@ async def test_the_client_of_a_session_may_leave_at_every_step_and_cancels_nothi
         async with site(is_told=after == "told") as own:
             await own.join()
             leaver = own.begin("POST", "/mcp", [*JSON, *own.session], [body[:10], body[10:]], step)
-            await quiet(leaver)
+            await settled(leaver)
             is_asked = step > 1 and tool in ("wait", "step")
             is_last = not leaver.has_left
             leaver.leave()
@@ -266,6 +266,7 @@ async def test_whoever_leaves_while_it_posts_harms_no_conversation_of_old() -> N
 
 
 @on_both_loops
+@pytest.mark.slow
 async def test_a_thousand_clients_that_leave_at_once_leave_nothing() -> None:
     async with site(is_told=False) as own:
         await own.join()
@@ -288,6 +289,7 @@ async def test_a_thousand_clients_that_leave_at_once_leave_nothing() -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's")
 @pytest.mark.parametrize("behind", [called("echo"), called("echo")[:30], head("GET", "/x") * 3])
+@pytest.mark.slow
 def test_whoever_has_sent_more_behind_its_request_is_noticed_to_leave_all_the_same(behind: bytes) -> None:
     """Of several requests on one connection, uvicorn tells the last that the client is gone."""
     with opened(http={"keep_alive_seconds": 3600}) as house:

@@ -14,6 +14,7 @@ import anyio
 import pytest
 
 from mcpgen.runtime.errors import UsageError
+from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 from tests.runtime.faults.http_guests import FAILURES, SECRET, Guest, bad_end, bad_start
 from tests.runtime.faults.http_house import COMMAND, PROGRAM, House
 from tests.runtime.faults.http_leavers import Leaver
@@ -43,9 +44,11 @@ if TYPE_CHECKING:
     from mcpgen import Server
     from tests.runtime.faults.http_lines import Line
 
+pytestmark = pytest.mark.slow
+
 on_posix = pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's")
 
-PROMPTLY = 2.0 + 1.0  # as promised, and a second for a busy machine
+PROMPTLY = 2 + BUSY_SECONDS  # two seconds, as promised
 
 
 @pytest.fixture
@@ -197,7 +200,7 @@ def test_signals_that_keep_coming_change_nothing(house: House) -> None:
 @on_posix
 def test_an_address_that_is_taken_is_said_in_a_sentence(house: House) -> None:
     argv = [sys.executable, "-m", "mcpgen", "serve", PROGRAM, "--http", f"127.0.0.1:{house.port}"]
-    found = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
+    found = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
 
     assert 2 == found.returncode
     assert f"cannot listen on 127.0.0.1:{house.port}" in found.stderr
@@ -210,7 +213,7 @@ def test_a_lifespan_that_fails_fails_the_command_and_says_so(lifespan: str) -> N
     given = json.dumps({"lifespan": lifespan})
     if lifespan == "bad_start":
         found = subprocess.run(
-            [sys.executable, PROGRAM, given], capture_output=True, text=True, timeout=20, check=False
+            [sys.executable, PROGRAM, given], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
         )
         assert 0 != found.returncode
         assert SECRET in found.stderr

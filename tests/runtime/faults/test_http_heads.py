@@ -30,6 +30,7 @@ pytestmark = [
 # --- slow
 
 
+@pytest.mark.slow
 def test_a_connection_on_which_nothing_is_said_is_given_up(house: House) -> None:
     line = house.line()
 
@@ -51,6 +52,7 @@ def test_a_head_that_never_ends_is_given_up_however_steadily_it_comes(house: Hou
     assert line.rest().startswith((b"HTTP/1.1 408 ", b"HTTP/1.1 431 ", b""))
 
 
+@pytest.mark.slow
 def test_the_second_head_on_a_connection_is_given_up_like_the_first(house: House) -> None:
     line = house.line()
     line.send(called("echo", text="hi") + b"GET /mc")
@@ -313,6 +315,7 @@ def test_whoever_asks_for_permission_to_send_a_body_learns_first_that_it_is_refu
     assert SAID in line.reply().body
 
 
+@pytest.mark.slow
 def test_hundreds_of_half_heads_keep_nobody_from_being_served(house: House) -> None:
     lines = [Line(house.port) for _ in range(300)]
     for each in lines:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tests.runtime.http.serving.exchange import Exchange
     from tests.runtime.http.serving.site import Site
 
+pytestmark = pytest.mark.slow
+
 MARK = re.compile(r"mark-[0-9]+-")
 PROGRESS = '"progressToken":"{}"'
 ABLE = '{"elicitation":{}}'

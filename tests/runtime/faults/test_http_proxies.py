@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's"),
+    pytest.mark.slow,
 ]
 
 OLD, NEW = "2025-11-25", "2026-07-28"

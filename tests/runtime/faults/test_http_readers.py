@@ -49,6 +49,7 @@ def narrow(house: House) -> Line:
     return line
 
 
+@pytest.mark.slow
 def test_whoever_does_not_read_a_long_answer_is_hung_up_on(house: House) -> None:
     before = house.held("VmHWM")
     lines = [narrow(house) for _ in range(10)]
@@ -66,6 +67,7 @@ def test_whoever_asks_on_and_reads_nothing_is_hung_up_on(house: House) -> None:
 
 
 @pytest.mark.parametrize("era", ["stateless", "handshake"])
+@pytest.mark.slow
 def test_whoever_does_not_read_a_stream_is_hung_up_on_and_stops_its_handler(house: House, era: str) -> None:
     """What a handler of a session says without a reader goes where its client can have it later."""
     before = house.held("VmHWM")
@@ -114,6 +116,7 @@ def test_the_client_of_a_stream_of_old_cannot_have_us_say_more_than_it_reads(hou
     stream.reset()
 
 
+@pytest.mark.slow
 def test_a_slow_reader_gets_all_of_it(house: House) -> None:
     """It takes several times as long as a client may read nothing."""
     line = house.line()

@@ -102,6 +102,7 @@ OWN_ORIGINS = [
 
 
 @pytest.mark.parametrize("bound_to", LOOPBACK)
+@pytest.mark.slow
 async def test_on_a_loopback_address_a_foreign_host_reaches_nothing(bound_to: str) -> None:
     async with attacked_site(Guest().server, bound_to=bound_to) as web:
         for host in FOREIGN_HOSTS:
@@ -116,6 +117,7 @@ async def test_on_a_loopback_address_a_foreign_host_reaches_nothing(bound_to: st
 
 
 @pytest.mark.parametrize("bound_to", [*LOOPBACK, *PUBLIC])
+@pytest.mark.slow
 async def test_a_foreign_page_reaches_nothing_wherever_the_server_listens(bound_to: str | None) -> None:
     """At an address that is no loopback one, pages of this machine are foreign, too."""
     origins = FOREIGN_ORIGINS + (OWN_ORIGINS if bound_to in PUBLIC else [])

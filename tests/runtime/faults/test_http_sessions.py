@@ -123,6 +123,7 @@ async def test_nothing_of_a_deleted_session_can_be_used_again(revision: str) -> 
         assert 0 == len(web.app._state.sessions)
 
 
+@pytest.mark.slow
 async def test_a_session_that_is_deleted_by_many_at_once_is_deleted_once() -> None:
     async with attacked_site(Guest().server) as web:
         peer = await joined(web, OLD)
@@ -151,6 +152,7 @@ async def test_what_a_stranger_does_with_a_session_does_not_keep_it_from_expirin
 # --- half open, and too many
 
 
+@pytest.mark.slow
 async def test_thousands_of_half_open_sessions_take_room_from_each_other_only() -> None:
     async with attacked_site(Guest().server, limits=HttpLimits(max_sessions=500)) as web:
         peer = await joined(web, OLD)
@@ -231,6 +233,7 @@ async def test_open_requests_hold_no_more_than_they_may() -> None:
 
 
 @on_both_loops
+@pytest.mark.slow
 async def test_a_session_does_not_expire_while_a_stream_is_open_and_does_when_it_is_not() -> None:
     async with attacked_site(Guest().server, limits=HttpLimits(idle_seconds=0.05, handshake_seconds=0.05)) as web:
         peer = await joined(web, OLD)
@@ -278,6 +281,7 @@ async def test_an_expired_session_takes_with_it_what_its_lost_requests_run() -> 
 
 @with_sessions
 @on_both_loops
+@pytest.mark.slow
 async def test_hundreds_of_posts_on_one_session_are_answered_each_by_its_own(revision: str) -> None:
     async with attacked_site(Guest().server) as web:
         peer = await joined(web, revision)

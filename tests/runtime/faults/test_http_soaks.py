@@ -21,10 +21,8 @@ from mcpgen.runtime.http.server.post_request import PostRequest
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.server.stateless_request import StatelessConnection
 from mcpgen.runtime.server.connection import Connection
-from mcpgen.runtime.server.exchange import Exchange, Origin
-from mcpgen.runtime.server.parked_requests import InputRound
-from mcpgen.runtime.server.server_session import ServerSession
-from mcpgen.runtime.server.subscriptions import SubscriptionStream
+from mcpgen.runtime.server.exchange import Exchange, InputRound, OpenRequest
+from mcpgen.runtime.server.server_session import ServerSession, SubscriptionStream
 from mcpgen.runtime.transports import spawner
 from tests.runtime.faults.http_guests import Guest
 from tests.runtime.faults.http_house import MEGABYTE, House
@@ -47,6 +45,8 @@ from tests.runtime.http.serving.callers import joined as shaken
 if TYPE_CHECKING:
     from tests.runtime.http.serving.site import Site
 
+pytestmark = pytest.mark.slow
+
 KEPT = (
     DirectCall,
     Connection,
@@ -55,7 +55,7 @@ KEPT = (
     HttpSession,
     direct_calls._RequestTask,
     LegacySse,
-    Origin,
+    OpenRequest,
     ResponseBuffer,
     PostRequest,
     InputRound,

@@ -112,6 +112,7 @@ async def test_of_many_who_come_back_at_once_one_goes_on_and_nobody_gets_a_messa
 
 @polling
 @on_both_loops
+@pytest.mark.slow
 async def test_a_client_that_breaks_off_at_every_event_gets_all_of_them_once_and_in_order(revision: str) -> None:
     guest = Guest()
     async with attacked_site(guest.server) as web:

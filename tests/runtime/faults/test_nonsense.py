@@ -159,6 +159,7 @@ def about_the_limit() -> range:
 
 
 @pytest.mark.parametrize("place", REQUESTS)
+@pytest.mark.slow
 async def test_a_request_that_is_nested_about_as_deep_as_can_be_followed_is_answered(place: str, revision: str) -> None:
     async with unjudged(Guest().server, revision) as peer:
         for depth in about_the_limit():
@@ -170,6 +171,7 @@ async def test_a_request_that_is_nested_about_as_deep_as_can_be_followed_is_answ
 
 
 @pytest.mark.parametrize("place", OTHERS)
+@pytest.mark.slow
 async def test_whatever_else_is_nested_about_as_deep_as_can_be_followed_is_no_harm(place: str, revision: str) -> None:
     async with unjudged(Guest().server, revision) as peer:
         for depth in about_the_limit():

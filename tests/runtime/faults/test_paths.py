@@ -11,6 +11,7 @@ import pytest
 
 from tests.runtime.faults.guests import Guest
 from tests.runtime.protocol.peers import client
+from tests.runtime.protocol.spec import LABELS
 
 pytestmark = pytest.mark.anyio
 
@@ -61,10 +62,15 @@ ESCAPES = (
 HARMLESS = ("a", "a/b/c", "a.b", "..a", "a..", ".hidden", "a b", "ä", "a%20b", "a%25b", "x" * 5000, "ab:c")
 
 
+# Revisions do not differ in how a URI is matched; eras do in how it arrives.
+of_each_era = pytest.mark.parametrize("revision", [LABELS[0], LABELS[-1]])
+
+
 def uri(before: str, value: str, behind: str = "") -> str:
     return f'"uri":{json.dumps(before + value + behind)}'
 
 
+@of_each_era
 @pytest.mark.parametrize("path", ESCAPES, ids=ascii)
 async def test_a_path_that_leaves_its_place_names_nothing(path: str, revision: str) -> None:
     async with client(Guest().server, revision) as peer:
@@ -74,6 +80,7 @@ async def test_a_path_that_leaves_its_place_names_nothing(path: str, revision: s
             assert error["data"].keys() == {"uri"}
 
 
+@of_each_era
 @pytest.mark.parametrize("path", HARMLESS, ids=lambda path: ascii(path)[:20])
 async def test_a_path_that_stays_is_read(path: str, revision: str) -> None:
     async with client(Guest().server, revision) as peer:
@@ -82,6 +89,7 @@ async def test_a_path_that_stays_is_read(path: str, revision: str) -> None:
         assert result["contents"][0]["text"].startswith("path ")
 
 
+@of_each_era
 @pytest.mark.parametrize(
     "wrong",
     [

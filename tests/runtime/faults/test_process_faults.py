@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks Linux which processes there are"),
+    pytest.mark.slow,
 ]
 
 PIDS = "say(os.getpid())\nsys.stdin.read()"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcpgen.generated.registry import REVISIONS
+from tests.patience import BUSY_SECONDS
 from tests.runtime.faults import guests
 from tests.runtime.faults.processes import PATIENCE_SECONDS, Process
 
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's"),
     pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux what a process holds"),
+    pytest.mark.slow,
 ]
 
 MEGABYTE = 1024 * 1024
-PROMPTLY = 1.5  # a second, as promised, and half of one for a busy machine
+PROMPTLY = 1 + BUSY_SECONDS  # a second, as promised
 
 
 # Of each era, and the one revision whose errors need an id; what differs otherwise is tested in memory.

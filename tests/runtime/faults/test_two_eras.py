@@ -31,7 +31,7 @@ async def test_a_stateless_request_does_not_borrow_the_capabilities_of_the_sessi
         said = await peer.wire.say(stateless(peer).request("s", "tools/call", '"name":"ask"'))
 
         assert -32021 == said[-1]["error"]["code"]
-        assert {} == dict(peer.wire.connection.session.asks)
+        assert {} == dict(peer.wire.connection.session.server_requests)
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
@@ -43,7 +43,7 @@ async def test_the_session_does_not_borrow_the_capabilities_of_a_stateless_reque
         said = await peer.ask("tools/call", '"name":"ask"', meta)
 
         assert "error" in said[-1] or said[-1]["result"]["isError"]
-        assert {} == dict(peer.wire.connection.session.asks)
+        assert {} == dict(peer.wire.connection.session.server_requests)
 
 
 @pytest.mark.parametrize("named", [*HANDSHAKES, "2026-07-27", "", "9999-99-99", "2026-07-28 ", "\uff12026-07-28"])
@@ -89,7 +89,7 @@ async def test_a_stateless_request_has_no_session_to_log_watch_or_be_told_by(rev
         said = await peer.call("log", '{"count":1}')
 
         assert "notifications/message" == said[0]["method"]
-        assert {} == peer.wire.connection.session.listening.uris
+        assert {} == peer.wire.connection.session.subscriptions.uris
 
 
 async def test_ids_of_both_eras_are_those_of_one_pipe() -> None:
@@ -123,4 +123,4 @@ async def test_metadata_of_the_wrong_types_opens_no_door() -> None:
             said = await peer.ask("tools/call", '"name":"ask"', meta)
             assert "error" in said[-1] or said[-1]["result"]["isError"], named
 
-        assert {} == dict(peer.wire.connection.session.asks)
+        assert {} == dict(peer.wire.connection.session.server_requests)

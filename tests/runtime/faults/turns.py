@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 from anyio.lowlevel import checkpoint
 
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.protocol.peers import client
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from tests.runtime.protocol.peers import Client
     from tests.runtime.recorder import Recorder
     from tests.runtime.wire import Wire
-
-PATIENCE_SECONDS = 20
 
 
 async def until(condition: Callable[[], object]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from mcpgen import Context, Server, ToolError
 from mcpgen.generated import registry
 from mcpgen.runtime.protocol.newest import models
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.wire import Wire, connected
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def asking(wire: Wire, revision: str) -> Callable[..., Awaitable[Any]]:
         if stateless:
             params["_meta"] = meta
         request = {"jsonrpc": "2.0", "id": next(ids), "method": method, "params": params}
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_SECONDS):
             answers = await wire.say(json.dumps(request).encode())
             while not answers:  # a plain function takes a thread's time
                 answers = await wire.rest()

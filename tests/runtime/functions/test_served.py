@@ -145,13 +145,13 @@ def everything() -> Server:
 async def test_what_was_offered_once_stays_offered_and_is_listed_as_empty(revision: str) -> None:
     server = everything()
     async with client(server, revision) as peer:
-        before = server._engine.service.capabilities(revision)
+        before = server._engine.handlers.capabilities(revision)
         server.remove_tool("tool")
         server.remove_resource("x:a")
         server.remove_resource("x:{a}/b")
         server.remove_prompt("prompt")
 
-        assert before == server._engine.service.capabilities(revision)
+        assert before == server._engine.handlers.capabilities(revision)
         assert [] == (await peer.result("tools/list"))["tools"]
         assert [] == (await peer.result("resources/list"))["resources"]
         assert [] == (await peer.result("resources/templates/list"))["resourceTemplates"]
@@ -165,10 +165,10 @@ async def test_completions_stay_offered_too() -> None:
     async def complete(value: str) -> list[str]:
         return [value]
 
-    before = server._engine.service.capabilities(NEWEST)
+    before = server._engine.handlers.capabilities(NEWEST)
     server.remove_prompt("prompt")
 
-    assert before == server._engine.service.capabilities(NEWEST)
+    assert before == server._engine.handlers.capabilities(NEWEST)
 
 
 @pytest.mark.spec("2025-11-25", "server/tools#list-changed-notification")
@@ -195,7 +195,7 @@ def test_what_a_thread_registers_is_offered_although_requests_are_served_meanwhi
     make = registrations.make_tool
 
     def make_while_a_request_is_served(*function: Any, **options: Any) -> Any:
-        server._engine.service.entries(NEWEST)
+        server._engine.handlers.method_handlers(NEWEST)
         return make(*function, **options)
 
     monkeypatch.setattr(registrations, "make_tool", make_while_a_request_is_served)
@@ -203,7 +203,7 @@ def test_what_a_thread_registers_is_offered_although_requests_are_served_meanwhi
     @server.tool
     async def it() -> str: ...  # type: ignore[empty-body]
 
-    assert "tools" in server._engine.service.capabilities(NEWEST)
+    assert "tools" in server._engine.handlers.capabilities(NEWEST)
 
 
 # --- a client that refuses

@@ -129,26 +129,28 @@ TRAVERSALS = [
 @pytest.mark.spec("2024-11-05", "server/resources#security-considerations")
 @pytest.mark.spec("2026-07-28", "server/resources#security-considerations")
 @pytest.mark.parametrize("template", [SEGMENT, PATH, LIST, QUERY])
-@pytest.mark.parametrize("attack", TRAVERSALS, ids=ascii)
-def test_no_value_leads_up_or_is_malformed(template: str, attack: str) -> None:
+def test_no_value_leads_up_or_is_malformed(template: str) -> None:
     prefix = {QUERY: "file:///root?path="}.get(template, "file:///root/")
 
-    assert read(template, prefix + attack) is None
+    assert [] == [attack for attack in TRAVERSALS if read(template, prefix + attack) is not None]
 
 
 @pytest.mark.spec("2026-07-28", "server/resources#security-considerations")
 @pytest.mark.parametrize("template", [PATH, LIST])
-@pytest.mark.parametrize(
-    "between", ["/", "\\", "%2f", "%2F", "%5c", "%5C", "%252f", "%255c", "\uff0f", "\uff3c"], ids=ascii
-)
 @pytest.mark.parametrize("up", ["..", "%2e%2e", "%252e%252e", "\uff052e.", "\uff0e\uff0e", ".. "], ids=ascii)
-def test_no_segment_of_a_path_leads_up(template: str, between: str, up: str) -> None:
-    uri = "file:///root/"
+def test_no_segment_of_a_path_leads_up(template: str, up: str) -> None:
+    attacks = [
+        attack
+        for between in ("/", "\\", "%2f", "%2F", "%5c", "%5C", "%252f", "%255c", "\uff0f", "\uff3c")
+        for attack in (
+            f"{up}{between}etc",
+            f"a{between}{up}",
+            f"%25zz{between}{up}{between}etc",
+            f"a{between}{up}{between}{up}{between}etc",
+        )
+    ]
 
-    assert read(template, f"{uri}{up}{between}etc") is None
-    assert read(template, f"{uri}a{between}{up}") is None
-    assert read(template, f"{uri}%25zz{between}{up}{between}etc") is None
-    assert read(template, f"{uri}a{between}{up}{between}{up}{between}etc") is None
+    assert [] == [attack for attack in attacks if read(template, f"file:///root/{attack}") is not None]
 
 
 @pytest.mark.spec("2026-07-28", "server/resources#security-considerations")
@@ -183,6 +185,7 @@ def below(paths: ModuleType, path: str) -> bool:
     return bool(paths.normpath(paths.join(root, path)).startswith(root + paths.sep))
 
 
+@pytest.mark.slow
 @pytest.mark.spec("2026-07-28", "server/resources#security-considerations")
 @settings(max_examples=1000)
 @given(attack=nasty, template=st.sampled_from([SEGMENT, PATH, LIST, QUERY]))

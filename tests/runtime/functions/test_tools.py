@@ -23,6 +23,7 @@ from mcpgen.runtime.errors import RequestError, UnsupportedByPeer, UsageError
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.server.context import Context  # noqa: TC001 (functions are registered with it)
 from mcpgen.runtime.server.functions import FunctionHandlers, ToolError
+from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 from tests.runtime.functions.callers import META, Caller
 
 if TYPE_CHECKING:
@@ -208,6 +209,7 @@ async def test_an_error_quotes_little_of_what_it_is_about(catalogue: FunctionHan
     assert len(caught.value.message) < 400
 
 
+@pytest.mark.slow
 async def test_arguments_that_are_nested_too_deeply_are_wrong_arguments(
     catalogue: FunctionHandlers, caller: Caller
 ) -> None:
@@ -456,7 +458,7 @@ async def test_any_other_failure_says_nothing_but_is_logged(
         raise error
 
     catalogue.tool(name="fail")(fail_later if asynchronous else fail)
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         result = await caller.call("fail")
 
     assert (True, "The tool fail failed.") == (result.is_error, text(result))
@@ -495,7 +497,7 @@ async def test_a_cancelled_tool_is_cancelled(catalogue: FunctionHandlers, caller
         finally:
             ended = True
 
-    with anyio.fail_after(5), anyio.move_on_after(0.01) as scope:
+    with anyio.fail_after(BUSY_SECONDS), anyio.move_on_after(0.01) as scope:
         await caller.call("hang")
 
     assert (True, True) == (ended, scope.cancelled_caught)
@@ -522,7 +524,7 @@ async def test_a_plain_function_does_not_hold_up_the_others(catalogue: FunctionH
 
     @catalogue.tool
     def block() -> str:
-        return str(let_go.wait(5))
+        return str(let_go.wait(PATIENCE_SECONDS))
 
     @catalogue.tool
     async def release() -> None:
@@ -533,7 +535,7 @@ async def test_a_plain_function_does_not_hold_up_the_others(catalogue: FunctionH
     async def call_block() -> None:
         results.append(await caller.call("block"))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with anyio.create_task_group() as group:
             group.start_soon(call_block)
             await caller.call("release")
@@ -548,9 +550,9 @@ async def test_a_hanging_plain_function_is_abandoned_when_it_is_cancelled(
 
     @catalogue.tool
     def hang() -> None:
-        let_go.wait(5)
+        let_go.wait(PATIENCE_SECONDS)
 
-    with anyio.fail_after(2), anyio.move_on_after(0.01) as scope:
+    with anyio.fail_after(BUSY_SECONDS), anyio.move_on_after(0.01) as scope:
         await caller.call("hang")
     let_go.set()
 

@@ -138,11 +138,12 @@ def test_half_a_character_is_not_written() -> None:
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#server-behavior-for-custom-headers")
-@pytest.mark.parametrize("character", [*map(chr, range(9)), *map(chr, range(10, 32)), "\x7f", "\x80", "é", "ÿ", "世"])
 @pytest.mark.parametrize("place", ["{}", "{}a", "a{}", "a{}b", "=?base64?{}?=", "=?base64?QUJD{}?="])
-def test_a_character_that_no_header_may_have_is_refused_wherever_it_is(character: str, place: str) -> None:
-    with pytest.raises(ValueError, match=r"characters that no header may have|more than once"):
-        decode_value(place.format(character))
+def test_a_character_that_no_header_may_have_is_refused_wherever_it_is(place: str) -> None:
+    for character in [*map(chr, range(9)), *map(chr, range(10, 32)), "\x7f", "\x80", "é", "ÿ", "世"]:
+        value = place.format(character)
+        with pytest.raises(ValueError, match=r"characters that no header may have|more than once"):
+            pytest.fail(f"{value!r} is read as {decode_value(value)!r}")
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#value-encoding")

@@ -21,6 +21,7 @@ from mcpgen.runtime.http.server.event_store import (
     parse_event_id,
 )
 from mcpgen.runtime.http.sse import EventReader, encode_event
+from tests.patience import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -267,7 +268,7 @@ def test_what_a_store_holds_is_what_it_counts() -> None:
 
 def test_the_default_store_serves_any_event_loop() -> None:
     async def resume() -> list[tuple[int, bytes]] | None:
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE_SECONDS):
             return await filled(store_of(), "a", range(2)).after("a", 0)
 
     assert [[(1, b"x")]] * 2 == [anyio.run(resume, backend=each) for each in ("asyncio", "trio")]

@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Any
 import click
 import pytest
 
-from mcpgen.runtime.cli.arguments import InvalidArguments, converted, json_object, pairs_of, similar
+from mcpgen.runtime.cli.client.arguments import (
+    InvalidArguments,
+    convert_arguments,
+    did_you_mean,
+    parse_json_object,
+    parse_pairs,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def given(schema: object, *words: str) -> dict[str, Any]:
-    return converted(pairs_of(words), schema)
+    return convert_arguments(parse_pairs(words), schema)
 
 
 def reasons(schema: object, *words: str) -> tuple[str, ...]:
@@ -61,14 +67,14 @@ def test_json_is_taken_as_it_is_whatever_the_schema_says() -> None:
 @pytest.mark.parametrize(
     ("schema", "text", "expected"),
     [
-        ({"type": "integer"}, "5.0", "x takes integer, not '5.0'."),
-        ({"type": "integer"}, "1_000", "x takes integer, not '1_000'."),
-        ({"type": "number"}, "nan", "x takes number, not 'nan'."),
-        ({"type": "number"}, "1e999", "x takes number, not '1e999'."),
-        ({"type": "boolean"}, "yes", "x takes boolean, not 'yes'."),
-        ({"type": "array"}, "a", "x takes array, not 'a', in JSON: x='[…]'."),
-        ({"type": "object"}, "{a}", "x takes object, not '{a}', in JSON: x='{…}'."),
-        ({"enum": ["a", "b"]}, "c", 'x takes string (one of "a", "b"), not \'c\'.'),
+        ({"type": "integer"}, "5.0", "`x` must be of type integer, not '5.0'."),
+        ({"type": "integer"}, "1_000", "`x` must be of type integer, not '1_000'."),
+        ({"type": "number"}, "nan", "`x` must be of type number, not 'nan'."),
+        ({"type": "number"}, "1e999", "`x` must be of type number, not '1e999'."),
+        ({"type": "boolean"}, "yes", "`x` must be of type boolean, not 'yes'."),
+        ({"type": "array"}, "a", "`x` must be of type array, not 'a'. Write JSON: x='[…]'"),
+        ({"type": "object"}, "{a}", "`x` must be of type object, not '{a}'. Write JSON: x='{…}'"),
+        ({"enum": ["a", "b"]}, "c", '`x` must be one of "a", "b", not \'c\'.'),
     ],
 )
 def test_a_value_that_cannot_be_that_is_refused(schema: object, text: str, expected: str) -> None:
@@ -78,49 +84,52 @@ def test_a_value_that_cannot_be_that_is_refused(schema: object, text: str, expec
 def test_forced_json_that_is_none_is_refused() -> None:
     (reason,) = reasons({"properties": {"x": {}}}, "x:={")
 
-    assert reason.startswith("x is not JSON: ")
+    assert reason.startswith("`x` is not valid JSON: ")
 
 
 def test_unknown_and_missing_arguments_are_told_together() -> None:
     schema = {"properties": {"name": {}, "age": {}, "size": {}}, "required": ["name", "age"]}
 
-    assert ("There is no argument nam; did you mean name?", "name and age are missing.") == reasons(schema, "nam=x")
-    assert ("There is no argument zzz.",) == reasons({"properties": {"a": {}}}, "zzz=1")
-    assert ("age is missing.",) == reasons(schema, "name=x")
+    assert (
+        "There is no argument `nam`. Did you mean name?",
+        "Arguments `name` and `age` are missing.",
+    ) == reasons(schema, "nam=x")
+    assert ("There is no argument `zzz`.",) == reasons({"properties": {"a": {}}}, "zzz=1")
+    assert ("Argument `age` is missing.",) == reasons(schema, "name=x")
 
 
 def test_a_tool_that_takes_anything_gets_anything() -> None:
     schema = {"properties": {}, "additionalProperties": {"type": "integer"}}
 
     assert {"x": 5} == given(schema, "x=5")
-    assert ("x takes integer, not 'a'.",) == reasons(schema, "x=a")
+    assert ("`x` must be of type integer, not 'a'.",) == reasons(schema, "x=a")
     assert {"y": "a"} == given({"additionalProperties": True}, "y=a")
 
 
 @pytest.mark.parametrize("word", ["x", "=5", "x:5"])
 def test_a_word_that_is_no_pair_is_wrong_usage(word: str) -> None:
-    with pytest.raises(click.UsageError, match="key=value"):
-        pairs_of([word])
+    with pytest.raises(click.UsageError, match="KEY=VALUE"):
+        parse_pairs([word])
 
 
 def test_a_key_comes_once() -> None:
     with pytest.raises(click.UsageError, match="twice"):
-        pairs_of(["x=1", "x:=2"])
+        parse_pairs(["x=1", "x:=2"])
 
 
 def test_all_arguments_can_come_as_json(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_text('{"a": 1}', encoding="utf-8")
 
-    assert {"a": 1} == json_object(f"@{file}") == json_object('{"a": 1}')
+    assert {"a": 1} == parse_json_object(f"@{file}") == parse_json_object('{"a": 1}')
 
 
 @pytest.mark.parametrize("source", ["[1]", "{", "@/no/such/file", '{"a": NaN}', "[" * 100_000])
 def test_what_is_no_json_object_is_wrong_usage(source: str) -> None:
     with pytest.raises(click.UsageError):
-        json_object(source)
+        parse_json_object(source)
 
 
 def test_names_that_are_like_it_are_suggested() -> None:
-    assert "; did you mean find_boats?" == similar("findboat", ["find_boats", "book"])
-    assert "" == similar("zzz", ["find_boats", "book"])
+    assert " Did you mean find_boats?" == did_you_mean("findboat", ["find_boats", "book"])
+    assert "" == did_you_mean("zzz", ["find_boats", "book"])

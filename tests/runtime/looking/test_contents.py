@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpgen.runtime.cli.content_text import Folder, as_text
+from mcpgen.runtime.cli.client.result_output import OutputFolder, content_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ def image(media_type: str) -> dict[str, Any]:
     ],
 )
 def test_no_server_chooses_the_name_of_a_file(tmp_path: Path, media_type: str, name: str) -> None:
-    list(as_text([image(media_type)], Folder(str(tmp_path / "new"))))
+    list(content_lines([image(media_type)], OutputFolder(str(tmp_path / "new"))))
 
     assert [name] == [each.name for each in (tmp_path / "new").iterdir()]
 
@@ -37,7 +37,7 @@ def test_no_server_chooses_the_name_of_a_file(tmp_path: Path, media_type: str, n
 def test_what_is_there_stays(tmp_path: Path) -> None:
     (tmp_path / "image-1.png").write_bytes(b"mine")
     (tmp_path / "image-2.png").symlink_to(tmp_path / "elsewhere")
-    list(as_text([image("image/png")], Folder(str(tmp_path))))
+    list(content_lines([image("image/png")], OutputFolder(str(tmp_path))))
 
     assert b"mine" == (tmp_path / "image-1.png").read_bytes()
     assert not (tmp_path / "elsewhere").exists()
@@ -58,11 +58,11 @@ def test_every_kind_of_content_has_its_line() -> None:
     expected = [
         "a\\x1b\nb",
         "[image, image/\\x1bpng, 3 bytes]",
-        "[audio, audio/wav: it is not valid base64]",
+        "[audio, audio/wav: not valid base64]",
         "→ mem://\\x1b n (t, 1 byte) — d",
         "→ mem://a:",
         "inside",
-        "[resource mem://b, no type, 3 bytes]",
+        "[resource mem://b, unknown type, 3 bytes]",
         '{"type":"new","x":"\\u001b"}',
     ]
-    assert expected == list(as_text(blocks, None))
+    assert expected == list(content_lines(blocks, None))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime.cli.form_fields import Field, InvalidFieldValue, fields_of
+from mcpgen.runtime.cli.client.form_fields import FormField, InvalidFieldValue, parse_form
 
 CHOICE = {"type": "string", "enum": ["s", "l"], "enumNames": ["Small", "Large"]}
 MANY = {"type": "array", "items": {"type": "string", "enum": ["a", "b", "c"]}, "minItems": 1, "maxItems": 2}
@@ -38,7 +38,7 @@ TITLED = {"type": "array", "items": {"anyOf": [{"const": "a", "title": "Ape"}, {
     ],
 )
 def test_what_is_typed_becomes_a_value(schema: dict[str, Any], text: str, expected: object) -> None:
-    made = Field("x", schema, is_required=False).read(text)
+    made = FormField("x", schema, is_required=False).read(text)
 
     assert expected == made
     assert type(expected) is type(made)
@@ -47,30 +47,34 @@ def test_what_is_typed_becomes_a_value(schema: dict[str, Any], text: str, expect
 @pytest.mark.parametrize(
     ("schema", "text", "expected"),
     [
-        ({"type": "string", "minLength": 2, "maxLength": 3}, "a", "It has to have 2 to 3 characters, not 1."),
-        ({"type": "string", "maxLength": 3}, "abcd", "It has to have at most 3 characters, not 4."),
-        ({"type": "integer", "minimum": 3}, "2", "It has to be at least 3."),
-        ({"type": "integer", "minimum": 3, "maximum": 3}, "2", "It has to be exactly 3."),
-        ({"type": "integer"}, "2.0", "It has to be a whole number."),
-        ({"type": "number"}, "nan", "It has to be a number."),
+        ({"type": "string", "minLength": 2, "maxLength": 3}, "a", "The text must have 2 to 3 characters, not 1."),
+        ({"type": "string", "maxLength": 3}, "abcd", "The text must have at most 3 characters, not 4."),
+        ({"type": "integer", "minimum": 3}, "2", "The number must be at least 3."),
+        ({"type": "integer", "minimum": 3, "maximum": 3}, "2", "The number must be exactly 3."),
+        ({"type": "integer"}, "2.0", "Type a whole number."),
+        ({"type": "number"}, "nan", "Type a number."),
         ({"type": "boolean"}, "maybe", "Type yes or no."),
-        (CHOICE, "3", "There is no 3; type a number from 1 to 2."),
-        (CHOICE, "0", "There is no 0; type a number from 1 to 2."),
+        (CHOICE, "3", "There is no choice 3. Type a number from 1 to 2."),
+        (CHOICE, "0", "There is no choice 0. Type a number from 1 to 2."),
         (MANY, "1 2 3", "Choose 1 to 2, not 3."),
         (MANY, "none", "Choose 1 to 2, not 0."),
-        ({"type": "string", "format": "date"}, "2026-02-30", "It has to be a date, such as 2026-01-31."),
-        ({"type": "string", "format": "date-time"}, "2026-02-28", "It has to be a time, such as 2026-01-31T12:00:00Z."),
-        ({"type": "string", "format": "email"}, "a b@c", "It has to be an e-mail address."),
-        ({"type": "string", "format": "uri"}, "x", "It has to be an address, such as https://example.com."),
-        ({"type": "integer"}, "", "It has to be filled in."),
-        ({"type": "string"}, "", 'It has to be filled in. Type "" for an empty text.'),
-        ({"type": "integer", "default": 1, "minimum": 2}, "", "It has to be at least 2."),
-        (CHOICE | {"default": "x"}, "", "The server's default is not what it asks for; type something else."),
+        ({"type": "string", "format": "date"}, "2026-02-30", "Type a date, such as 2026-01-31."),
+        (
+            {"type": "string", "format": "date-time"},
+            "2026-02-28",
+            "Type a date and time, such as 2026-01-31T12:00:00Z.",
+        ),
+        ({"type": "string", "format": "email"}, "a b@c", "Type an e-mail address."),
+        ({"type": "string", "format": "uri"}, "x", "Type a URI, such as https://example.com."),
+        ({"type": "integer"}, "", "This field is required."),
+        ({"type": "string"}, "", 'This field is required. Type "" for empty text.'),
+        ({"type": "integer", "default": 1, "minimum": 2}, "", "The number must be at least 2."),
+        (CHOICE | {"default": "x"}, "", "The server's default value is not valid. Type another value."),
     ],
 )
 def test_what_does_not_fit_is_refused_with_a_reason(schema: dict[str, Any], text: str, expected: str) -> None:
     with pytest.raises(InvalidFieldValue) as caught:
-        Field("x", schema, is_required=True).read(text)
+        FormField("x", schema, is_required=True).read(text)
 
     assert expected == str(caught.value)
 
@@ -78,12 +82,12 @@ def test_what_does_not_fit_is_refused_with_a_reason(schema: dict[str, Any], text
 def test_fields_come_in_the_order_of_the_server() -> None:
     schema = {"properties": {"b": {"type": "string", "title": "Bee"}, "a": CHOICE}, "required": ["a"]}
 
-    assert [("b", "Bee", False), ("a", "a", True)] == [(f.name, f.title, f.is_required) for f in fields_of(schema)]
+    assert [("b", "Bee", False), ("a", "a", True)] == [(f.name, f.title, f.is_required) for f in parse_form(schema)]
 
 
 def test_values_are_shown_as_people_chose_them() -> None:
-    field = Field("x", CHOICE, is_required=False)
+    field = FormField("x", CHOICE, is_required=False)
 
-    assert ["Large", "(left out)", "yes", "7", '""'] == [field.shown(each) for each in ("l", None, True, 7, "")]
+    assert ["Large", "(no answer)", "yes", "7", '""'] == [field.shown(each) for each in ("l", None, True, 7, "")]
     assert "\\x1b" == field.shown("\x1b")
-    assert "Ape, Bee" == Field("x", TITLED, is_required=False).shown(["a", "b"])
+    assert "Ape, Bee" == FormField("x", TITLED, is_required=False).shown(["a", "b"])

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-from mcpgen.runtime.cli.inventory import Inventory
-from mcpgen.runtime.cli.overview import overview
-from mcpgen.runtime.cli.screen import Screen
+from mcpgen.runtime.cli.client.inventory import Inventory
+from mcpgen.runtime.cli.client.overview import overview_lines
+from mcpgen.runtime.cli.client.terminal import Screen
 from tests.runtime.looking.terminals import COMMAND, run
 
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ def found() -> dict[str, Any]:
 def page(found: dict[str, Any], width: int | None) -> str:
     inventory = Inventory(
         server="python boats.py",
-        place="command",
+        kind="command",
         revision=found["revision"],
         era=found["era"],
         hello=found["results"]["initialize"],
         lists={key: found[key] for key in ("tools", "resources", "resourceTemplates", "prompts")},
     )
     screen = Screen(io.TextIOWrapper(io.BytesIO()), is_terminal=width is not None, width=width, is_coloured=False)
-    return "".join(f"{line}\n" for line in overview(inventory, screen))
+    return "".join(f"{line}\n" for line in overview_lines(inventory, screen))
 
 
 @pytest.mark.parametrize("width", [80, 120, None], ids=["80", "120", "pipe"])

@@ -11,9 +11,9 @@ from mcpgen.runtime.cli.terminal_text import (
     display_width,
     escaped_line,
     escaped_text,
-    joined,
-    laid_out,
-    wrapped,
+    join_words,
+    lay_out,
+    wrap,
 )
 
 
@@ -46,7 +46,7 @@ def test_no_control_character_comes_through(text: str) -> None:
 
 @given(st.text(st.sampled_from("ab 日\u0301"), max_size=60), st.integers(20, 40))
 def test_no_line_is_wider_than_the_terminal_and_nothing_gets_lost(text: str, width: int) -> None:
-    lines = list(wrapped(text, width, indent="  ", hang="    "))
+    lines = list(wrap(text, width, indent="  ", hang="    "))
 
     assert all(display_width(line) <= width for line in lines)
     assert text.replace(" ", "") == "".join(lines).replace(" ", "")
@@ -55,8 +55,8 @@ def test_no_line_is_wider_than_the_terminal_and_nothing_gets_lost(text: str, wid
 def test_lines_hang_below_their_first_and_without_a_width_there_is_one() -> None:
     text = "aaaa bbbb cccc dddd eeee ffff"
 
-    assert ["- aaaa bbbb cccc", "  dddd eeee ffff"] == list(wrapped(text, 18, indent="- ", hang="  "))
-    assert ["- " + "word " * 50 + "end"] == list(wrapped("word " * 50 + "end", None, indent="- "))
+    assert ["- aaaa bbbb cccc", "  dddd eeee ffff"] == list(wrap(text, 18, indent="- ", hang="  "))
+    assert ["- " + "word " * 50 + "end"] == list(wrap("word " * 50 + "end", None, indent="- "))
 
 
 def test_a_docstring_is_laid_out_in_paragraphs_and_lists() -> None:
@@ -72,7 +72,7 @@ def test_a_docstring_is_laid_out_in_paragraphs_and_lists() -> None:
       long
   end
 """
-    assert expected.strip("\n") == "\n".join(laid_out(text, 22, "  "))
+    assert expected.strip("\n") == "\n".join(lay_out(text, 22, "  "))
 
 
 def test_json_is_ascii_and_says_the_same() -> None:
@@ -84,4 +84,4 @@ def test_json_is_ascii_and_says_the_same() -> None:
     ("parts", "expected"), [([], ""), (["a"], "a"), (["a", "b"], "a or b"), (["a", "b", "c"], "a, b or c")]
 )
 def test_a_list_reads_like_a_sentence(parts: list[str], expected: str) -> None:
-    assert expected == joined(parts)
+    assert expected == join_words(parts)

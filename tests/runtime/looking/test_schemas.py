@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime.cli.schema_text import constraints, rows, type_in_words, types
+from mcpgen.runtime.cli.client.schema_text import constraints, property_rows, type_names, type_text
+from tests.patience import PATIENCE_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ from mcpgen.runtime.cli.schema_text import constraints, rows, type_in_words, typ
 def test_a_type_is_told_in_words(schema: object, expected: str) -> None:
     root = {"$defs": {"A/B": {"type": "boolean"}, "itself": {"$ref": "#/$defs/itself"}}}
 
-    assert expected == type_in_words(schema, root)
+    assert expected == type_text(schema, root)
 
 
 @pytest.mark.parametrize(
@@ -66,24 +67,25 @@ def test_what_a_value_has_to_fit_is_told_in_words(schema: dict[str, Any], expect
 def test_what_is_nested_follows_what_it_is_in() -> None:
     inner = {"type": "object", "properties": {"b": {"type": "array", "items": {"properties": {"c": {}}}}}}
 
-    found = [(row.name, row.depth) for row in rows({"properties": {"a": inner, "d": {}}})]
+    found = [(row.name, row.depth) for row in property_rows({"properties": {"a": inner, "d": {}}})]
     assert [("a", 0), (".b", 1), ("[].c", 2), ("d", 0)] == found
 
 
 def test_a_title_that_only_repeats_the_name_is_not_told() -> None:
     properties = {"user_name": {"title": "User Name"}, "x": {"title": "How many"}}
 
-    assert ["", "How many"] == [row.text for row in rows({"properties": properties})]
+    assert ["", "How many"] == [row.text for row in property_rows({"properties": properties})]
 
 
+@pytest.mark.slow
 def test_schemas_that_refer_to_themselves_many_times_take_no_time() -> None:
     loop = {"$ref": "#"}
     schema: dict[str, Any] = {"anyOf": [loop] * 500, "properties": {f"p{number}": loop for number in range(500)}}
     begin = time.monotonic()
 
-    found = rows(schema)
-    type_in_words(schema, schema)
-    types(schema, schema)
-    assert time.monotonic() - begin < 5
+    found = property_rows(schema)
+    type_text(schema, schema)
+    type_names(schema, schema)
+    assert time.monotonic() - begin < PATIENCE_SECONDS
     assert len(found) < 400
-    assert "There are more than are shown here." == found[-1].text
+    assert "More properties are not shown." == found[-1].text

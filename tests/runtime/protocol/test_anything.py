@@ -157,6 +157,7 @@ class Conversation:
         self.wire.send(frame)
 
 
+@pytest.mark.slow
 @spec("2024-11-05", "basic/messages#responses")
 @spec("2025-03-26", "basic/index#batching")
 @spec("2025-11-25", "basic/index#responses")

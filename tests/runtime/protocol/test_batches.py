@@ -111,6 +111,15 @@ async def test_a_batch_of_which_everything_is_cancelled_is_not_answered() -> Non
 
 
 @spec("2025-03-26", "basic/index#batching")
+async def test_a_request_that_its_own_batch_cancels_is_not_answered() -> None:
+    cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'
+    async with client(server(LABELS[-1]), BATCHING) as peer:
+        said = await peer.wire.say(b"[" + peer.request(1, "tools/call", '"name":"echo"') + b"," + cancel + b"]")
+
+    assert [] == said
+
+
+@spec("2025-03-26", "basic/index#batching")
 async def test_the_client_may_answer_questions_in_a_batch() -> None:
     async with client(server(LABELS[-1]), BATCHING, '{"roots":{},"sampling":{}}') as peer:
         asked = await peer.wire.say(

@@ -61,7 +61,7 @@ async def test_discovery_is_served_whatever_revision_the_handlers_are_written_in
 @without_handshakes
 async def test_the_instructions_come_with_discovery(revision: str) -> None:
     made = server(LABELS[-1])
-    made._engine.service._instructions = "This server provides weather and resource utilities."
+    made._engine.handlers._instructions = "This server provides weather and resource utilities."
     async with client(made, revision) as peer:
         result = await peer.result("server/discover")
 

@@ -107,13 +107,13 @@ async def test_the_pages_of_a_list_hold_everything_once_in_a_stable_order(revisi
 @spec("2024-11-05", "server/utilities/pagination#error-handling")
 @spec("2026-07-28", "server/utilities/pagination#error-handling")
 @everywhere
-@pytest.mark.parametrize("cursor", ["", "3", "nonsense", "AAAA", "dG9vbCA5OTk", "\u20ac", "x" * 10_000])
 @pytest.mark.parametrize("method", ["tools/list", "prompts/list", "resources/list", "resources/templates/list"])
-async def test_a_cursor_that_the_server_has_not_made_is_invalid(cursor: str, method: str, revision: str) -> None:
+async def test_a_cursor_that_the_server_has_not_made_is_invalid(method: str, revision: str) -> None:
     async with client(made(), revision) as peer:
-        said = await peer.ask(method, f'"cursor":{json.dumps(cursor)}')
+        for cursor in ("", "3", "nonsense", "AAAA", "dG9vbCA5OTk", "\u20ac", "x" * 10_000):
+            said = await peer.ask(method, f'"cursor":{json.dumps(cursor)}')
 
-    assert -32602 == said[-1].get("error", {}).get("code"), said
+            assert -32602 == said[-1].get("error", {}).get("code"), (cursor, said)
 
 
 @spec("2024-11-05", "server/tools#tool")

@@ -78,7 +78,7 @@ async def test_a_version_without_a_handshake_cannot_be_agreed_on() -> None:
 @with_handshakes
 async def test_the_instructions_come_with_the_handshake(revision: str) -> None:
     made = server(LABELS[-1])
-    made._engine.service._instructions = "Optional instructions for the client"
+    made._engine.handlers._instructions = "Optional instructions for the client"
     async with client(made, revision) as peer:
         assert "Optional instructions for the client" == peer.initialized["instructions"]
 

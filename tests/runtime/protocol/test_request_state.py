@@ -147,7 +147,7 @@ async def test_a_state_expires(revision: str) -> None:
     made = server(LABELS[-1])
     async with client(made, revision, ABLE) as peer:
         (demand,) = await peer.call("ask")
-        made._engine.service.sealer._clock = lambda: 4_000_000_000.0
+        made._engine.sealer._clock = lambda: 4_000_000_000.0
         error = await peer.error("tools/call", retry(demand, '"name":"ask","arguments":{}'))
 
     assert -32602 == error["code"]

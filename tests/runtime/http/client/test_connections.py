@@ -13,6 +13,7 @@ import pytest
 from mcpgen import ClientLimits
 from mcpgen.runtime.http.client.connection_pool import ConnectionPool, _CoalescingStream
 from mcpgen.runtime.http.client.http_requests import new_client
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.client.scripted import on_both_loops
 from tests.runtime.http.client.played import Played, played
 
@@ -86,7 +87,7 @@ async def test_only_so_many_are_kept() -> None:
             await each.answer(200, b"x")
         for each in asking:
             await each.outcome()
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while server.live > 2:  # noqa: ASYNC110 (there is no event for it)
                 await anyio.sleep(0.005)
 

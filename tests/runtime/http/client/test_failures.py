@@ -25,6 +25,7 @@ from mcpgen import (
 )
 from mcpgen.runtime.http.client.address import parse_address
 from mcpgen.runtime.http.client.error_responses import read_error_reply
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.client.scripted import discovered, initialized, on_both_loops
 from tests.runtime.http.client.played import NEWEST, Exchange, Played, closed, greeted, opened, played, text
 from tests.runtime.protocol.spec import spec
@@ -163,7 +164,7 @@ async def test_of_an_error_page_only_the_head_is_read() -> None:
         await asked.begin(500, content_type="text/html")
         await asked.chunk(b"<html>" + b"x" * 40_000)
 
-        with pytest.raises(HttpRefused) as refused, anyio.fail_after(3):
+        with pytest.raises(HttpRefused) as refused, anyio.fail_after(PATIENCE_SECONDS):
             await calling.outcome()
 
         assert len(str(refused.value)) < 500
@@ -337,13 +338,14 @@ async def test_a_server_that_cannot_be_reached_is_named_at_once(url: str, said: 
         server.is_judged = False
         target = url.format(port=gone.port, open=server.port)
         with pytest.raises(ServerUnreachable, match=f"cannot connect to http.*: .*({said})") as error:
-            with anyio.fail_after(8):
+            with anyio.fail_after(PATIENCE_SECONDS):
                 await connect(target)
 
         assert "secret" not in str(error.value)
 
 
 @spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
+@pytest.mark.slow
 async def test_a_server_that_accepts_and_is_silent_is_waited_for_as_long_as_connecting_may_take() -> None:
     async with played() as server:
         connecting = start(server, limits=ClientLimits(connect_seconds=0.3, probe_seconds=0.05))
@@ -355,6 +357,7 @@ async def test_a_server_that_accepts_and_is_silent_is_waited_for_as_long_as_conn
 @spec("2025-11-25", "basic/transports#resumability-and-redelivery")
 @spec("2025-11-25", "basic/transports#session-management")
 @on_both_loops
+@pytest.mark.slow
 async def test_a_server_may_be_restarted_under_its_client() -> None:
     async with opened("2025-11-25", session="s", listens=True) as (client, server):
         server.is_judged = False
@@ -393,7 +396,7 @@ async def test_a_server_may_be_restarted_under_its_client() -> None:
 
 
 async def _next(server: Played) -> Exchange:
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_SECONDS):
         while True:
             for each in server.exchanges:
                 if not each.is_heard:
@@ -458,6 +461,7 @@ async def test_a_proxy_that_holds_the_first_event_back_does_not_hold_us() -> Non
 
 @spec("2026-07-28", "basic/patterns/cancellation#timeouts")
 @on_both_loops
+@pytest.mark.slow
 async def test_nothing_is_left_of_clients_that_are_gone(caplog: pytest.LogCaptureFixture) -> None:
     async with played() as server:
         server.is_judged = False

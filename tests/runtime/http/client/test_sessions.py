@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from mcpgen import ClientLimits, RequestLost, RequestRefused, TransportClosed
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.client.scripted import initialized, on_both_loops
 from tests.runtime.http.client.played import Exchange, Played, closed, opened
 from tests.runtime.protocol.spec import spec
@@ -324,7 +325,7 @@ async def test_an_answer_to_what_a_lost_session_asked_never_reaches_another() ->
         await (await server.hear(method="tools/call")).result({"content": []})
         await calling.outcome()
         await stream.cut()
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await cancelled.wait()
         await anyio.wait_all_tasks_blocked()
 
@@ -333,6 +334,7 @@ async def test_an_answer_to_what_a_lost_session_asked_never_reaches_another() ->
 
 @spec("2025-11-25", "basic/transports#listening-for-messages-from-the-server")
 @spec("2025-11-25", "basic/transports#session-management")
+@pytest.mark.slow
 async def test_the_servers_own_stream_finds_a_lost_session_as_well() -> None:
     async with opened("2025-11-25", session="s", listens=True) as (_client, server):
         server.is_judged = False
@@ -370,6 +372,7 @@ async def test_the_server_is_told_that_the_session_is_over_whatever_it_says(revi
 
 @spec("2025-11-25", "basic/transports#session-management")
 @on_both_loops
+@pytest.mark.slow
 async def test_a_server_that_does_not_answer_the_good_bye_is_not_waited_for() -> None:
     async with opened("2025-11-25", session="s") as (client, server):
         since = anyio.current_time()

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from mcpgen import ClientLimits, RequestLost, TransportClosed
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.client.scripted import on_both_loops
 from tests.runtime.http.client.played import NEWEST, closed, opened
 from tests.runtime.protocol.spec import spec
@@ -61,6 +62,7 @@ async def test_a_stream_of_a_session_that_breaks_is_resumed_behind_the_last_even
 
 @spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
 @on_both_loops
+@pytest.mark.slow
 async def test_a_server_that_closes_the_connection_is_polled_after_the_time_that_it_says() -> None:
     async with opened("2025-11-25", session="s") as (client, server):
         calling = server.start(client.call_tool("slow"))
@@ -155,6 +157,7 @@ async def test_a_place_that_the_server_does_not_know_loses_the_request(status: i
 
 
 @spec("2025-11-25", "basic/transports#resumability-and-redelivery")
+@pytest.mark.slow
 async def test_a_stream_that_cannot_be_had_again_is_tried_a_few_times() -> None:
     async with opened("2025-11-25", session="s") as (client, server):
         calling = server.start(client.call_tool("slow"))
@@ -213,6 +216,7 @@ async def test_an_id_that_no_header_can_repeat_does_not_resume_anything(name: st
 @spec("2025-03-26", "basic/transports#listening-for-messages-from-the-server")
 @pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25"])
 @on_both_loops
+@pytest.mark.slow
 async def test_the_servers_own_stream_is_listened_to_and_asked_for_again_when_it_breaks(revision: str) -> None:
     heard: list[object] = []
     events = [anyio.Event() for _ in range(3)]
@@ -235,7 +239,7 @@ async def test_the_servers_own_stream_is_listened_to_and_asked_for_again_when_it
         third = await server.hear("GET")
         await third.begin()
         await third.event(log(3))
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_SECONDS):
             for each in events:
                 await each.wait()
 
@@ -272,6 +276,7 @@ async def _start(connection: Any) -> Any:
 
 
 @spec("2025-11-25", "basic/transports#resumability-and-redelivery")
+@pytest.mark.slow
 async def test_a_stale_place_on_the_servers_own_stream_is_given_up_and_the_stream_is_not() -> None:
     async with opened("2025-11-25", session="s", listens=True) as (_, server):
         (stream,) = [each for each in server.exchanges if each.verb == "GET"]
@@ -287,6 +292,7 @@ async def test_a_stale_place_on_the_servers_own_stream_is_given_up_and_the_strea
 
 
 @spec("2025-11-25", "basic/transports#listening-for-messages-from-the-server")
+@pytest.mark.slow
 async def test_a_conflict_with_the_stream_before_passes() -> None:
     async with opened("2025-11-25", session="s", listens=True) as (_, server):
         (stream,) = [each for each in server.exchanges if each.verb == "GET"]

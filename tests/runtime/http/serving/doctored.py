@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import anyio
 
 from mcpgen.runtime.transports.spawner import open_group
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.http.serving.callers import BOTH, JSON, STATELESS, STREAM, initialize
 from tests.runtime.http.serving.exchange import Web
 from tests.runtime.http.serving.overseer import Overseer
@@ -144,7 +145,7 @@ async def judged(script: list[Step]) -> list[str]:
             await web.quiet()
         for exchange in web.exchanges:
             exchange.leave()
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE_SECONDS):
             for exchange in web.exchanges:
                 await exchange.returned()
     return [each.reason for each in overseer.violations]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import anyio
 from anyio.lowlevel import checkpoint
 
+from tests.patience import PATIENCE_SECONDS
 from tests.runtime.http.serving.event_text import EventText
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     Message = dict[str, Any]
     App = Callable[[Scope, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]]
 
-PATIENCE_SECONDS = 3.0
 # A handler that waits for nothing but us is through after a few turns of the event loop; this many without a new byte
 # mean that it is.
 _QUIET_TURNS = 40

@@ -57,7 +57,7 @@ async def site(server: Server, *, lifespan: bool = True, root_path: str = "", **
     """
     app = server.asgi(**options)
     paths = {key: value for key, value in options.items() if key in ("path", "sse_path", "message_path")}
-    overseer = Overseer(server._engine.service.served, server._engine.service.capabilities, **paths)
+    overseer = Overseer(server._engine.handlers.served, server._engine.handlers.capabilities, **paths)
     async with open_group() as group:
         web = Site(app, group, overseer, root_path)
         web.server, web.overseer = server, overseer

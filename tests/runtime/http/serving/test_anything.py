@@ -12,7 +12,7 @@ from tests.runtime.http.serving.rules import on_both_loops, spec
 from tests.runtime.http.serving.site import site
 from tests.runtime.http.serving.walks import Walk
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 @spec("2025-03-26", "basic/transports#resumability-and-redelivery")

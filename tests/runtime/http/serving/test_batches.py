@@ -51,6 +51,16 @@ async def test_a_batch_is_answered_by_a_batch() -> None:
 
 
 @spec("2025-03-26", "basic/index#batching")
+@on_both_loops
+async def test_a_request_that_its_own_batch_cancels_is_not_answered() -> None:
+    async with caller(demo(), BATCHING) as peer:
+        call = peer.request(1, "tools/call", '"name":"echo"')
+        said = await peer.post(batch(call, cancellation(1), peer.request(2, "ping"))).messages()
+
+    assert [2] == list(responses(said))
+
+
+@spec("2025-03-26", "basic/index#batching")
 @pytest.mark.parametrize("others", [["ping"], ["tools/list"], ["ping", "tools/list"]], ids=str)
 @pytest.mark.parametrize("is_first", [True, False])
 @on_both_loops

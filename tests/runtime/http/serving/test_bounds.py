@@ -69,6 +69,7 @@ async def test_who_is_not_agreed_with_takes_no_room(revision: str) -> None:
 
 @spec("2025-11-25", "basic/transports#session-management")
 @on_both_loops
+@pytest.mark.slow
 async def test_a_session_whose_client_never_comes_back_ends_soon() -> None:
     async with site(demo(), limits=HttpLimits(handshake_seconds=0.05)) as web:
         answer = await web.ask("POST", "/mcp", [JSON, BOTH], initialize("2025-11-25"))
@@ -83,6 +84,7 @@ async def test_a_session_whose_client_never_comes_back_ends_soon() -> None:
 @spec("2025-11-25", "basic/transports#session-management")
 @with_sessions
 @on_both_loops
+@pytest.mark.slow
 async def test_a_session_expires_when_nobody_uses_it(revision: str) -> None:
     async with caller(demo(), revision, limits=HttpLimits(idle_seconds=0.05)) as peer:
         await anyio.sleep(0.3)
@@ -94,6 +96,7 @@ async def test_a_session_expires_when_nobody_uses_it(revision: str) -> None:
 
 @spec("2025-11-25", "basic/transports#session-management")
 @with_sessions
+@pytest.mark.slow
 async def test_a_session_with_an_open_stream_is_in_use(revision: str) -> None:
     async with caller(demo(), revision, limits=HttpLimits(idle_seconds=0.05)) as peer:
         stream = await peer.listen().begun()
@@ -105,6 +108,7 @@ async def test_a_session_with_an_open_stream_is_in_use(revision: str) -> None:
 
 @spec("2025-11-25", "basic/transports#session-management")
 @with_sessions
+@pytest.mark.slow
 async def test_a_session_whose_client_was_lost_ends_with_its_work_or_not_at_all(revision: str) -> None:
     """A server MAY end a session at any time; what it may not do is to end the work and keep the session."""
     own = behaviour()

@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from mcpgen.runtime.limits import HttpLimits
+from mcpgen.runtime.server import dispatch
 from tests.runtime.http.serving.behaviours import behaviour, demo
 from tests.runtime.http.serving.callers import STATELESS, caller, cancellation, joined
 from tests.runtime.http.serving.exchange import PATIENCE_SECONDS
@@ -59,7 +60,7 @@ async def test_what_was_told_of_a_request_that_is_cancelled_at_once_is_no_answer
 
     async def told(own: Any, arguments: dict[str, Any], context: Any) -> Any:
         await context.progress(1)
-        context._session.receive(cancellation(5))  # as if it came in the same breath
+        dispatch.receive(context._session, cancellation(5))  # as if it came in the same breath
         await own.gate.wait()
 
     async with caller(demo(tools={"told": told}), revision) as peer:

@@ -12,6 +12,7 @@ from anyio.lowlevel import checkpoint
 from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.server.context import Context  # noqa: TC001 (the server looks at it)
 from mcpgen.runtime.transports.spawner import open_group
+from tests.patience import BUSY_SECONDS
 from tests.runtime.http.serving.behaviours import behaviour, demo
 from tests.runtime.http.serving.callers import BOTH, JSON, STATELESS, Caller, initialize, joined
 from tests.runtime.http.serving.exchange import PATIENCE_SECONDS, Lifespan
@@ -166,13 +167,13 @@ def test_in_another_event_loop_it_begins_anew(backend: str, tool: str) -> None:
 
     async def called() -> Any:
         async with open_group() as group:
-            web = Site(app, group, Overseer(server._engine.service.served, server._engine.service.capabilities), "")
+            web = Site(app, group, Overseer(server._engine.handlers.served, server._engine.handlers.capabilities), "")
             (said,) = await Caller(web, STATELESS).call(tool).messages()
             return said["result"]["content"][0]["text"]
 
     async def left() -> Any:
         async with open_group() as group:
-            service = server._engine.service
+            service = server._engine.handlers
             peer = await joined(Site(app, group, Overseer(service.served, service.capabilities), ""), OLD)
             (said,) = await peer.call(tool).messages()
             return said["result"]["content"][0]["text"]
@@ -202,6 +203,7 @@ async def test_who_mounts_it_opens_its_lifespan() -> None:
 @spec("2025-11-25", "basic/lifecycle#http")
 @everywhere
 @on_both_loops
+@pytest.mark.slow
 async def test_a_shutdown_ends_open_streams_in_two_seconds(revision: str) -> None:
     server, lifespan = lived()
     async with site(server) as web:
@@ -214,7 +216,7 @@ async def test_a_shutdown_ends_open_streams_in_two_seconds(revision: str) -> Non
         for each in streams:
             await each.begun()
         await streams[-1].message()
-        with anyio.fail_after(2):
+        with anyio.fail_after(2 + BUSY_SECONDS):
             await web.shutdown()
             for each in streams:
                 await each.returned()
@@ -258,6 +260,7 @@ async def test_after_the_end_nothing_is_served(revision: str) -> None:
 
 @spec("2026-07-28", "basic/index#statelessness")
 @on_both_loops
+@pytest.mark.slow
 async def test_a_handler_that_does_not_let_itself_be_cancelled_is_waited_for_and_not_heard() -> None:
     own = behaviour()
     async with site(demo(own)) as web:

@@ -1,0 +1,192 @@
+"""One run of a client command: connect to the server, do the work, disconnect, and report errors."""
+
+from __future__ import annotations
+
+import logging
+import re
+import signal
+import sys
+from typing import TYPE_CHECKING, Any, Final, Unpack
+
+import anyio
+import click
+from msgspec import UNSET
+
+from mcpgen.runtime.api.connect import connect
+from mcpgen.runtime.cli.client.recording_transport import RecordingTransport
+from mcpgen.runtime.cli.client.terminal import Keyboard
+from mcpgen.runtime.cli.terminal_text import as_json, escaped_line, escaped_text, sentence
+from mcpgen.runtime.errors import (
+    InvalidPayload,
+    McpgenError,
+    NoCommonRevision,
+    RequestRefused,
+    RequestTimedOut,
+    ServerExited,
+    UsageError,
+)
+from mcpgen.runtime.limits import ClientLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mcpgen.runtime.api.client import Client
+    from mcpgen.runtime.api.connect import Options
+    from mcpgen.runtime.cli.client.terminal import Screen
+    from mcpgen.runtime.cli.target import Target
+
+__all__ = ["ClientRun"]
+
+# What programs print when they miss an environment variable.
+_MISSING_VARIABLE: Final = re.compile(r"environ|KeyError: '[A-Z][A-Z0-9_]+'")
+
+_INTERRUPTED: Final = 130  # 128 + SIGINT, as in shells
+
+# How many characters of an error's data are shown; some servers send a stack trace.
+_MAX_DATA: Final = 2000
+
+
+class ClientRun:
+    """One run of a client command.
+
+    Args:
+        target: The server.
+        screen: The screen for error messages.
+        note: Called with each warning of the client.
+        revision: The only revision to use; None for all.
+        seconds: The time limit for the start, and for each request; None for the defaults.
+        **options: The other options of `connect`.
+
+    Raises:
+        click.UsageError: The revision or the time limit is not valid.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        screen: Screen,
+        note: Callable[[str], object],
+        *,
+        revision: str | None = None,
+        seconds: float | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        self.target: Target = target
+        self._screen = screen
+        self._log_handler = _NoteHandler(note)
+        self._recorder = RecordingTransport(target.transport)
+        try:
+            self._limits = ClientLimits() if seconds is None else _limits(seconds)
+            revisions = None if revision is None else [revision]
+            settings: Options = {**options, "revisions": revisions, "limits": self._limits}
+            self._connection = connect(self._recorder, **settings)
+        except UsageError as error:
+            raise click.UsageError(sentence(error)) from None
+
+    def result(self, method: str) -> Any:  # noqa: ANN401 (any JSON value)
+        """Return the last result of *method* as the server sent it; None if there is none."""
+        return self._recorder.result(method)
+
+    def run(self, work: Callable[[Client], Awaitable[int]]) -> int:
+        """Return the exit status: that of *work*, 1 if the server failed, or 128 plus the number of a signal."""
+        log = logging.getLogger("mcpgen")
+        log.addHandler(self._log_handler)
+        try:
+            return anyio.run(self._run, work)
+        except KeyboardInterrupt:  # on Windows, or at the second Ctrl-C
+            self._screen.clear_status()
+            return _INTERRUPTED
+        finally:
+            log.removeHandler(self._log_handler)
+
+    async def _run(self, work: Callable[[Client], Awaitable[int]]) -> int:
+        signals: list[int] = []
+        outcome: int | Exception = 1
+        async with anyio.create_task_group() as group:
+            group.start_soon(_cancel_on_signal, group.cancel_scope, signals)
+            outcome = await self._outcome(work)
+            group.cancel_scope.cancel()
+        self._screen.clear_status()
+        if signals:
+            return 128 + signals[0]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    async def _outcome(self, work: Callable[[Client], Awaitable[int]]) -> int | Exception:
+        try:
+            async with self._connection as client:
+                return await work(client)
+        except McpgenError as error:
+            self._screen.clear_status()
+            self._report(error)
+            if isinstance(error, NoCommonRevision) and not error.supported:
+                await self._report_revision()
+            return 1
+        except Exception as error:  # noqa: BLE001 (raised again outside of the task group, which would wrap it)
+            return error
+
+    async def _report_revision(self) -> None:
+        """Find out which revision the server speaks: connect again, to a new process, with all revisions."""
+        try:
+            async with connect(self.target.transport, limits=self._limits) as client:
+                self._screen.line(f"The server speaks {client.revision}.")
+        except McpgenError:
+            self._screen.line("The server speaks no revision that mcpgen knows.")
+
+    def _report(self, error: McpgenError) -> None:
+        if isinstance(error, ServerExited):
+            error.command = self.target.name
+        if isinstance(error, RequestTimedOut) and error.server is not None:
+            error.server = self.target.name
+        message = _message(error)
+        lines = [self._screen.paint("Error:", "bad") + " " + escaped_text(message)]
+        if isinstance(error, ServerExited) and self.target.is_file and "There is no server in" in error.stderr:
+            file = escaped_line(self.target.name.removeprefix("mcpgen serve "))
+            lines.append(f'If {file} starts its server itself, give its command as TARGET: "python {file}".')
+        if isinstance(error, InvalidPayload | RequestRefused) and "elicitation" in message and not Keyboard.is_there():
+            lines.append("The server asks the user for input. That needs a terminal, and revision 2025-06-18 or later.")
+        if isinstance(error, ServerExited) and _MISSING_VARIABLE.search(error.stderr):
+            lines.append("The server gets only basic environment variables. Add others with --env KEY=VALUE.")
+        if isinstance(error, RequestTimedOut) and self.target.stderr_lines:
+            lines.append("The last lines of its standard error:")
+            lines += [f"    {escaped_line(line)}" for line in self.target.stderr_lines]
+        self._screen.lines(lines)
+
+
+class _NoteHandler(logging.Handler):
+    """Pass on warnings of the client, without tracebacks: what a server does wrong is not a bug in mcpgen."""
+
+    def __init__(self, note: Callable[[str], object]) -> None:
+        super().__init__(logging.WARNING)
+        self._note = note
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._note(record.getMessage())
+
+
+def _message(error: McpgenError) -> str:
+    if not isinstance(error, RequestRefused):
+        return str(error).replace("Http(url, auth=bearer(token)), or headers", "--bearer-env, or --header")
+    message = f"The server answered {error.method} with error {error.code}: {error.message}"
+    if error.data is UNSET or error.data is None:
+        return message
+    data = error.data if isinstance(error.data, str) else as_json(error.data, is_pretty=False)
+    return f"{message}\n    {data if len(data) <= _MAX_DATA else data[:_MAX_DATA] + ' …'}"
+
+
+def _limits(seconds: float) -> ClientLimits:
+    return ClientLimits(call_seconds=seconds, connect_seconds=seconds, max_call_seconds=seconds)
+
+
+async def _cancel_on_signal(scope: anyio.CancelScope, received: list[int]) -> None:
+    """Cancel the run at SIGINT, SIGTERM or SIGHUP, except those that are ignored, as in the background of a shell."""
+    if sys.platform == "win32":  # there, Ctrl-C raises KeyboardInterrupt
+        return
+    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heeded = [each for each in wanted if signal.getsignal(each) is not signal.SIG_IGN]
+    if heeded:
+        with anyio.open_signal_receiver(*heeded) as signals:
+            async for each in signals:
+                received.append(int(each))
+                scope.cancel()

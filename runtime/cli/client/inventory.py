@@ -1,0 +1,171 @@
+"""Fetch everything that a server lists, as JSON in its own revision, with all keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import UNSET, Struct
+
+from mcpgen.runtime.adapt.json_pointer import is_array, is_object
+from mcpgen.runtime.errors import RequestRefused, UnsupportedByPeer
+from mcpgen.runtime.protocol.capabilities import offers
+from mcpgen.runtime.protocol.messages import Code
+
+if TYPE_CHECKING:
+    from mcpgen.runtime.api.client import Client
+    from mcpgen.runtime.cli.client.client_run import ClientRun
+
+__all__ = ["Inventory", "LISTS", "Listing", "PROMPTS", "TOOLS", "fetch_inventory", "fetch_list"]
+
+# A server could return a next cursor for ever. The client has the same limit for its lists.
+_MAX_PAGES: Final = 1000
+
+_HELLO_METHODS: Final = {"handshake": "initialize", "stateless": "server/discover"}
+_INFO: Final = "io.modelcontextprotocol/serverInfo"
+
+
+class Listing(NamedTuple):
+    """A list that a client can request.
+
+    Attributes:
+        method: The method of the request.
+        key: The key of the items in the result.
+    """
+
+    method: str
+    key: str
+
+
+TOOLS: Final = Listing("tools/list", "tools")
+PROMPTS: Final = Listing("prompts/list", "prompts")
+
+LISTS: Final = (
+    TOOLS,
+    Listing("resources/list", "resources"),
+    Listing("resources/templates/list", "resourceTemplates"),
+    PROMPTS,
+)
+
+
+class Inventory(Struct, kw_only=True):
+    """The description of a server: its identity, capabilities and lists.
+
+    Attributes:
+        server: The command or the URL of the server.
+        kind: ``command`` or ``url``.
+        revision: The negotiated revision.
+        era: ``handshake`` or ``stateless``.
+        hello: The result of ``initialize`` or ``server/discover``.
+        lists: The items of each list, by key.
+        pages: The other members of each page, by method.
+        failures: The error that a list request was answered with, by method.
+    """
+
+    server: str
+    kind: str
+    revision: str
+    era: str
+    hello: dict[str, Any]
+    lists: dict[str, list[Any]] = {}
+    pages: dict[str, list[dict[str, Any]]] = {}
+    failures: dict[str, RequestRefused] = {}
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """The ``serverInfo`` of the server."""
+        meta = self.hello.get("_meta")
+        found = self.hello.get("serverInfo", meta.get(_INFO) if is_object(meta) else None)
+        return dict(found) if is_object(found) else {}
+
+    @property
+    def capabilities(self) -> dict[str, Any]:
+        """The declared capabilities."""
+        found = self.hello.get("capabilities")
+        return dict(found) if is_object(found) else {}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as one JSON object."""
+        made: dict[str, Any] = {self.kind: self.server, "revision": self.revision, "era": self.era}
+        made |= {"serverInfo": self.info, "capabilities": self.capabilities}
+        if "instructions" in self.hello:
+            made["instructions"] = self.hello["instructions"]
+        made |= self.lists
+        results: dict[str, Any] = {_HELLO_METHODS[self.era]: self.hello, **self.pages}
+        made["results"] = results
+        if self.failures:
+            made["errors"] = {method: _as_error(each) for method, each in self.failures.items()}
+        return made
+
+
+def _as_error(refused: RequestRefused) -> dict[str, Any]:
+    made: dict[str, Any] = {"code": refused.code, "message": refused.message}
+    return made if refused.data is UNSET else {**made, "data": refused.data}
+
+
+async def fetch_inventory(client: Client, run: ClientRun) -> Inventory:
+    """Request every list that the server's capabilities declare.
+
+    Raises:
+        McpgenError: A request failed. An error response to a list request is not raised, but kept in ``failures``.
+    """
+    made = await _hello(client, run)
+    for listing in LISTS:
+        if not offers(made.capabilities, client.revision, listing.method):
+            continue
+        try:
+            items, rest = await _fetch_pages(client, listing)
+        except RequestRefused as refused:
+            # Some servers have resources but no templates, and no capability says so.
+            if refused.code != Code.METHOD_NOT_FOUND or listing.key != "resourceTemplates":
+                made.failures[listing.method] = refused
+            continue
+        made.lists[listing.key] = items
+        made.pages[listing.method] = rest
+    return made
+
+
+async def fetch_list(client: Client, run: ClientRun, listing: Listing) -> list[Any]:
+    """Return the items of one list.
+
+    Raises:
+        UnsupportedByPeer: The server has not declared the capability; nothing is sent.
+        McpgenError: The request failed.
+    """
+    known = await _hello(client, run)
+    if not offers(known.capabilities, client.revision, listing.method):
+        kind = listing.method.partition("/")[0]
+        reason = f"the server has not declared the capability {kind}"
+        raise UnsupportedByPeer(revision=client.revision, what=listing.method, reason=reason)
+    items, _ = await _fetch_pages(client, listing)
+    return items
+
+
+async def _hello(client: Client, run: ClientRun) -> Inventory:
+    method = _HELLO_METHODS[client.era]
+    hello = run.result(method)
+    if not is_object(hello):  # the client knew the server's era, and skipped `server/discover`
+        hello = await client.request_json(method)
+    target = run.target
+    return Inventory(server=target.name, kind=target.kind, revision=client.revision, era=client.era, hello=dict(hello))
+
+
+async def _fetch_pages(client: Client, listing: Listing) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Return the items of all pages of a list, and the other members of each page.
+
+    Raises:
+        McpgenError: The request failed.
+    """
+    items: list[Any] = []
+    rest: list[dict[str, Any]] = []
+    cursor: object = None
+    seen: set[str] = set()
+    for _ in range(_MAX_PAGES):
+        page = await client.request_json(listing.method, {} if cursor is None else {"cursor": cursor})
+        found = page.get(listing.key)
+        items += found if is_array(found) else []
+        rest.append({key: value for key, value in page.items() if key != listing.key})
+        cursor = page.get("nextCursor")
+        if not isinstance(cursor, str) or cursor in seen:
+            break
+        seen.add(cursor)
+    return items, rest

@@ -1,0 +1,131 @@
+"""Keep the results of a server exactly as they came, while the client reads them as types.
+
+A result decoded into the types of the newest revision is no longer what the server sent. And a result that needed
+several rounds (``input_required``) is known only after the last one.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Hashable, Sequence
+
+    from mcpgen.runtime.errors import TransportClosed
+    from mcpgen.runtime.limits import ClientLimits
+    from mcpgen.runtime.protocol.framing import Frame, OversizedLine
+    from mcpgen.runtime.protocol.messages import RequestId
+    from mcpgen.runtime.transports.interfaces import Channel, ClientEndpoint, Transport
+
+__all__ = ["RecordingTransport"]
+
+
+class _Message(Struct):
+    id: str | int | float | UnsetType | None = UNSET
+    method: str | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+
+
+_decode_one = msgspec.json.Decoder(_Message).decode
+_decode_many = msgspec.json.Decoder(list[_Message]).decode
+
+
+class RecordingTransport:
+    """A `mcpgen.runtime.transports.interfaces.Transport` that records the results which pass over another one.
+
+    Args:
+        transport: The transport that reaches the server.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._results: dict[str, bytes] = {}
+
+    @property
+    def identity(self) -> Hashable | None:
+        """That of the other transport."""
+        return self._transport.identity
+
+    @property
+    def description(self) -> str:
+        """That of the other transport."""
+        return self._transport.description
+
+    def result(self, method: str) -> Any:  # noqa: ANN401 (any JSON value)
+        """Return the last result of *method*; None if there is none."""
+        found = self._results.get(method)
+        return None if found is None else msgspec.json.decode(found)
+
+    @asynccontextmanager
+    async def open(self, limits: ClientLimits, /) -> AsyncGenerator[Channel]:
+        """Open the other transport, and record its results."""
+        async with self._transport.open(limits) as channel:
+            yield _RecordingChannel(channel, self._results)
+
+
+class _RecordingChannel:
+    def __init__(self, channel: Channel, results: dict[str, bytes]) -> None:
+        self._channel = channel
+        self._results = results
+        self._methods: dict[object, str] = {}
+        self._endpoint: ClientEndpoint
+
+    @property
+    def is_full(self) -> bool:
+        return self._channel.is_full
+
+    @property
+    def stderr(self) -> str:
+        return self._channel.stderr
+
+    def write(self, message: bytes) -> None:
+        for each in _messages(message):
+            if isinstance(each.method, str) and not isinstance(each.id, UnsetType):
+                self._methods[each.id] = each.method
+        self._channel.write(message)
+
+    async def drain(self) -> None:
+        await self._channel.drain()
+
+    async def run(self, endpoint: ClientEndpoint, /) -> None:
+        self._endpoint = endpoint
+        await self._channel.run(self)
+
+    async def ended(self) -> TransportClosed:
+        return await self._channel.ended()
+
+    # --- as the endpoint of the other channel
+
+    def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
+        for frame in frames:
+            for each in _messages(frame):
+                method = None if isinstance(each.id, UnsetType) else self._methods.get(each.id)
+                if method is not None and not isinstance(each.result, UnsetType):
+                    self._results[method] = bytes(each.result)
+        self._endpoint.receive(frames)
+
+    def lost(self, request_id: RequestId, failure: Exception) -> None:
+        self._endpoint.lost(request_id, failure)
+
+    def end_of_input(self) -> None:
+        self._endpoint.end_of_input()
+
+    async def finished(self) -> None:
+        await self._endpoint.finished()
+
+    def close(self) -> None:
+        self._endpoint.close()
+
+
+def _messages(frame: Frame | OversizedLine) -> list[_Message]:
+    """Return the messages in a frame; none if it is not valid, which the client reports itself."""
+    if not isinstance(frame, bytes):
+        return []
+    try:
+        return _decode_many(frame) if frame[:64].lstrip().startswith(b"[") else [_decode_one(frame)]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return []

@@ -1,0 +1,247 @@
+"""JSON schemas as short text: types, constraints and tables of properties.
+
+A server's schema may be malformed, recursive or huge. So this code never relies on its shape, and limits how deep and
+how far it looks.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from mcpgen.runtime.adapt.json_pointer import is_array, is_object
+from mcpgen.runtime.cli.terminal_text import as_json, escaped_line, join_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["PropertyRow", "constraints", "resolve_ref", "property_rows", "repeats_name", "type_text", "type_names"]
+
+_MAX_DEPTH: Final = 3  # a deeper table is not readable
+_MAX_REFERENCES: Final = 8
+_MAX_CHOICES: Final = 24
+_MAX_ARMS: Final = 8  # of a union; with references, their number can multiply at each level
+_MAX_VALUE: Final = 120
+_MAX_ROWS: Final = 300
+
+_SEPARATORS: Final = re.compile(r"[\s_-]+")
+
+_ALTERNATIVES: Final = ("anyOf", "oneOf")
+
+
+class PropertyRow(NamedTuple):
+    """One property of an object.
+
+    Attributes:
+        name: The name; with ``.`` before it in a nested object, ``[].`` in the items of an array.
+        depth: The level of nesting, from 0.
+        type: The type as text.
+        is_required: Whether the property is required.
+        text: The description from the schema.
+        notes: The choices, limits and default as text.
+    """
+
+    name: str
+    depth: int
+    type: str
+    is_required: bool
+    text: str
+    notes: str
+
+
+def resolve_ref(schema: object, root: object) -> Mapping[str, Any]:
+    """Follow the references of *schema* within *root*, and merge the keys beside them; empty if there is no schema."""
+    found: object = schema
+    beside: dict[str, Any] = {}
+    for _ in range(_MAX_REFERENCES):
+        if not is_object(found):
+            return beside
+        reference = found.get("$ref")
+        if not (isinstance(reference, str) and reference.startswith("#")):
+            return {**found, **beside}
+        beside = {**{key: value for key, value in found.items() if key != "$ref"}, **beside}
+        found = _pointed(root, reference[1:])
+    return beside
+
+
+def _pointed(root: object, pointer: str) -> object:
+    for key in pointer.split("/")[1:]:
+        name = key.replace("~1", "/").replace("~0", "~")
+        root = root.get(name) if is_object(root) else None
+    return root
+
+
+def type_names(schema: object, root: object, depth: int = 0) -> list[str]:
+    """Return the names of the JSON types that *schema* allows; empty for any type."""
+    whole = resolve_ref(schema, root)
+    declared = whole.get("type")
+    if isinstance(declared, str):
+        return [declared]
+    if is_array(declared):
+        return [each for each in declared if isinstance(each, str)]
+    if "const" in whole:
+        return [_type_of(whole["const"])]
+    choices = whole.get("enum")
+    if is_array(choices):
+        return list(dict.fromkeys(map(_type_of, choices)))
+    found: dict[str, None] = {}
+    for arm in _arms(whole):
+        of_arm = type_names(arm, root, depth + 1) if depth < _MAX_DEPTH else []
+        if not of_arm:
+            return []
+        found |= dict.fromkeys(of_arm)
+    if found:
+        return list(found)
+    for arm in _all(whole):
+        of_arm = type_names(arm, root, depth + 1) if depth < _MAX_DEPTH else []
+        if of_arm:
+            return of_arm
+    return ["object"] if "properties" in whole else ["array"] if "items" in whole else []
+
+
+def _arms(whole: Mapping[str, Any]) -> list[object]:
+    for key in _ALTERNATIVES:
+        arms = whole.get(key)
+        if is_array(arms) and arms:
+            return arms[:_MAX_ARMS]
+    return []
+
+
+def _all(whole: Mapping[str, Any]) -> list[object]:
+    arms = whole.get("allOf")
+    return arms[:_MAX_ARMS] if is_array(arms) else []
+
+
+def _type_of(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def type_text(schema: object, root: object, depth: int = 0) -> str:
+    """Return the type as text: ``array of integer``, ``string or null``, ``any``."""
+    whole = resolve_ref(schema, root)
+    words: dict[str, None] = {}
+    arms = _arms(whole) if "type" not in whole else []
+    if arms and depth < _MAX_DEPTH:
+        words = dict.fromkeys(type_text(arm, root, depth + 1) for arm in arms)
+        return "any" if "any" in words else join_words(words)
+    for name in type_names(whole, root, depth):
+        word = escaped_line(name)
+        if name == "array":
+            # Up to draft 7, `items` of a tuple is an array.
+            items = whole.get("items", True)
+            of = type_text(items, root, depth + 1) if depth < _MAX_DEPTH and is_object(items) else "any"
+            word = "array" if of == "any" else f"array of ({of})" if " or " in of else f"array of {of}"
+        elif name == "object" and "properties" not in whole and is_object(whole.get("additionalProperties")):
+            of = type_text(whole["additionalProperties"], root, depth + 1) if depth < _MAX_DEPTH else "any"
+            word = "object" if of == "any" else f"object of {of}"
+        elif name == "string" and isinstance(whole.get("format"), str):
+            word = f"string ({escaped_line(whole['format'])})"
+        words[word] = None
+    return join_words(words) or "any"
+
+
+_RANGES: Final = (
+    ("minimum", "maximum", ""),
+    ("minLength", "maxLength", "character"),
+    ("minItems", "maxItems", "item"),
+)
+
+_BOUNDS: Final = (
+    ("exclusiveMinimum", "more than {}"),
+    ("exclusiveMaximum", "less than {}"),
+    ("multipleOf", "a multiple of {}"),
+    ("pattern", "matches {}"),
+)
+
+
+def constraints(schema: object, root: object) -> Iterator[str]:
+    """Yield the constraints beside the type as text: ``one of "a", "b"``, ``at least 3``, ``default 5``."""
+    whole = resolve_ref(schema, root)
+    arms = [resolve_ref(each, root) for each in _arms(whole)]
+    choices = whole.get("enum")
+    if "const" in whole:
+        choices = [whole["const"]]
+    if not is_array(choices) and arms and all("const" in arm for arm in arms):
+        choices = [arm["const"] for arm in arms]
+    if is_array(choices):
+        listed = [_value(each) for each in choices[:_MAX_CHOICES]]
+        more = len(choices) - len(listed)
+        yield f"{'one of ' if len(choices) > 1 else 'only '}{', '.join(listed)}{f' and {more} more' if more else ''}"
+    not_null = [arm for arm in arms if arm.get("type") != "null"]
+    bounded = not_null[0] if len(not_null) == 1 and len(arms) > 1 else whole
+    if bounded is not whole and not is_array(choices) and ("enum" in bounded or "const" in bounded):
+        yield from constraints({key: bounded[key] for key in ("enum", "const") if key in bounded}, root)
+    items = resolve_ref(bounded.get("items"), root)
+    if "enum" in items:
+        yield from (f"each {each}" for each in constraints({"enum": items["enum"]}, root))
+    for least, most, noun in _RANGES:
+        yield from _range(bounded.get(least), bounded.get(most), noun)
+    for key, words in _BOUNDS:
+        value = bounded.get(key)
+        if isinstance(value, int | float | str) and not isinstance(value, bool):
+            yield words.format(escaped_line(value))
+    if whole.get("default") is not None:
+        yield f"default {_value(whole['default'])}"
+
+
+def _range(least: object, most: object, noun: str) -> Iterator[str]:
+    low, high = (
+        each if isinstance(each, int | float) and not isinstance(each, bool) else None for each in (least, most)
+    )
+    last = low if high is None else high
+    unit = f" {noun}{'' if last == 1 else 's'}" if noun else ""
+    if low is not None and high is not None:
+        yield f"{low} to {high}{unit}" if low != high else f"exactly {low}{unit}"
+    elif last is not None:
+        yield f"{'at most' if low is None else 'at least'} {last}{unit}"
+
+
+def repeats_name(title: object, name: str) -> bool:
+    """Whether *title* only repeats *name*, as titles made by schema generators do."""
+    return _SEPARATORS.sub("", str(title)).casefold() == _SEPARATORS.sub("", name).casefold()
+
+
+def _value(value: object) -> str:
+    text = as_json(value, is_pretty=False) if not isinstance(value, str) else f'"{escaped_line(value)}"'
+    return text if len(text) <= _MAX_VALUE else f"{text[: _MAX_VALUE - 1]}…"
+
+
+def property_rows(schema: object, *, before: str = "", root: object = None, depth: int = 0) -> list[PropertyRow]:
+    """Return the properties of an object, each followed by its nested properties."""
+    root = schema if root is None else root
+    whole = resolve_ref(schema, root)
+    properties = whole.get("properties")
+    if not is_object(properties):
+        return []
+    required = whole.get("required")
+    made: list[PropertyRow] = []
+    for name, each in properties.items():
+        if len(made) >= _MAX_ROWS:
+            made.append(PropertyRow("…", depth, "", is_required=False, text="More properties are not shown.", notes=""))
+            break
+        inner = resolve_ref(each, root)
+        is_required = is_array(required) and name in required
+        text = inner.get("description") or inner.get("title")
+        title = inner.get("title")
+        text = "" if text == title and repeats_name(title, name) else text
+        notes = "; ".join(constraints(each, root))
+        made.append(PropertyRow(f"{before}{name}", depth, type_text(each, root), is_required, str(text or ""), notes))
+        if depth < _MAX_DEPTH - 1:
+            made += property_rows(inner, before=".", root=root, depth=depth + 1)
+            items = resolve_ref(inner.get("items"), root)
+            made += property_rows(items, before="[].", root=root, depth=depth + 1)
+    return made

@@ -1,0 +1,169 @@
+"""The user's terminal: `Screen` writes to it, and `Keyboard` reads from it without blocking the event loop."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+import anyio
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Keyboard", "Screen", "stderr", "stdout"]
+
+_STYLES: Final[dict[str, dict[str, Any]]] = {
+    "heading": {"bold": True},
+    "name": {"bold": True, "fg": "cyan"},
+    "dim": {"dim": True},
+    "good": {"fg": "green"},
+    "bad": {"fg": "red"},
+    "warning": {"fg": "yellow"},
+    "strong": {"bold": True},
+    "plain": {},
+}
+
+# Replacements for characters that the terminal's encoding lacks.
+_ASCII: Final = str.maketrans({"→": ">", "·": "-", "…": "~", "—": "-", "“": '"', "”": '"', "█": "#", "░": "."})
+
+_CLEAR_LINE: Final = "\r\x1b[K"
+
+_READ_BYTES: Final = 4096  # the longest line that a terminal returns at once
+
+
+class Screen:
+    """A text stream that may be a terminal.
+
+    Attributes:
+        is_terminal: Whether the stream is a terminal.
+        width: The columns of a line; None for no limit.
+
+    Args:
+        stream: The stream to write to.
+        is_terminal: Whether it is a terminal; None to detect.
+        width: Its columns; None to detect.
+        is_coloured: Whether to use colours; None to decide by the environment.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        is_terminal: bool | None = None,
+        width: int | None = None,
+        is_coloured: bool | None = None,
+    ) -> None:
+        self._stream = stream
+        self.is_terminal: bool = stream.isatty() if is_terminal is None else is_terminal
+        self.width: int | None = width if width is not None else _columns(stream) if self.is_terminal else None
+        self._is_coloured = self.is_terminal and _wants_colours() if is_coloured is None else is_coloured
+        self._status = ""
+
+    def paint(self, text: str, style: str) -> str:
+        """Return *text* in a style of `_STYLES`; unchanged without colours."""
+        if not (self._is_coloured and text):
+            return text
+        return click.style(text, **_STYLES[style])
+
+    def line(self, text: str = "") -> None:
+        """Write one line."""
+        self.write(f"{text}\n")
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """Write lines."""
+        self.write("".join(f"{line}\n" for line in lines))
+
+    def write(self, text: str) -> None:
+        """Write *text*; escape characters that the encoding lacks."""
+        self.clear_status()
+        self._put(text)
+
+    def write_bytes(self, data: bytes) -> None:
+        """Write *data* unchanged."""
+        self._stream.flush()
+        self._stream.buffer.write(data)
+        self._stream.flush()
+
+    def status(self, text: str) -> None:
+        """Show a status line, until something else is written; on terminals only. *text* must fit on the line."""
+        if self.is_terminal and text != self._status:
+            self._put(_CLEAR_LINE + text)
+            self._status = text
+
+    def clear_status(self) -> None:
+        """Remove the status line."""
+        if self._status:
+            self._put(_CLEAR_LINE)
+            self._status = ""
+
+    def _put(self, text: str) -> None:
+        encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        try:
+            data = text.encode(encoding)
+        except UnicodeEncodeError:
+            data = text.translate(_ASCII).encode(encoding, "backslashreplace")
+        self._stream.flush()
+        self._stream.buffer.write(data)
+        self._stream.flush()
+
+
+def stdout() -> Screen:
+    """Return the standard output."""
+    return Screen(sys.stdout)
+
+
+def stderr() -> Screen:
+    """Return the standard error."""
+    return Screen(sys.stderr)
+
+
+def _columns(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or shutil.get_terminal_size().columns
+    except (OSError, ValueError):
+        return shutil.get_terminal_size().columns
+
+
+def _wants_colours() -> bool:
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+class Keyboard:
+    """Lines that the user types; standard input is a terminal."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    @staticmethod
+    def is_there() -> bool:
+        """Whether a user can type, and can see the questions."""
+        return sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None and sys.stderr.isatty()
+
+    def discard_typed(self) -> None:
+        """Discard what was typed before a question was shown: it is not an answer to it."""
+        self._rest = b""
+        if sys.platform != "win32":
+            import termios  # noqa: PLC0415 (Windows has none)
+
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+    async def line(self) -> str | None:
+        """Return the next line without its end; None for Ctrl-D on an empty line, or if the terminal is gone."""
+        if sys.platform == "win32":
+            text = await anyio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
+            return text.rstrip("\r\n") if text else None
+        while b"\n" not in self._rest:
+            await anyio.wait_readable(sys.stdin)
+            try:
+                data = os.read(sys.stdin.fileno(), _READ_BYTES)
+            except OSError:  # the terminal was closed
+                data = b""
+            if not data:  # Ctrl-D after some text only submits that text
+                self._rest = b""
+                return None
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode(sys.stdin.encoding or "utf-8", "replace")

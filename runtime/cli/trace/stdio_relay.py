@@ -1,0 +1,270 @@
+"""Relay bytes between our standard streams and a server process, unchanged, and pass them to a trace.
+
+Theory of operation. A `_Copier` for each direction reads a chunk and writes all of it before it reads again, so a slow
+reader slows down the other side, as without a relay. The trace gets a chunk after its writing has begun and before
+anything else can run, so it sees a request before the response.
+
+The relay ends when our input ends, when our output has no reader, when the server closes a stream or exits, or at
+`stop`. Then it closes the server's input and ends the server as a client does (basic/lifecycle, "Shutdown"), and still
+relays the server's last output.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+import anyio
+import anyio.to_thread
+
+from mcpgen.runtime.transports.child_process import ChildProcess, read_chunk
+from mcpgen.runtime.transports.descriptors import READ_BYTES, Sink, Source
+from mcpgen.runtime.transports.spawner import open_group
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator, Sequence
+
+    from mcpgen.runtime.limits import ClientLimits
+
+__all__ = ["TraceSink", "StdioRelay", "Streams"]
+
+# For the server to exit after `stop`: the host that stopped us may kill us a second or two later.
+_STOP_SECONDS: Final = 0.5
+
+# For processes that the server left behind, to exit after SIGTERM.
+_CHILDREN_SECONDS: Final = 0.5
+
+# To read what is left in a pipe; it takes longer only if another process holds the pipe open.
+_LAST_OUTPUT_SECONDS: Final = 0.5
+
+# A killed process ends at once, unless it hangs in a device.
+_KILL_SECONDS: Final = 2.0
+
+_WATCHING: Final = "thread" if sys.platform == "win32" else "loop"
+
+
+class Streams(Protocol):
+    """Our standard streams."""
+
+    @property
+    def source(self) -> Source:
+        """The standard input."""
+        ...
+
+    @property
+    def sink(self) -> Sink:
+        """The standard output."""
+        ...
+
+
+class TraceSink(Protocol):
+    """The receiver of everything that a relay moves."""
+
+    def to_server(self, data: bytes) -> None:
+        """Receive a chunk of our standard input; empty at its end."""
+
+    def to_client(self, data: bytes) -> None:
+        """Receive a chunk of the server's output; empty at its end."""
+
+    async def stderr(self, data: bytes) -> None:
+        """Receive a chunk of the server's standard error; empty at its end. No more is read before this returns."""
+
+
+class StdioRelay:
+    """Start a server, and move bytes between it and the standard streams.
+
+    Args:
+        command: The server's program and its arguments. It gets our whole environment, which the host set for it.
+        streams: Our standard streams.
+        trace_sink: The receiver of all bytes.
+        limits: The time limits for the end of the server.
+
+    Raises:
+        UsageError: The server cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str], streams: Streams, trace_sink: TraceSink, limits: ClientLimits) -> None:
+        self._child = ChildProcess(command, os.environ, None)
+        self._streams = streams
+        self._trace_sink = trace_sink
+        self._limits = limits
+        self._stopped = anyio.Event()
+        self._output: _Copier | None = None
+        self._input_scope = anyio.CancelScope()
+        self._input_ended = anyio.Event()
+        self._running_outputs = 0  # of the server's output and errors
+        self._outputs_ended = anyio.Event()
+        self._wait_scope: anyio.CancelScope | None = None  # while we wait for the server to exit
+        self._stop_count = 0
+
+    @property
+    def status(self) -> int | None:
+        """The server's exit status, negative for the signal that ended it; None if it is unknown."""
+        return self._child.status
+
+    def stop(self) -> None:
+        """Stop soon; at the second call, at once."""
+        self._stop_count += 1
+        self._stopped.set()
+        if self._wait_scope is not None:
+            self._wait_scope.deadline = min(self._wait_scope.deadline, anyio.current_time() + self._max_wait())
+
+    async def run(self) -> None:
+        """Relay until one side ends, then end the server's process."""
+        try:
+            async with open_group() as group:
+                group.start_soon(self._watch)
+                group.start_soon(self._copy_input)
+                for copy in (self._copy_output, self._copy_stderr):
+                    self._running_outputs += 1
+                    group.start_soon(self._counted, copy)
+                await self._stopped.wait()
+                await self._end()
+                await self._read_last_output()
+        finally:
+            self._child.release()  # kills processes that are left
+
+    async def _read_last_output(self) -> None:
+        """Wait until the server's output is written, as long as the host reads it."""
+        while not self._outputs_ended.is_set():
+            with anyio.move_on_after(_LAST_OUTPUT_SECONDS):
+                await self._outputs_ended.wait()
+            is_read_slowly = self._output is not None and self._output.is_blocked
+            if self._stop_count or not is_read_slowly:
+                return
+
+    async def _watch(self) -> None:
+        await self._child.watch()
+        self._stopped.set()
+
+    async def _copy_input(self) -> None:
+        server = Sink(self._child.stdin, partial(os.write, self._child.stdin), _WATCHING, _nothing)
+        with self._input_scope:
+            await _Copier(self._streams.source, server, self._trace_sink.to_server).run()
+        self._input_ended.set()
+        self._stopped.set()
+
+    async def _copy_output(self) -> None:
+        server = Source(self._child.stdout, partial(os.read, self._child.stdout, READ_BYTES), _WATCHING, _nothing)
+        self._output = _Copier(server, self._streams.sink, self._trace_sink.to_client)
+        await self._output.run()
+        self._stopped.set()
+        # If the host reads no more, discard the output, so that the server is not blocked.
+        while await read_chunk(self._child.stdout, READ_BYTES):
+            pass
+
+    async def _copy_stderr(self) -> None:
+        data = b"any"
+        while data:
+            data = await read_chunk(self._child.stderr, READ_BYTES)
+            await self._trace_sink.stderr(data)
+
+    async def _counted(self, copy: Callable[[], Awaitable[None]]) -> None:
+        await copy()
+        self._running_outputs -= 1
+        if not self._running_outputs:
+            self._outputs_ended.set()
+
+    async def _end(self) -> None:
+        """End the server and its child processes: close its input, then SIGTERM, then SIGKILL."""
+        child, limits = self._child, self._limits
+        self._input_scope.cancel()
+        await self._input_ended.wait()
+        child.close_stdin()
+        with self._wait_at_most(limits.stdin_seconds):
+            await child.exited.wait()
+        if not child.exited.is_set() or child.has_others():
+            child.terminate()
+            with self._wait_at_most(_CHILDREN_SECONDS if child.exited.is_set() else limits.term_seconds):
+                await child.exited.wait()
+                await child.others_ended()
+        if not child.exited.is_set() or child.has_others():
+            child.kill()
+            with anyio.move_on_after(_KILL_SECONDS):
+                await child.exited.wait()
+
+    @contextmanager
+    def _wait_at_most(self, seconds: float) -> Generator[None]:
+        with anyio.move_on_after(min(seconds, self._max_wait())) as self._wait_scope:
+            yield
+        self._wait_scope = None
+
+    def _max_wait(self) -> float:
+        return (math.inf, _STOP_SECONDS)[self._stop_count] if self._stop_count < 2 else 0  # noqa: PLR2004 (second stop)
+
+
+class _Copier:
+    """Copy a source to a sink, and pass each chunk to *trace*.
+
+    Attributes:
+        is_blocked: Whether it waits for the reader of the sink.
+    """
+
+    def __init__(self, source: Source, sink: Sink, trace: Callable[[bytes], None]) -> None:
+        self.is_blocked = False
+        self._source = source
+        self._sink = sink
+        self._trace = trace
+        self._limiter = anyio.CapacityLimiter(1)  # its own: threads that hang may use up a shared one
+
+    async def run(self) -> None:
+        """Copy until the source ends or the sink has no reader."""
+        data = b"any"
+        while data:
+            data = await self._read_chunk()
+            rest: memoryview | None = memoryview(data)
+            if self._sink.watching != "thread":
+                rest = _write(self._sink, memoryview(data))
+            self._trace(data)
+            self.is_blocked = True
+            while rest:
+                rest = await self._write_more(rest)
+            self.is_blocked = False
+            if rest is None:
+                return
+
+    async def _read_chunk(self) -> bytes:
+        while True:
+            if self._source.watching == "thread":
+                data = await anyio.to_thread.run_sync(
+                    _read, self._source, limiter=self._limiter, abandon_on_cancel=True
+                )
+            else:
+                await anyio.wait_readable(self._source.fd)
+                data = _read(self._source)
+            if data is not None:
+                return data
+
+    async def _write_more(self, rest: memoryview) -> memoryview | None:
+        if self._sink.watching == "thread":
+            return await anyio.to_thread.run_sync(_write, self._sink, rest, limiter=self._limiter)
+        await anyio.wait_writable(self._sink.fd)
+        return _write(self._sink, rest)
+
+
+def _read(source: Source) -> bytes | None:
+    """Return some bytes; empty at the end; None if there are none yet."""
+    try:
+        return source.read()
+    except BlockingIOError:
+        return None
+    except OSError:  # the terminal was closed, or the connection reset
+        return b""
+
+
+def _write(sink: Sink, data: memoryview) -> memoryview | None:
+    """Write some of *data*, and return the rest; None if the sink has no reader."""
+    try:
+        return data[sink.write(data) :] if data else data
+    except BlockingIOError:
+        return data
+    except OSError:
+        return None
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,254 @@
+"""Dispatch: from an incoming message to its handler, and from what the handler returns to the response.
+
+A request comes from `take` to `_serve`. A built-in method is answered there. For any other the handler is started: by
+the fast path, as a task, as the retry of a parked exchange, or in the usual way with decoded params. `complete` and
+`fail` end what was started.
+
+Spec:
+    2024-11-05 to 2025-11-25, basic/lifecycle; 2026-07-28, basic/index, "Statelessness", and basic/versioning;
+    2025-03-26, basic/index, "Batching"; JSON-RPC 2.0, "Batch".
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from mcpgen.runtime.errors import RequestError, UnsupportedByPeer, quoted
+from mcpgen.runtime.protocol import envelope
+from mcpgen.runtime.protocol.capabilities import client_peer
+from mcpgen.runtime.protocol.framing import OversizedLine
+from mcpgen.runtime.protocol.messages import (
+    Batch,
+    Code,
+    ErrorResponse,
+    Fault,
+    Malformed,
+    Message,
+    Notification,
+    Request,
+    Response,
+)
+from mcpgen.runtime.protocol.negotiation import missing_fields, read_meta, unsupported_revision
+from mcpgen.runtime.server import builtin_methods, error_mapping, input_required, notifications, server_requests
+from mcpgen.runtime.server.exchange import BatchResponse, Exchange, OpenRequest, ResponseBody
+
+if TYPE_CHECKING:
+    from mcpgen.runtime.protocol.framing import Frame
+    from mcpgen.runtime.protocol.negotiation import RequestMeta
+    from mcpgen.runtime.server.server_session import ServerSession
+
+__all__ = ["complete", "fail", "receive", "take"]
+
+# About malformed messages; later ones are logged at DEBUG. A host need not read our standard error, and a pipe that is
+# full of warnings would stop us.
+_MAX_WARNINGS = 20
+
+_encode = msgspec.json.Encoder().encode
+
+_LOG = logging.getLogger("mcpgen.session")
+
+
+def receive(session: ServerSession, frame: Frame | OversizedLine) -> None:
+    """Act on one frame."""
+    if isinstance(frame, OversizedLine):
+        _take_one(session, envelope.decode_oversized(frame), None)
+        return
+    take(session, envelope.decode(frame, max_batch_length=session.limits.max_batch_length))
+
+
+def take(session: ServerSession, message: Message | Batch | Malformed) -> None:
+    """Act on the decoded content of a frame."""
+    if isinstance(message, Batch):
+        _take_batch(session, message)
+    else:
+        _take_one(session, message, None)
+
+
+def _take_batch(session: ServerSession, batch: Batch) -> None:
+    """Act on the messages of a batch, or refuse each of them where the revision has no batches.
+
+    Spec:
+        2025-03-26, basic/index, "Batching"; 2025-06-18, changelog: batches are gone.
+    """
+    if not envelope.allows_batches(session.revision):
+        requests = [each for each in batch.items if isinstance(each, Request)]
+        for each in requests:
+            _refuse(session, Malformed(Fault.NO_BATCHES, each.id, "request"), None)
+        if not requests:
+            _refuse(session, Malformed(Fault.NO_BATCHES), None)
+        return
+    responses = BatchResponse()
+    for item in batch.items:
+        _take_one(session, item, responses)
+    responses.is_complete = True
+    whole = responses.finished()
+    if whole is not None:
+        session.output.respond(whole, None)
+    elif not responses.open:
+        session.output.drop(None)
+
+
+def _take_one(session: ServerSession, message: Message | Malformed, batch: BatchResponse | None) -> None:
+    if isinstance(message, Request):
+        _take_request(session, message, batch)
+    elif isinstance(message, Notification):
+        notifications.receive_notification(session, message)
+    elif isinstance(message, Malformed):
+        _refuse(session, message, batch)
+    else:
+        _take_response(session, message)
+
+
+def _take_response(session: ServerSession, response: Response | ErrorResponse) -> None:
+    """End the request to the client that *response* answers; a late response is usual, and ignored."""
+    request = None if response.id is None else session.server_requests.pop(response.id, None)
+    if request is None:
+        _LOG.debug("a response is ignored: no request of the id %r is open", response.id)
+    elif isinstance(response, ErrorResponse):
+        request.set_error(response)
+    else:
+        server_requests.receive_result(request, response.result)
+
+
+def _refuse(session: ServerSession, malformed: Malformed, batch: BatchResponse | None) -> None:
+    """Answer a malformed message, if it can be answered."""
+    session.malformed_count += 1
+    level = logging.WARNING if session.malformed_count <= _MAX_WARNINGS else logging.DEBUG
+    _LOG.log(level, "%s", malformed.fault.reason)
+    if malformed.kind == "response" and malformed.id is not None and malformed.id in session.server_requests:
+        failure = RequestError(malformed.fault.code, f"the answer cannot be read: {malformed.fault.reason}")
+        session.server_requests.pop(malformed.id).fail(failure)
+        return
+    revision = session.revision or session.handlers.served[-1]
+    if malformed.fault.code == Code.PARSE_ERROR and malformed.id in session.exchanges:
+        # The id was found in text that is not JSON. A response to it would be taken for that of the open request.
+        malformed = Malformed(malformed.fault, None, malformed.kind)
+    if malformed.id is None and envelope.unknown_id(revision) is None:
+        return  # before 2025-11-25 an error must have an id that is not null
+    refusal = envelope.refusal(malformed, revision)
+    if refusal is not None:
+        _respond(session, refusal, batch)
+
+
+def _respond(session: ServerSession, message: bytes, batch: BatchResponse | None) -> None:
+    """Send a response to a message that has no open request."""
+    if batch is None:
+        session.output.respond(message, None)
+    else:
+        batch.messages.append(message)
+
+
+def _take_request(session: ServerSession, message: Request, batch: BatchResponse | None) -> None:
+    meta = read_meta(message.params)
+    try:
+        request = _open(session, message, meta, batch)
+    except Exception as error:  # noqa: BLE001 (the boundary: the client gets an answer in any case)
+        body = envelope.error_json(error_mapping.as_request_error(error, message.method))
+        # Stateless revisions have no batches, so the error is not part of one either.
+        in_batch = batch if isinstance(meta.revision, UnsetType) else None
+        _respond(session, envelope.encode_error(message.id, body), in_batch)
+        return
+    if batch is not None:
+        batch.open += 1
+    try:
+        _serve(session, message, request, meta)
+    except Exception as error:  # noqa: BLE001 (the boundary: methods such as `capabilities` of an author's object may fail)
+        failure = error_mapping.as_request_error(error, message.method)
+        session.reply(request, ResponseBody(envelope.error_json(failure), is_error=True))
+
+
+def _open(session: ServerSession, message: Request, meta: RequestMeta, batch: BatchResponse | None) -> OpenRequest:
+    """Return a request with its client and revision, which come from its metadata or from the handshake.
+
+    Raises:
+        RequestError: Neither states them, or the request cannot be served now.
+    """
+    if message.id in session.exchanges:
+        raise RequestError(Code.INVALID_REQUEST, "another request with this id is open")
+    if session.is_busy:
+        raise RequestError(Code.INTERNAL_ERROR, "too many requests are open")
+    stateless = session.handlers.stateless_revisions
+    if meta.revision is not UNSET and stateless:
+        if batch is not None:
+            raise RequestError(Code.INVALID_REQUEST, Fault.NO_BATCHES.reason)
+        if meta.revision not in stateless:
+            raise unsupported_revision(meta.revision, session.handlers.served)
+        missing = missing_fields(meta)
+        if missing is not None:
+            raise missing
+        peer = client_peer(meta.revision, meta.client_capabilities, meta.client_info)
+        return OpenRequest(session, message.id, peer, meta.progress_token, meta.log_level, batch)
+    if message.method == "initialize":
+        return builtin_methods.open_initialize(session, message, is_batched=batch is not None)
+    if session.peer is None:
+        return builtin_methods.open_before_handshake(session, message, meta)
+    return OpenRequest(session, message.id, session.peer, meta.progress_token, UNSET, batch)
+
+
+def _serve(session: ServerSession, message: Request, request: OpenRequest, meta: RequestMeta) -> None:
+    """Answer *request*, or start its handler.
+
+    Raises:
+        RequestError: It is refused.
+        InvalidPayload: Its params are not valid in its revision.
+    """
+    revision, in_session = request.peer.revision, request.peer is session.peer
+    if in_session and not session.has_declared(revision, message.method):
+        raise RequestError(Code.METHOD_NOT_FOUND, f"{quoted(message.method)} was not declared")
+    handler = session.handlers.method_handlers(revision).get(message.method)
+    if handler is None:
+        builtin_methods.answer_builtin(session, message, request)
+        return
+    if meta.request_state is not UNSET and request.peer.era == "stateless" and handler.may_request_input:
+        input_required.resume_parked(session, message, request, meta, handler)
+        return
+    if handler.fast_path is not None:
+        found = handler.fast_path(meta)
+        if found is not None:
+            session.start(Exchange(request, found[0], found[1], message.params))
+            return
+    params = handler.codec.params(message.params, session.meta if in_session else None)
+    exchange = Exchange(request, handler, params, message.params)
+    tasks = session.engine.tasks
+    if tasks is not None and tasks.becomes_task(request, handler, params):
+        tasks.create(session, exchange, request)
+    else:
+        session.start(exchange)
+
+
+def complete(session: ServerSession, exchange: Exchange, result: Any) -> None:
+    """Answer *exchange* with the result of its handler.
+
+    Raises:
+        AdaptationError: The peer's revision cannot express it.
+    """
+    if exchange.has_ended:
+        return
+    frame = exchange.handler.text_frame
+    if frame is not None and type(result) is str:
+        session.end(exchange, ResponseBody(frame[0] + _encode(result) + frame[1]))
+        return
+    is_stateless = exchange.peer.era == "stateless"
+    if is_stateless and getattr(result, "result_type", "complete") == "input_required":
+        input_required.send_input_required(session, exchange, result)
+        return
+    body = exchange.handler.codec.result(result)
+    if is_stateless:
+        body = session.handlers.sign(body, exchange.peer.revision)
+    session.end(exchange, ResponseBody(body))
+
+
+def fail(session: ServerSession, exchange: Exchange, failure: BaseException) -> None:
+    """Answer *exchange* with the exception that its handler raised."""
+    if exchange.has_ended:
+        return
+    try:
+        if isinstance(failure, RequestError) and input_required.send_url_elicitations(session, exchange, failure):
+            return
+    except UnsupportedByPeer as unsupported:
+        failure = unsupported
+    session.end(exchange, ResponseBody(error_mapping.error_body(exchange, failure), is_error=True))

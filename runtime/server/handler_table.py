@@ -1,0 +1,323 @@
+"""The methods that one server serves to the peers of each revision, and what it declares to them.
+
+Spec:
+    2024-11-05 to 2025-11-25, basic/lifecycle; 2026-07-28, basic/versioning, server/discover.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+from msgspec import Raw, Struct
+
+from mcpgen.generated import registry
+from mcpgen.runtime.adapt.payloads import bindings
+from mcpgen.runtime.errors import AdaptationError
+from mcpgen.runtime.protocol.capabilities import offers
+from mcpgen.runtime.protocol.codec import IncomingNotificationCodec, codec
+from mcpgen.runtime.protocol.native_revision import check_handlers, handler_names, native_revision_of, overrides
+from mcpgen.runtime.protocol.negotiation import revisions_of_era
+from mcpgen.runtime.protocol.newest import NEWEST, methods
+from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, ParamHeaders, param_headers_of
+from mcpgen.runtime.server.exchange import Call, MethodHandler
+from mcpgen.runtime.server.fast_path import FastPath
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from mcpgen.runtime.protocol.capabilities import Peer
+    from mcpgen.runtime.server.exchange import Exchange
+
+__all__ = ["HandlerTable", "Middleware", "NotificationHandler"]
+
+# The methods that `mcpgen.runtime.server.builtin_methods` answers, whatever the native revision is.
+_BUILTIN = frozenset(
+    {
+        "initialize",
+        "logging/setLevel",
+        "ping",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "server/discover",
+        "subscriptions/listen",
+    }
+)
+
+# Generated handlers that are never called: the built-in methods of these names ask no handler.
+_NEVER_CALLED = ("discover", "initialize", "ping", "subscriptions_listen")
+
+_META_KEY = methods.MetaKey
+
+_LOG = logging.getLogger("mcpgen.http")
+
+Middleware: TypeAlias = Callable[[Any, Any, Call], Awaitable[Any]]
+"""Called with params, context and the next call, which takes both."""
+
+
+class NotificationHandler(Struct, frozen=True, eq=False):
+    """A handler of a client's notification, and the codec of the params."""
+
+    codec: IncomingNotificationCodec
+    call: Call
+
+
+class HandlerTable:
+    """The methods that one server serves to the peers of each revision, and what it declares to them.
+
+    Args:
+        handlers: An instance of a subclass of some revision's generated ``ServerHandlers``.
+        served: The revisions to be served, oldest first.
+        info: Name and version, as the newest revision writes them.
+        instructions: How a model should use the server.
+        middleware: Called around each handler, outermost first. The sequence may grow; call `refresh` then.
+        more_capabilities: What is declared beyond the capabilities of the handlers, in the native revision.
+
+    Attributes:
+        native_revision: The revision that the handlers are written in.
+        handshake_revisions: The served revisions that start with `initialize`.
+        stateless_revisions: The served revisions that do not.
+    """
+
+    def __init__(  # noqa: PLR0913 (the parts that a server is made of)
+        self,
+        handlers: Any,
+        *,
+        served: Sequence[str],
+        info: Any,
+        instructions: str | None,
+        middleware: Sequence[Middleware],
+        more_capabilities: Mapping[str, object],
+    ) -> None:
+        self.native_revision: str = native_revision_of(handlers, "server")
+        self.served: tuple[str, ...] = tuple(served)
+        self.handshake_revisions: tuple[str, ...] = revisions_of_era(self.served, "handshake")
+        self.stateless_revisions: tuple[str, ...] = revisions_of_era(self.served, "stateless")
+        self._handlers = handlers
+        tables = self.methods(self.native_revision)
+        self._requests = handler_names(tables, tables.CLIENT_REQUESTS)
+        self._notifications = handler_names(tables, tables.CLIENT_NOTIFICATIONS)
+        called = (*self._requests.values(), *self._notifications.values())
+        check_handlers(handlers, self.native_revision, "server", called=called, answered=_NEVER_CALLED)
+        self._info = info
+        self._instructions = instructions
+        self._middleware = middleware
+        self._more_capabilities = more_capabilities
+        # Each of these is filled as peers need it.
+        self._method_handlers: dict[str, Mapping[str, MethodHandler]] = {}
+        self._notification_handlers: dict[tuple[str, str], NotificationHandler | None] = {}
+        self._capabilities: dict[str, Mapping[str, object]] = {}
+        self._results: dict[tuple[str, str], bytes] = {}
+        self._signatures: dict[str, bytes] = {}
+        self._param_headers: dict[str, ParamHeaders] = {}
+
+    def refresh(self) -> None:
+        """Read the handlers again: something was registered or removed."""
+        self._method_handlers.clear()
+        self._capabilities.clear()
+        self._results.clear()
+        self._param_headers.clear()
+
+    def methods(self, revision: str) -> ModuleType:
+        """Return the generated table of methods of *revision*."""
+        module: ModuleType = bindings(revision).methods
+        return module
+
+    def method_handlers(self, revision: str) -> Mapping[str, MethodHandler]:
+        """Return the methods that the author's handlers serve to peers of *revision*."""
+        found = self._method_handlers.get(revision)
+        if found is None:
+            found = self._method_handlers[revision] = self._make_method_handlers(revision)
+        return found
+
+    def capabilities(self, revision: str) -> Mapping[str, object]:
+        """Return the capabilities that the server declares to peers of *revision*."""
+        found = self._capabilities.get(revision)
+        if found is None:
+            declared: dict[str, object] = {**msgspec.to_builtins(self._handlers.capabilities())}
+            declared |= self._more_capabilities
+            adapted = codec(self.native_revision, revision).definition("ServerCapabilities", declared)
+            silent: dict[str, object] = {"completions": {}} if self._completes_silently(revision) else {}
+            found = self._capabilities[revision] = {**adapted, **silent}
+        return found
+
+    def _completes_silently(self, revision: str) -> bool:
+        """Whether the native revision has completions without a capability (2024-11-05), and *revision* has one."""
+        native, peer = (
+            bindings(each).models.ServerCapabilities.__struct_fields__ for each in (self.native_revision, revision)
+        )
+        return "completions" in peer and "completions" not in native and self._overrides("complete")
+
+    def info(self, revision: str) -> Mapping[str, object]:
+        """Return name and version as *revision* writes them."""
+        return codec(NEWEST, revision).definition("Implementation", msgspec.to_builtins(self._info))
+
+    def client_meta(self, peer: Peer) -> Mapping[str, object] | None:
+        """Return the metadata that the native revision wants in each request; None if it wants none.
+
+        Spec:
+            2026-07-28, basic/index, "Per-request protocol fields".
+        """
+        if registry.revision(self.native_revision).era != "stateless":
+            return None
+        to_native = codec(NEWEST, self.native_revision)
+        capabilities = to_native.definition("ClientCapabilities", msgspec.to_builtins(peer.capabilities))
+        meta: dict[str, object] = {_META_KEY.CLIENT_CAPABILITIES: capabilities}
+        if peer.info is not None:
+            meta[_META_KEY.CLIENT_INFO] = to_native.definition("Implementation", msgspec.to_builtins(peer.info))
+        return meta
+
+    def may_replay(self, exchange: Exchange) -> bool:
+        """Whether the handler of *exchange* may run again with the client's results so far."""
+        may_replay = getattr(self._handlers, "may_replay", None)
+        if may_replay is None:
+            return False
+        handler = exchange.handler
+        params = exchange.params if handler.slow_path is None else handler.codec.params(exchange.raw)
+        return bool(may_replay(handler.method, params))
+
+    def param_headers(self, tool: str) -> ParamHeaders | None:
+        """Return which arguments of *tool* HTTP repeats in headers; None if there are none, or the tool is unknown.
+
+        Handlers provide the schema by a method ``input_schema(name)``.
+
+        Spec:
+            2026-07-28, server/tools#x-mcp-header.
+        """
+        if tool not in self._param_headers:
+            find = getattr(self._handlers, "input_schema", None)
+            schema = None if find is None else find(tool)
+            if schema is None:
+                return None  # unknown names are not kept: there is no limit to them
+            try:
+                self._param_headers[tool] = param_headers_of(schema)
+            except InvalidParamHeader as error:  # clients leave such a tool out, so none sends its headers
+                _LOG.warning("the input schema of %s is not valid over HTTP: %s", tool, error)
+                self._param_headers[tool] = ParamHeaders()
+        found = self._param_headers[tool]
+        return found if found.annotations else None
+
+    def initialize_result(self, revision: str) -> bytes:
+        """Return the result of `initialize` that agrees on *revision*.
+
+        Spec:
+            2025-11-25, basic/lifecycle, "Initialization".
+        """
+        return self._result(
+            "initialize",
+            revision,
+            lambda: {
+                "protocolVersion": revision,
+                "capabilities": self.capabilities(revision),
+                "serverInfo": self.info(revision),
+            },
+        )
+
+    def discover_result(self, revision: str) -> bytes:
+        """Return the result of `server/discover`.
+
+        Spec:
+            2026-07-28, server/discover, "Response"; server/utilities/caching.
+        """
+        return self._result(
+            "server/discover",
+            revision,
+            lambda: {
+                "resultType": "complete",
+                "supportedVersions": list(reversed(self.served)),
+                "capabilities": self.capabilities(revision),
+                "ttlMs": 0,
+                "cacheScope": "private",
+            },
+        )
+
+    def sign(self, result: bytes, revision: str) -> bytes:
+        """Return the JSON of a *result* with this server's name in its metadata, unless it names one itself.
+
+        Spec:
+            2026-07-28, basic/index, "Per-response protocol fields": servers SHOULD.
+        """
+        signature = self._signatures.get(revision)
+        if signature is None:
+            signature = self._signatures[revision] = msgspec.json.encode({_META_KEY.SERVER_INFO: self.info(revision)})
+        if b'"_meta"' not in result:  # every result of this era has a resultType, so a comma is right
+            return result[:-1] + b',"_meta":' + signature + b"}"
+        members = msgspec.json.decode(result, type=dict[str, Raw])
+        meta = msgspec.json.decode(members["_meta"], type=dict[str, Raw]) if "_meta" in members else {}
+        if _META_KEY.SERVER_INFO in meta:
+            return result
+        members["_meta"] = Raw(msgspec.json.encode({**meta, **msgspec.json.decode(signature, type=dict[str, Raw])}))
+        return msgspec.json.encode(members)
+
+    def notification_handler(self, revision: str, method: str) -> NotificationHandler | None:
+        """Return the handler of a notification of clients of *revision*, if there is one."""
+        key = (revision, method)
+        if key not in self._notification_handlers and method in self._notifications:  # others are not kept: no limit
+            self._notification_handlers[key] = self._make_notification_handler(revision, method)
+        return self._notification_handlers.get(key)
+
+    def _make_notification_handler(self, revision: str, method: str) -> NotificationHandler | None:
+        name = self._notifications[method]
+        if method not in self.methods(revision).CLIENT_NOTIFICATIONS or not self._overrides(name):
+            return None
+        try:
+            notification = codec(self.native_revision, revision).notice_in(method)
+        except AdaptationError:
+            return None  # clients of the native revision send no such notification
+        return NotificationHandler(notification, getattr(self._handlers, name))
+
+    def overridden(self, method: str) -> Call | None:
+        """Return the author's handler of a built-in *method*, if there is one."""
+        name = self._requests.get(method)
+        return getattr(self._handlers, name) if name is not None and self._overrides(name) else None
+
+    def _make_method_handlers(self, revision: str) -> dict[str, MethodHandler]:
+        peer = self.methods(revision)
+        declared = self.capabilities(revision)
+        made: dict[str, MethodHandler] = {}
+        for method, name in self._requests.items():
+            if method in _BUILTIN or method not in peer.CLIENT_REQUESTS or not self._overrides(name):
+                continue
+            if not offers(declared, revision, method):
+                continue
+            try:
+                request = codec(self.native_revision, revision).request(method)
+            except AdaptationError:
+                continue  # tasks, which are served to peers of the native revision only
+            params = peer.CLIENT_REQUESTS[method].params
+            may_request_input = "input_responses" in getattr(params, "__struct_fields__", ())
+            made[method] = MethodHandler(
+                method=method, codec=request, call=self._wrapped(name), may_request_input=may_request_input
+            )
+        find = getattr(self._handlers, "fast_tool", None)
+        if find is not None and not self._middleware and "tools/call" in made:  # middleware gets the params
+            slow_path = made["tools/call"]
+            is_signed = registry.revision(revision).era == "stateless"
+            fast_path = FastPath(slow_path, find, partial(self.sign, revision=revision) if is_signed else bytes)
+            made["tools/call"] = msgspec.structs.replace(slow_path, fast_path=fast_path)
+        return made
+
+    def _wrapped(self, name: str) -> Call:
+        call: Call = getattr(self._handlers, name)
+        for each in reversed(self._middleware):
+            call = partial(_call_middleware, each, call)
+        return call
+
+    def _overrides(self, name: str) -> bool:
+        return overrides(self._handlers, self.native_revision, "server", name)
+
+    def _result(self, method: str, revision: str, make: Callable[[], dict[str, object]]) -> bytes:
+        found = self._results.get((method, revision))
+        if found is None:
+            value = make()
+            if self._instructions is not None:
+                value["instructions"] = self._instructions
+            found = self._results[method, revision] = msgspec.json.encode(value)
+        return found
+
+
+async def _call_middleware(middleware: Middleware, call: Call, params: Any, context: Any) -> Any:
+    return await middleware(params, context, call)
