@@ -6,7 +6,7 @@ Spec:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LegacySse"]
 
-_MAX_SHOWN_CHARS = 200
+_MAX_SHOWN_CHARS: Final = 200
 
 
 class LegacySse:

@@ -7,7 +7,7 @@ Spec:
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Raw
 
@@ -26,7 +26,7 @@ __all__ = ["renew_session"]
 
 _LOG = logging.getLogger("mcpgen.client")
 
-_MAX_SHOWN_CHARS = 100
+_MAX_SHOWN_CHARS: Final = 100
 
 
 async def renew_session(posts: PostRequests, state: SessionState, revision: str | None) -> HttpSession:

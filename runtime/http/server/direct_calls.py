@@ -50,16 +50,16 @@ class DirectCall:
     """A call whose function has run until it returned, failed or had to wait.
 
     Attributes:
-        entry: How the call is served.
+        handler: How the call is served.
         params: The params of the function.
         peer: The client.
         text: The function's result, if it has returned a text.
         is_waiting: Whether the function has to wait.
     """
 
-    __slots__ = ("_failure", "_steps", "_value", "_waits_for", "entry", "is_waiting", "params", "peer", "text")
+    __slots__ = ("_failure", "_steps", "_value", "_waits_for", "handler", "is_waiting", "params", "peer", "text")
 
-    def __init__(self, entry: MethodHandler, params: Struct, peer: Peer) -> None:
+    def __init__(self, handler: MethodHandler, params: Struct, peer: Peer) -> None:
         self.params: Struct = params
         self.peer: Peer = peer
         self.text: str | None = None
@@ -68,9 +68,9 @@ class DirectCall:
         self._failure: BaseException | None = None
         self._steps: Generator[Any, Any, Any] | None = None
         self._waits_for: Any = None
-        self.entry: MethodHandler = entry
+        self.handler: MethodHandler = handler
         try:
-            self._steps = entry.call(params, None).__await__()
+            self._steps = handler.call(params, None).__await__()
             self._waits_for = next(self._steps)
             self.is_waiting = True
         except StopIteration as done:
@@ -81,14 +81,14 @@ class DirectCall:
 
     def answer(self, request: Request) -> bytes | None:
         """Return the answer to *request* if the function has returned a text; None otherwise."""
-        frame = self.entry.text_frame
+        frame = self.handler.text_frame
         if self.text is None or frame is None:
             return None
         return envelope.encode_response(request.id, frame[0] + _encode(self.text) + frame[1])
 
-    def as_entry(self) -> MethodHandler:
+    def as_handler(self) -> MethodHandler:
         """Return how the call is served, with a function that goes on from here."""
-        return msgspec.structs.replace(self.entry, call=self._finish)
+        return msgspec.structs.replace(self.handler, call=self._finish)
 
     async def _finish(self, params: Any, context: Any) -> Any:  # noqa: ANN401 (as of any handler)
         """Return the result of the function, which has its params already and takes no context."""
@@ -131,8 +131,8 @@ def start_session_call(session: ServerSession, request: Request, meta: RequestMe
 
 
 def _start(handlers: HandlerTable, meta: RequestMeta, peer: Peer) -> DirectCall | None:
-    entry = handlers.method_handlers(peer.revision).get(CALL)
-    found = None if entry is None or entry.fast_path is None else entry.fast_path(meta)
+    handler = handlers.method_handlers(peer.revision).get(CALL)
+    found = None if handler is None or handler.fast_path is None else handler.fast_path(meta)
     if found is None or found[0].takes_context:
         return None
     return DirectCall(found[0], found[1], peer)

@@ -56,8 +56,8 @@ def event_id(stream: str, number: int) -> str:
     """
     if _STREAM.fullmatch(stream) is None or not 0 <= number < _MAX_NUMBER:
         raise UsageError(
-            f"`stream` must be 1 to {MAX_STREAM_NAME_CHARS} characters of visible ASCII, `number` at most 15 digits, "
-            f"not {stream[:MAX_STREAM_NAME_CHARS]!r} and {number}"
+            f"`stream` must be 1 to {MAX_STREAM_NAME_CHARS} characters of visible ASCII, and `number` 0 to "
+            f"{_MAX_NUMBER - 1}; they are {stream[:MAX_STREAM_NAME_CHARS]!r} and {number}"
         )
     return f"{stream}:{number}"
 

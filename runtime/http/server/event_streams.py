@@ -105,7 +105,8 @@ class EventStream:
         """Make the current response a stream of events.
 
         Args:
-            retry_ms: Given: send an event without data first, which tells the client an id and a reconnection time.
+            retry_ms: If given, an event without data is sent first, which tells the client an id and this reconnection
+                time.
 
         Spec:
             2025-11-25, basic/transports, "Sending Messages to the Server": the server SHOULD immediately send one.
@@ -161,8 +162,8 @@ class EventStream:
         """End the current connection when its waiting messages are sent.
 
         Args:
-            response: Given: do nothing if this is not the current one.
-            retry_ms: Given: tell the client a reconnection time first.
+            response: If given, nothing is done unless this is the current one.
+            retry_ms: If given, the client is sent this reconnection time first.
         """
         if self.response is None or response not in (None, self.response):
             return

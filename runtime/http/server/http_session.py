@@ -100,9 +100,11 @@ class HttpSession(Connection):
         stream, response = self._new_stream()
         self._current_stream = stream
         self._is_batch = isinstance(message, Batch)
+        self._spawner.hold()  # a request is not answered if the notification that cancels it came with it
         try:
             take(self.session, message)
         finally:
+            self._spawner.release()
             self._current_stream = None
         if self._is_batch and not stream.has_ended and not self._has_open(stream):
             self._end(stream, has_answer=True)
@@ -112,8 +114,8 @@ class HttpSession(Connection):
 
     def _has_open(self, stream: EventStream) -> bool:
         """Return whether a running request is answered on *stream*."""
-        origins = (each.request if isinstance(each, Exchange) else each for each in self.session.exchanges.values())
-        return any(each is not None and each.stream is stream for each in origins)
+        requests = (each.request if isinstance(each, Exchange) else each for each in self.session.exchanges.values())
+        return any(each is not None and each.stream is stream for each in requests)
 
     def start_stream(self, stream: EventStream) -> None:
         """Make the response of *stream* a stream of events."""

@@ -351,8 +351,8 @@ class PostRequest:
 
 
 def _exchange(connection: Connection, request: Request, meta: RequestMeta, call: DirectCall) -> Exchange:
-    origin = OpenRequest(connection.session, request.id, call.peer, meta.progress_token, meta.log_level)
-    return Exchange(origin, call.as_entry(), call.params, request.params)
+    open_request = OpenRequest(connection.session, request.id, call.peer, meta.progress_token, meta.log_level)
+    return Exchange(open_request, call.as_handler(), call.params, request.params)
 
 
 class _SessionEnded(Exception):  # noqa: N818 (no error: its client has ended it)

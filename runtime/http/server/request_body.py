@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BodyRefused", "read_body"]
 
-_MAX_LENGTH_DIGITS = 15
+# Python parses longer numbers slowly.
+_MAX_LENGTH_DIGITS: Final = 15
 
 
 class BodyRefused(McpgenError):  # noqa: N818 (named as those of runtime/errors.py are)

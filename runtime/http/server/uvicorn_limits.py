@@ -200,7 +200,8 @@ class BoundedProtocol(BoundedHeadProtocol):
         if self.parser.should_upgrade():
             return
         self._is_complete = True
-        self._head_bytes = -len(self._data)  # if another head starts in the same data, its bytes are already counted
+        # `data_received` then adds all of the data, of which only a part may belong to the next head.
+        self._head_bytes = -len(self._data)
         if self._unread_timer is not None:
             self._unread_timer.cancel()
             self._unread_timer = None
