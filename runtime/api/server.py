@@ -129,7 +129,7 @@ class Server(Registrations):
         registered = self._registry
         resources = len(registered.resources.entries) + len(registered.templates.entries)
         tools, prompts = len(registered.tools.entries), len(registered.prompts.entries)
-        return f"<Server {self.name!r}: {tools} tools, {resources} resources, {prompts} prompts>"
+        return f"<Server {self.name!r}: tools {tools}, resources {resources}, prompts {prompts}>"
 
     @property
     def state(self) -> Any:
