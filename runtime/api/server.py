@@ -129,7 +129,7 @@ class Server(Registrations):
         offered = self._offered
         resources = len(offered.resources.entries) + len(offered.templates.entries)
         tools, prompts = len(offered.tools.entries), len(offered.prompts.entries)
-        return f"<Server {self.name!r}: {tools} tools, {resources} resources, {prompts} prompts>"
+        return f"<Server {self.name!r}: tools {tools}, resources {resources}, prompts {prompts}>"
 
     @property
     def state(self) -> Any:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.runtime.cli.terminals import run
 from tests.runtime.client.scripted import discovered, initialized
-from tests.runtime.looking.terminals import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
