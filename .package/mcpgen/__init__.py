@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         UnsupportedByPeer,
         UsageError,
     )
-    from mcpgen.runtime.http.client.bearer import bearer
+    from mcpgen.runtime.http.client.bearer_auth import bearer
     from mcpgen.runtime.http.client.transport import Http
     from mcpgen.runtime.http.errors import HttpRefused, ServerUnreachable
     from mcpgen.runtime.http.server.application import Application
@@ -166,7 +166,7 @@ _MODULES = {
     "UnknownRevision": "mcpgen.runtime.errors",
     "UnsupportedByPeer": "mcpgen.runtime.errors",
     "UsageError": "mcpgen.runtime.errors",
-    "bearer": "mcpgen.runtime.http.client.bearer",
+    "bearer": "mcpgen.runtime.http.client.bearer_auth",
     "connect": "mcpgen.runtime.api.connect",
     "open_spawner": "mcpgen.runtime.transports.spawner",
 }

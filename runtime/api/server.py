@@ -106,7 +106,7 @@ class Server(Registrations):
         _check(info, lifespan, limits, tasks)
         task_requests = None if tasks is None else _task_requests(tasks, handlers)
         table = HandlerTable(
-            FunctionHandlers(offered=self._offered) if handlers is None else handlers,
+            FunctionHandlers(registry=self._registry) if handlers is None else handlers,
             served=selected_revisions(revisions),
             info=info,
             instructions=instructions,
@@ -126,10 +126,10 @@ class Server(Registrations):
     def __repr__(self) -> str:
         if self._has_handlers:
             return f"<Server {self.name!r}: handlers of {self.native_revision}>"
-        offered = self._offered
-        resources = len(offered.resources.entries) + len(offered.templates.entries)
-        tools, prompts = len(offered.tools.entries), len(offered.prompts.entries)
-        return f"<Server {self.name!r}: {tools} tools, {resources} resources, {prompts} prompts>"
+        registered = self._registry
+        resources = len(registered.resources.entries) + len(registered.templates.entries)
+        tools, prompts = len(registered.tools.entries), len(registered.prompts.entries)
+        return f"<Server {self.name!r}: tools {tools}, resources {resources}, prompts {prompts}>"
 
     @property
     def state(self) -> Any:

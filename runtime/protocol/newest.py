@@ -1,6 +1,6 @@
-"""The revision in whose terms the engine speaks: the newest. This is the one module of the runtime that names it.
+"""The newest revision, whose types the runtime uses itself. No other module of the runtime names it.
 
-Whoever adds a revision changes the imports; a test compares them with the registry.
+A new revision needs other imports here; a test compares them with the registry.
 """
 
 from __future__ import annotations

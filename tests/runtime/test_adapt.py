@@ -143,7 +143,8 @@ def test_a_refusal_names_step_place_reason_service_and_what_was_lost_before(way:
     assert ("no cursors at all", "input") == (error.reason, error.service)
     assert ["/before"] == [each.pointer for each in error.losses]
     assert str(error) == (
-        "cannot be adapted from 2025-03-26 to 2024-11-05 at /cursor: no cursors at all (an engine can do it by input)"
+        "cannot be adapted from 2025-03-26 to 2024-11-05 at /cursor: no cursors at all "
+        "(an engine translates it with the service 'input')"
     )
 
 
@@ -183,7 +184,7 @@ def test_a_message_without_an_error_is_one_that_is_asked_inside_a_result() -> No
 
 
 def test_a_definition_without_counterpart_has_no_route() -> None:
-    with pytest.raises(AdaptationError, match="2025-06-18 has nothing that corresponds to Tool"):
+    with pytest.raises(AdaptationError, match="2025-06-18 has no counterpart of Tool"):
         router().definition_route(SECOND, THIRD, "Tool")
 
 

@@ -101,10 +101,10 @@ def test_a_peer_that_says_the_same_again_is_the_same() -> None:
 
 def test_a_peer_that_says_too_much_is_not_remembered() -> None:
     said = b'{"experimental":{"a":{"x":"' + b"x" * 5000 + b'"}}}'
-    before = module._remembered_peer.cache_info().currsize
+    before = module._cached_client_peer.cache_info().currsize
 
     assert client("2025-11-25", said) == client("2025-11-25", said)
-    assert before == module._remembered_peer.cache_info().currsize
+    assert before == module._cached_client_peer.cache_info().currsize
 
 
 def test_nobody_can_change_what_a_peer_declared() -> None:

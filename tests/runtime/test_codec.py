@@ -536,7 +536,7 @@ def test_a_method_that_the_peer_does_not_have_is_unknown_and_leaves_no_trace() -
             made.request(f"x/{number}")
 
     assert not made._refused
-    assert not made._requests
+    assert not made._incoming_requests
 
 
 @pytest.mark.parametrize(

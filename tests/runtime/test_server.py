@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from mcpgen import Server, UsageError
-from mcpgen.runtime.protocol.newest import ServerHandlers
+from mcpgen import Context, Server, UsageError
+from mcpgen.runtime.protocol.newest import NEWEST, ServerHandlers
+from tests.runtime.protocol.peers import client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -57,7 +58,7 @@ def test_a_handler_that_is_no_coroutine_function_is_refused_by_name() -> None:
 
     message = refusal(handlers=Blocking())
 
-    assert "Blocking.call_tool has to be a coroutine function: write `async def call_tool`" == message
+    assert "Blocking.call_tool is not a coroutine function; write `async def call_tool`" == message
 
 
 def test_a_handler_that_takes_too_little_is_refused_by_name() -> None:
@@ -67,7 +68,10 @@ def test_a_handler_that_takes_too_little_is_refused_by_name() -> None:
 
     message = refusal(handlers=Short())
 
-    assert "Short.call_tool has to take params and context: `async def call_tool(self, params, context)`" == message
+    assert (
+        "Short.call_tool does not take params and context; write `async def call_tool(self, params, context)`"
+        == message
+    )
 
 
 def test_a_handler_whose_name_is_misspelt_is_refused_with_the_one_that_was_meant() -> None:
@@ -75,7 +79,7 @@ def test_a_handler_whose_name_is_misspelt_is_refused_with_the_one_that_was_meant
         async def call_tol(self, params: Any, context: Any) -> Any:
             del params, context
 
-    assert "Misspelt has a method call_tol, which nothing calls; did you mean call_tool?" == refusal(
+    assert "Misspelt has a method `call_tol`, which is never called; did you mean `call_tool`?" == refusal(
         handlers=Misspelt()
     )
 
@@ -103,3 +107,53 @@ async def test_a_second_connection_waits_until_the_lifespan_has_begun() -> None:
         begins.set()
 
     assert ["two", "two"] == found
+
+
+# --- what users see of the objects
+
+SERVER_NAMES = (
+    "asgi completion connect limits middleware name native_revision prompt prompts_changed remove_prompt "
+    "remove_resource remove_tool resource resource_updated resources_changed run running state tool tools_changed"
+)
+CONTEXT_NAMES = (
+    "disconnect elicit elicit_url input_responses is_cancelled log method notify peer progress prompts_changed request "
+    "request_id request_state resource_updated resources_changed roots sample state tools_changed user"
+)
+
+
+def public(names: list[str]) -> list[str]:
+    return [name for name in names if not name.startswith("_")]
+
+
+def test_a_server_and_a_context_show_only_what_users_call() -> None:
+    assert SERVER_NAMES.split() == public(dir(Server("x")))
+    assert CONTEXT_NAMES.split() == public(dir(Context))
+
+
+def test_a_server_shows_what_it_offers() -> None:
+    server = Server("x")
+
+    @server.tool
+    def echo(text: str) -> str:
+        return text
+
+    class Own(ServerHandlers[Context]): ...
+
+    assert "<Server 'x': tools 1, resources 0, prompts 0>" == repr(server)
+    assert f"<Server 'own': handlers of {NEWEST}>" == repr(Server("own", handlers=Own()))
+
+
+@pytest.mark.anyio
+async def test_a_connection_and_a_context_show_their_client_and_what_they_serve() -> None:
+    server = Server("x")
+
+    @server.tool
+    async def show(context: Context) -> str:
+        return repr(context)
+
+    async with client(server, "2025-11-25") as peer:
+        result = await peer.result("tools/call", '"name":"show"')
+
+        assert "<Context: tools/call, request 1, of a client of 2025-11-25>" == result["content"][0]["text"]
+        assert "<Connection of 'x': 2025-11-25, 0 running>" == repr(peer.wire.connection)
+    assert "<Connection of 'x': closed>" == repr(peer.wire.connection)

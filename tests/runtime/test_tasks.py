@@ -15,8 +15,9 @@ from msgspec import UNSET, UnsetType
 
 from mcpgen.generated.v2025_11_25 import models
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.server.tasks.lifecycle import TaskLimits, Tasks
-from mcpgen.runtime.server.tasks.running_task import MAX_STATUS_MESSAGE, RunningTask, related
+from mcpgen.runtime.limits import TaskLimits
+from mcpgen.runtime.server.tasks.lifecycle import Tasks
+from mcpgen.runtime.server.tasks.running_task import MAX_STATUS_MESSAGE_CHARS, RunningTask, related
 from mcpgen.runtime.server.tasks.task_store import MemoryTaskStore, Outcome, StoreFull, TaskRecord
 from mcpgen.runtime.server.tasks.task_support import TaskSupport, runs_as_task, task_capabilities
 
@@ -139,7 +140,7 @@ def test_a_server_that_cannot_tell_requestors_apart_does_not_declare_listing() -
 @pytest.mark.parametrize("support", [UNSET, "forbidden"])
 def test_a_tool_that_is_no_task_refuses_to_be_called_as_one(support: TaskSupport | UnsetType) -> None:
     assert not runs_as_task(support, is_asked=False, is_offered=True)
-    assert (-32601, "This tool cannot be called as a task") == refusal(
+    assert (-32601, "This tool cannot run as a task; call it without task") == refusal(
         runs_as_task, support, is_asked=True, is_offered=True
     )
 
@@ -153,7 +154,7 @@ def test_a_tool_that_may_be_a_task_is_what_the_client_asks_for() -> None:
 @pytest.mark.spec("2025-11-25", f"{TASKS}#tool-level-negotiation")
 def test_a_tool_that_must_be_a_task_refuses_to_be_called_otherwise() -> None:
     assert runs_as_task("required", is_asked=True, is_offered=True)
-    assert (-32601, "This tool can only be called as a task") == refusal(
+    assert (-32601, "This tool runs only as a task; call it with task") == refusal(
         runs_as_task, "required", is_asked=False, is_offered=True
     )
 
@@ -240,7 +241,7 @@ def test_every_response_tells_when_a_task_was_created_and_last_changed() -> None
     bench = Bench()
     running = bench.create()
     bench.now += 1.5
-    running.say("Asking the station")
+    running.set_status_message("Asking the station")
     bench.now += 1.5
 
     times = {"createdAt": "2025-11-25T10:30:00.000Z", "lastUpdatedAt": "2025-11-25T10:30:01.500Z"}
@@ -265,7 +266,7 @@ def test_time_does_not_run_backwards_where_the_clock_does() -> None:
     bench = Bench()
     running = bench.create()
     bench.now -= 30
-    running.say("Asking the station")
+    running.set_status_message("Asking the station")
 
     assert "2025-11-25T10:30:00.000Z" == bench.get(FIRST)["lastUpdatedAt"]
 
@@ -318,7 +319,7 @@ def test_a_handler_whose_task_expires_while_it_speaks_is_stopped() -> None:
     bench = Bench()
     running = bench.create()
     bench.now += 60
-    running.say("Still there")
+    running.set_status_message("Still there")
 
     assert ([FIRST], []) == (bench.stopped, bench.told)
 
@@ -330,7 +331,7 @@ def test_a_handler_whose_task_expires_while_it_speaks_is_stopped() -> None:
 def test_a_task_can_be_looked_at() -> None:
     bench = Bench()
     running = bench.create()
-    running.say("Asking the station")
+    running.set_status_message("Asking the station")
 
     assert {
         "createdAt": "2025-11-25T10:30:00.000Z",
@@ -348,7 +349,7 @@ def test_a_task_can_be_looked_at() -> None:
 def test_a_task_that_needs_input_says_so_until_it_has_it() -> None:
     bench = Bench()
     running = bench.create()
-    with running.asking():
+    with running.awaiting_input():
         assert "input_required" == bench.status(FIRST)
 
     assert "working" == bench.status(FIRST)
@@ -359,7 +360,7 @@ def test_a_task_that_needs_input_says_so_until_it_has_it() -> None:
 def test_a_task_needs_input_until_its_last_question_is_answered() -> None:
     bench = Bench()
     running = bench.create()
-    first, second = running.asking(), running.asking()
+    first, second = running.awaiting_input(), running.awaiting_input()
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
@@ -373,7 +374,7 @@ def test_a_task_needs_input_until_its_last_question_is_answered() -> None:
 def test_a_question_that_fails_is_no_question_any_more() -> None:
     bench = Bench()
     running = bench.create()
-    with pytest.raises(TimeoutError), running.asking():
+    with pytest.raises(TimeoutError), running.awaiting_input():
         raise TimeoutError
 
     assert "working" == bench.status(FIRST)
@@ -384,7 +385,7 @@ def test_a_question_that_fails_is_no_question_any_more() -> None:
 def test_a_task_that_needs_input_may_end(status: str) -> None:
     bench = Bench()
     running = bench.create()
-    with running.asking():
+    with running.awaiting_input():
         end(bench, running, status)
 
     assert status == bench.status(FIRST)
@@ -409,10 +410,10 @@ def test_a_task_that_has_ended_stays_what_it_is(status: str, later: str) -> None
     before, told, outcomes = bench.get(FIRST), list(bench.told), bench.outcomes(FIRST)
     bench.now += 1
     if later == "asking":
-        with running.asking():
+        with running.awaiting_input():
             pass
     elif later == "say":
-        running.say("Not yet")
+        running.set_status_message("Not yet")
     elif later == "close":
         running.close()
     else:
@@ -431,12 +432,12 @@ def test_statuses_follow_the_paths_that_there_are(steps: list[str]) -> None:
     got, _ = bench.wait(FIRST)
     for step in steps:
         if step == "ask":
-            questions.append(running.asking())
+            questions.append(running.awaiting_input())
             questions[-1].__enter__()
         elif step == "answered" and questions:
             questions.pop().__exit__(None, None, None)
         elif step == "say":
-            running.say("Going on")
+            running.set_status_message("Going on")
         elif step == "finish":
             running.finish(RESULT)
         elif step == "fail":
@@ -469,7 +470,7 @@ def test_who_wants_the_result_of_a_task_that_goes_on_waits_for_its_end() -> None
     bench = Bench()
     running = bench.create()
     first, _ = bench.wait(FIRST)
-    with running.asking():
+    with running.awaiting_input():
         second, _ = bench.wait(FIRST)
     assert ([], []) == (first, second)
 
@@ -529,7 +530,7 @@ def test_a_handler_that_goes_without_a_result_has_failed() -> None:
 def test_what_a_task_said_on_its_way_is_not_said_of_its_end() -> None:
     bench = Bench()
     running = bench.create()
-    running.say("Asking the station")
+    running.set_status_message("Asking the station")
     running.finish(RESULT)
 
     assert "statusMessage" not in bench.get(FIRST)
@@ -538,11 +539,11 @@ def test_what_a_task_said_on_its_way_is_not_said_of_its_end() -> None:
 def test_a_status_message_is_a_sentence_and_no_log() -> None:
     bench = Bench()
     running = bench.create()
-    running.say("x" * 10_000)
+    running.set_status_message("x" * 10_000)
 
-    assert "x" * (MAX_STATUS_MESSAGE - 1) + "…" == bench.get(FIRST)["statusMessage"]
+    assert "x" * (MAX_STATUS_MESSAGE_CHARS - 1) + "…" == bench.get(FIRST)["statusMessage"]
     running.fail(b'{"code":1,"message":"' + b"y" * 10_000 + b'"}')
-    assert MAX_STATUS_MESSAGE == len(bench.get(FIRST)["statusMessage"])
+    assert MAX_STATUS_MESSAGE_CHARS == len(bench.get(FIRST)["statusMessage"])
 
 
 def test_a_request_that_is_cancelled_waits_no_more_and_the_task_goes_on() -> None:
@@ -563,7 +564,7 @@ def test_a_wait_that_is_dropped_makes_room_for_another() -> None:
     bench.create()
     _, drop = bench.wait(FIRST)
     bench.wait(FIRST)
-    too_many = (-32603, "Too many requests wait for this task")
+    too_many = (-32603, "Too many requests wait for this task; try again later")
     assert too_many == refusal(bench.tasks.result, FIRST, principal="alice", deliver=print)
 
     drop()
@@ -592,7 +593,7 @@ def test_a_result_that_finds_no_room_is_an_error_and_not_a_hole() -> None:
     got, _ = bench.wait(FIRST)
     running.finish(b'{"content":[{"type":"text","text":"' + b"x" * 5000 + b'"}]}')
 
-    assert [Outcome(b'{"code":-32603,"message":"The result is too large to be kept"}', is_error=True)] == got
+    assert [Outcome(b'{"code":-32603,"message":"The result is too large for the task store"}', is_error=True)] == got
     assert "failed" == bench.status(FIRST)
 
 
@@ -606,7 +607,7 @@ def test_a_store_that_breaks_its_word_is_found_out() -> None:
     with pytest.raises(StoreFull):
         running.finish(RESULT)
     with pytest.raises(StoreFull):
-        running.say("Asking the station")
+        running.set_status_message("Asking the station")
 
 
 # "Associating Task-Related Messages", "Task Progress Notifications", "Task Notifications"
@@ -651,7 +652,7 @@ def test_getting_listing_and_cancelling_do_not_name_the_task_twice() -> None:
 def test_the_progress_token_of_the_request_is_good_until_the_task_ends(token: str | int, status: str) -> None:
     bench = Bench()
     running = bench.create(meta={"progressToken": token})
-    with running.asking():
+    with running.awaiting_input():
         assert token == running.progress_token
     tokens = [running.progress_token]
     end(bench, running, status)
@@ -931,7 +932,7 @@ def test_nothing_is_left_of_tasks_that_are_over() -> None:
         running.close()
     tasks = bench.tasks
 
-    assert ({}, {}, {}) == (tasks._running, tasks._running_of, tasks._waits._waits)
+    assert ({}, {}, {}) == (tasks._running, tasks._running_by_principal, tasks._pending_results._pending)
 
 
 def test_the_tasks_of_one_who_will_not_come_back_are_dropped() -> None:
@@ -960,8 +961,8 @@ def test_a_log_tells_who_did_what_and_not_the_whole_id(caplog: pytest.LogCapture
 
     assert [
         "task AQEBAQEB of 'alice' created, for 60000 ms",
-        "no task for 'mallory' under the id that it names",
-        "result of task AQEBAQEB wanted by 'alice', working",
+        "'mallory' asked for a task that does not exist, or belongs to another principal",
+        "result of task AQEBAQEB requested by 'alice', working",
         "task AQEBAQEB of 'alice' ended, completed",
         "task AQEBAQEB of 'alice' expired, completed",
     ] == caplog.messages

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 def held(app: Application) -> dict[str, Any]:
     """Return what an application holds for requests that are open, by kind; it is empty when that is nothing."""
-    desk = app._desk
+    state = app._state
     found = {
-        "outlets": len(desk.outlets),
-        "passing": len(desk.passing),
-        "bytes": desk._bytes,
-        "talks": len(app._legacy._talks),
-        "open": sum(each.open for each in desk.sessions),
-        "streams": sum(len(each.streams) for each in desk.sessions),
-        "running": sum(each._running for each in desk.sessions),
+        "responses": len(state.open_responses),
+        "connections": len(state.connections),
+        "bytes": state._open_bytes,
+        "old sessions": len(app._legacy_sse._sessions),
+        "open": sum(each.open_requests for each in state.sessions),
+        "streams": sum(len(each.streams) for each in state.sessions),
+        "running": sum(each._running for each in state.sessions),
     }
     return {name: value for name, value in found.items() if value}
 
@@ -56,10 +56,10 @@ async def attacked_site(server: Server, *, fails: bool = False, **options: Any) 
         web.overseer.expects_failure = fails
         yield web
         await web.leave_all()
-    desk = web.app._desk
+    state = web.app._state
     after = await attacked.settled(before)
 
     assert {} == held(web.app)
-    assert 0 == len(desk.sessions)
+    assert 0 == len(state.sessions)
     assert [] == list(server._engine.connections)
     assert all(now <= then for now, then in zip(after, before, strict=True)), (before, after)

@@ -97,7 +97,7 @@ async def site(*, is_told: bool) -> AsyncGenerator[Site]:
         after = await attacked.settled(before)
 
     assert all(now <= then for now, then in zip(after, before, strict=True)), (before, after)
-    assert 0 == len(app._desk.sessions)
+    assert 0 == len(app._state.sessions)
 
 
 # --- stateless clients
@@ -179,7 +179,7 @@ async def test_the_client_of_a_session_may_leave_at_every_step_and_cancels_nothi
             leaver.leave()
             await quiet(leaver)
             assert (is_asked, 0) == (bool(own.guest.waiting), own.guest.given_up)
-            assert not {"outlets", "open", "bytes"} & set(held(own.app))
+            assert not {"responses", "open", "bytes"} & set(held(own.app))
             own.guest.gate.set()
             await own.through(leaver)
             await released(own.app)
@@ -276,7 +276,7 @@ async def test_a_thousand_clients_that_leave_at_once_leave_nothing() -> None:
         made += [own.begin("POST", "/mcp", lines, [body]) for _ in range(400)]
         made += [own.begin("GET", "/sse", STREAM) for _ in range(100)]
         await until(lambda: own.guest.waiting == 400)
-        assert 1000 == held(own.app)["outlets"]
+        assert 1000 == held(own.app)["responses"]
         for each in made:
             each.leave()
         for each in made:

@@ -203,7 +203,7 @@ def test_an_address_that_is_taken_is_said_in_a_sentence(house: House) -> None:
     found = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
 
     assert 2 == found.returncode
-    assert f"127.0.0.1:{house.port} cannot be listened on" in found.stderr
+    assert f"cannot listen on 127.0.0.1:{house.port}" in found.stderr
     assert "Traceback" not in found.stderr
 
 
@@ -307,10 +307,10 @@ async def test_an_application_that_has_ended_can_begin_again_with_nothing_of_bef
             stream = Leaver(app, "GET", "/mcp", lines)
             group.start_soon(stream.run)
             await until(lambda: stream.body)  # noqa: B023 (called before the next turn)
-            await app.dismiss()
+            await app.shutdown()
         assert stream.is_complete
         assert {} == held(app)
-        assert 0 == len(app._desk.sessions)
+        assert 0 == len(app._state.sessions)
         refused = Leaver(app, "GET", "/mcp", lines)
         await refused.run()
         assert 404 == refused.status

@@ -113,7 +113,7 @@ async def test_on_a_loopback_address_a_foreign_host_reaches_nothing(bound_to: st
                     assert 403 == answer.status, answer
                     assert answer.header("access-control-allow-origin") is None
                     assert "allowed_hosts" in answer.json["error"]["message"]
-        assert 0 == len(web.app._desk.sessions)
+        assert 0 == len(web.app._state.sessions)
 
 
 @pytest.mark.parametrize("bound_to", [*LOOPBACK, *PUBLIC])
@@ -130,7 +130,7 @@ async def test_a_foreign_page_reaches_nothing_wherever_the_server_listens(bound_
                     assert 403 == answer.status, answer
                     assert answer.header("access-control-allow-origin") is None
                     assert "allowed_origins" in answer.json["error"]["message"]
-        assert 0 == len(web.app._desk.sessions)
+        assert 0 == len(web.app._state.sessions)
 
 
 @pytest.mark.parametrize("bound_to", LOOPBACK)

@@ -81,7 +81,7 @@ async def test_a_guessed_session_is_no_session(revision: str) -> None:
         for each in guesses:
             assert {404} == await everything(web, replaced(peer.own_lines, "Mcp-Session-Id", each))
 
-        assert 1 == len(web.app._desk.sessions)
+        assert 1 == len(web.app._state.sessions)
         assert "hi" == words(await peer.ask("tools/call", '"name":"echo","arguments":{"text":"hi"}'))
 
 
@@ -120,7 +120,7 @@ async def test_nothing_of_a_deleted_session_can_be_used_again(revision: str) -> 
         assert {404} == await everything(web, peer.own_lines, event.event_id or "")
         assert {404} == await everything(web, peer.own_lines, event.event_id or "")
         assert {} == held(web.app)
-        assert 0 == len(web.app._desk.sessions)
+        assert 0 == len(web.app._state.sessions)
 
 
 @pytest.mark.slow
@@ -142,9 +142,9 @@ async def test_what_a_stranger_does_with_a_session_does_not_keep_it_from_expirin
         body = initialize(OLD)
         begun = await web.ask("POST", "/mcp", [JSON, BOTH, ("X-User", "alice")], body)
         lines = [("Mcp-Session-Id", begun.header("mcp-session-id") or "")]
-        assert 1 == len(web.app._desk.sessions)
+        assert 1 == len(web.app._state.sessions)
         with anyio.fail_after(PATIENCE_SECONDS):
-            while len(web.app._desk.sessions):
+            while len(web.app._state.sessions):
                 assert {404} == await everything(web, [*lines, ("X-User", "mallory")])
                 await anyio.sleep(0.01)
 
@@ -161,7 +161,7 @@ async def test_thousands_of_half_open_sessions_take_room_from_each_other_only() 
             begun = await web.ask("POST", "/mcp", [JSON, BOTH], initialize(OLD))
             assert 200 == begun.status
         web.exchanges.clear()
-        assert 500 == len(web.app._desk.sessions)
+        assert 500 == len(web.app._state.sessions)
         assert {404} == await everything(web, [("Mcp-Session-Id", first.header("mcp-session-id") or "")])
         assert "hi" == words(await peer.ask("tools/call", '"name":"echo","arguments":{"text":"hi"}'))
         late = [*peer.own_lines[1:], ("Mcp-Session-Id", begun.header("mcp-session-id") or "")]
@@ -173,7 +173,7 @@ async def test_sessions_whose_client_never_comes_back_expire_by_themselves() -> 
         peer = await joined(web, OLD)
         for _ in range(300):
             await web.ask("POST", "/mcp", [JSON, BOTH], initialize(OLD))
-        await until(lambda: len(web.app._desk.sessions) == 1)
+        await until(lambda: len(web.app._state.sessions) == 1)
 
         assert {} == (await peer.ask("ping"))["result"]
 
@@ -199,7 +199,7 @@ async def test_no_more_is_open_than_may_be_and_others_are_told_to_come_later() -
         streams: list[Exchange] = [peer.call("wait", identity=each) for each in range(9)]
         streams += [stateless.call("wait", identity=each) for each in range(10)]
         await until(lambda: guest.waiting == 19)
-        assert 20 == held(web.app)["outlets"]
+        assert 20 == held(web.app)["responses"]
         for refused in (
             peer.call("echo"),
             stateless.call("echo"),
@@ -240,15 +240,15 @@ async def test_a_session_does_not_expire_while_a_stream_is_open_and_does_when_it
         stream = peer.listen()
         await stream.event()
         idle = await joined(web, OLD)
-        await until(lambda: len(web.app._desk.sessions) == 1)
+        await until(lambda: len(web.app._state.sessions) == 1)
         await anyio.sleep(0.2)
         assert {404} == await everything(web, idle.own_lines)
-        assert 1 == len(web.app._desk.sessions)
+        assert 1 == len(web.app._state.sessions)
         await web.server.tools_changed()
         assert "notifications/tools/list_changed" == (await stream.message())["method"]
         stream.leave()
         await stream.returned()
-        await until(lambda: len(web.app._desk.sessions) == 0)
+        await until(lambda: len(web.app._state.sessions) == 0)
 
 
 async def test_a_session_does_not_expire_while_its_request_is_answered() -> None:
@@ -270,7 +270,7 @@ async def test_an_expired_session_takes_with_it_what_its_lost_requests_run() -> 
         lost = peer.call("wait")
         await until(lambda: guest.waiting)
         lost.leave()
-        await until(lambda: len(web.app._desk.sessions) == 0)
+        await until(lambda: len(web.app._state.sessions) == 0)
         await until(lambda: guest.given_up)
 
         assert (0, 1) == (guest.waiting, guest.given_up)

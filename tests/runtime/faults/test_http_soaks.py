@@ -14,12 +14,12 @@ import pytest
 from mcpgen import Context, Limits
 from mcpgen.runtime.http.server import direct_calls
 from mcpgen.runtime.http.server.direct_calls import DirectCall
-from mcpgen.runtime.http.server.event_streams import Stream
+from mcpgen.runtime.http.server.event_streams import EventStream
 from mcpgen.runtime.http.server.http_session import HttpSession
 from mcpgen.runtime.http.server.legacy_sse import LegacySse
-from mcpgen.runtime.http.server.post_request import Post
+from mcpgen.runtime.http.server.post_request import PostRequest
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
-from mcpgen.runtime.http.server.stateless_request import StatelessPost
+from mcpgen.runtime.http.server.stateless_request import StatelessConnection
 from mcpgen.runtime.server.connection import Connection
 from mcpgen.runtime.server.exchange import Exchange, InputRound, OpenRequest
 from mcpgen.runtime.server.server_session import ServerSession, SubscriptionStream
@@ -53,15 +53,15 @@ KEPT = (
     Context,
     Exchange,
     HttpSession,
-    direct_calls._InTask,
+    direct_calls._RequestTask,
     LegacySse,
     OpenRequest,
     ResponseBuffer,
-    Post,
+    PostRequest,
     InputRound,
     ServerSession,
-    StatelessPost,
-    Stream,
+    StatelessConnection,
+    EventStream,
     SubscriptionStream,
     spawner._Task,
 )
@@ -154,7 +154,7 @@ async def test_a_change_reaches_thousands_of_streams_and_their_end_leaves_nothin
             stateless.send("subscriptions/listen", '"notifications":{"toolsListChanged":true}', identity=each)
             for each in range(2000)
         ]
-        await until(lambda: held(web.app).get("outlets") == 2000)
+        await until(lambda: held(web.app).get("responses") == 2000)
         for each in streams:
             await each.message()
         await guest.server.tools_changed()
@@ -162,7 +162,7 @@ async def test_a_change_reaches_thousands_of_streams_and_their_end_leaves_nothin
             assert "notifications/tools/list_changed" == (await each.message())["method"]
         for each in streams[::2]:
             each.leave()
-        await until(lambda: held(web.app).get("outlets") == 1000)
+        await until(lambda: held(web.app).get("responses") == 1000)
         await web.shutdown()
         for each in streams[1::2]:
             (said,) = [one for one in await each.messages() if "id" in one]

@@ -145,7 +145,7 @@ async def test_a_storm_of_connections_that_come_and_go_leaves_nothing() -> None:
                 await stream.begun()
             stream.leave()
         await web.quiet()
-        assert not {"outlets", "open"} & set(held(web.app))
+        assert not {"responses", "open"} & set(held(web.app))
         assert 1 == guest.waiting
         again = peer.listen(last)
         guest.gate.set()
@@ -238,7 +238,7 @@ async def test_a_store_that_cannot_be_asked_fails_the_resuming_client_and_nobody
         for _ in range(5):
             answer = await peer.listen(last).returned()
             assert 500 == answer.status
-            assert not {"outlets", "open"} & set(held(web.app))
+            assert not {"responses", "open"} & set(held(web.app))
         assert "echo" in str(await peer.ask("tools/list"))
         guest.gate.set()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from mcpgen.runtime.protocol.newest import NEWEST, models
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.server.functions import FunctionHandlers
+    from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 
 META: dict[str, object] = {
     "io.modelcontextprotocol/protocolVersion": NEWEST,

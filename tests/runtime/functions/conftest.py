@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from mcpgen.generated.registry import REVISIONS
-from mcpgen.runtime.server.functions import FunctionHandlers
+from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 from tests.runtime.functions.callers import Caller
 
 

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.protocol.newest import models
-from mcpgen.runtime.server.functions import FunctionHandlers
+from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 from mcpgen.runtime.server.functions.pagination import PaginatedList
 from tests.runtime.functions.callers import Caller
 
@@ -103,7 +103,7 @@ def test_a_cursor_that_is_not_ours_is_invalid_params(cursor: str) -> None:
 
 
 def test_a_page_holds_something() -> None:
-    with pytest.raises(UsageError, match="page_size is 0"):
+    with pytest.raises(UsageError, match="`page_size` is 0"):
         FunctionHandlers(page_size=0)
 
 

@@ -16,7 +16,7 @@ from tests.runtime.functions.callers import META, Caller
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mcpgen.runtime.server.functions import FunctionHandlers
+    from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 
 pytestmark = pytest.mark.anyio
 
@@ -146,7 +146,7 @@ async def test_what_is_no_message_is_the_servers_failure(catalogue: FunctionHand
     async def it() -> Any:
         return 3
 
-    with pytest.raises(TypeError, match="returned a int as a message"):
+    with pytest.raises(TypeError, match="returned a value of the type int; return a string"):
         await caller.get("it")
 
 
@@ -158,10 +158,10 @@ def test_arguments_that_no_text_can_be_are_refused(catalogue: FunctionHandlers) 
 
     def broken(a: list[Place | Other]) -> str: ...  # type: ignore[empty-body]
 
-    with pytest.raises(UsageError, match=r"parameter 'a' of .* has no JSON Schema"):
+    with pytest.raises(UsageError, match=r"parameter `a` of .* has no JSON Schema"):
         catalogue.prompt(broken)
     for function in (listed, text_or_list):
-        with pytest.raises(UsageError, match=r"parameter 'a' of .* its value arrives as text"):
+        with pytest.raises(UsageError, match=r"parameter `a` of .* its value arrives as text"):
             catalogue.prompt(function)
     catalogue.prompt(fine)
 
@@ -169,7 +169,7 @@ def test_arguments_that_no_text_can_be_are_refused(catalogue: FunctionHandlers) 
 def test_a_second_prompt_of_a_name_is_refused(review: FunctionHandlers) -> None:
     async def other() -> str: ...  # type: ignore[empty-body]
 
-    with pytest.raises(UsageError, match=r"'review' of .*other.* is there already, of .*review"):
+    with pytest.raises(UsageError, match=r"'review' of .*other.* is registered already, by .*review"):
         review.prompt(name="review")(other)
     with pytest.raises(UsageError, match="has no name"):
         review.prompt(name="")(other)
@@ -301,10 +301,10 @@ def test_completions_of_nothing_are_refused(review: FunctionHandlers) -> None:
         review.completion("reviw", "code")
     with pytest.raises(UsageError, match="'review' has no argument 'cod'; it has code, lines"):
         review.completion("review", "cod")
-    with pytest.raises(UsageError, match=r"parameter 'typed' of .* gets nothing"):
+    with pytest.raises(UsageError, match=r"parameter `typed` of .* gets no value"):
         review.completion("review", "code")(wrong)
     review.completion("review", "code")(codes)
-    with pytest.raises(UsageError, match="is there already, of"):
+    with pytest.raises(UsageError, match="is registered already, by"):
         review.completion("review", "code")(codes)
 
 
@@ -317,6 +317,6 @@ def test_a_completion_goes_with_what_it_completes(review: FunctionHandlers) -> N
     review.remove_prompt("review")
     review.remove_resource("x://{a}")
 
-    assert {} == review._offered.completions
+    assert {} == review._registry.completions
     with pytest.raises(UsageError, match="there is no prompt 'review' to remove"):
         review.remove_prompt("review")

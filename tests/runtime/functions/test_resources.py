@@ -18,7 +18,7 @@ from tests.runtime.functions.callers import META, Caller
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcpgen.runtime.server.functions import FunctionHandlers
+    from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 
 pytestmark = pytest.mark.anyio
 
@@ -210,36 +210,36 @@ async def test_uris_and_functions_that_do_not_fit_are_refused(catalogue: Functio
     async def default(a: str = "") -> str: ...  # type: ignore[empty-body]
 
     expected: list[tuple[str, Any, str]] = [
-        ("config", nothing, "it needs a scheme"),
-        ("x:a b", nothing, "is no URI"),
-        ("x:", nothing, "is no URI"),
-        ("x:a", one, "name its parameters in the URI: {a}"),
-        ("x:a", default, "name its parameters in the URI: {a}"),
-        ("x:{a}", nothing, "the variable 'a' of 'x:{a}' is no parameter of"),
-        ("x:{b}", one, "the variable 'b' of 'x:{b}' is no parameter of"),
+        ("config", nothing, "write one with a scheme"),
+        ("x:a b", nothing, "is not a URI"),
+        ("x:", nothing, "is not a URI"),
+        ("x:a", one, "add {a} to the URI"),
+        ("x:a", default, "add {a} to the URI"),
+        ("x:{a}", nothing, "the variable 'a' of 'x:{a}' is not a parameter of"),
+        ("x:{b}", one, "the variable 'b' of 'x:{b}' is not a parameter of"),
         ("x:{b}/{a}", one, "the variable 'b'"),
-        ("x:{b", one, "a { is not closed"),
-        ("x:b}", nothing, "stands outside of an expression"),
-        ("x:y{?a}", one, "may be missing, so parameter 'a' of"),
-        ("x:y{?a*}", default, "must be a list"),
+        ("x:{b", one, "a { has no }"),
+        ("x:b}", nothing, "outside of {…}"),
+        ("x:y{?a}", one, "is optional, but parameter `a` of"),
+        ("x:y{?a*}", default, "annotate it as list[str]"),
         ("x:{a}", deep, "arrives as text"),
         ("x:{/a*}", structs, "arrives as text"),
     ]
 
     for uri, function, why in expected:
         assert why in refusal(catalogue, uri, function), uri
-    assert "has no size" in refusal(catalogue, "x:{a}", one, size=1)
+    assert "`size` cannot be set" in refusal(catalogue, "x:{a}", one, size=1)
     assert "has no name" in refusal(catalogue, "x:a", nothing, name="")
 
 
 async def test_a_parameter_that_no_variable_fills_is_refused(catalogue: FunctionHandlers) -> None:
     async def two(a: str, b: str) -> str: ...  # type: ignore[empty-body]
 
-    assert "parameter 'b' of" in refusal(catalogue, "x:{a}", two)
+    assert "parameter `b` of" in refusal(catalogue, "x:{a}", two)
 
 
 async def test_a_decorator_without_a_uri_is_refused(catalogue: FunctionHandlers) -> None:
-    with pytest.raises(UsageError, match="a resource needs a URI"):
+    with pytest.raises(UsageError, match="`resource` needs a URI"):
 
         @catalogue.resource  # type: ignore[arg-type]
         def it() -> str: ...  # type: ignore[empty-body]

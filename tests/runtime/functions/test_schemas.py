@@ -16,7 +16,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.server.context import Context
-from mcpgen.runtime.server.functions import FunctionHandlers
+from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 
 
 class Color(enum.Enum):
@@ -74,7 +74,7 @@ def schema(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the input schema that is listed for *function*, a valid schema itself."""
     catalogue = FunctionHandlers()
     catalogue.tool(name="it")(function)
-    found: dict[str, Any] = catalogue._offered.tools.entries["it"].definition.input_schema
+    found: dict[str, Any] = catalogue._registry.tools.entries["it"].definition.input_schema
     jsonschema.Draft202012Validator.check_schema(found)
     return found
 
@@ -265,16 +265,16 @@ def test_what_no_schema_can_say_is_refused_with_function_parameter_and_way_out()
 
     here = f"{__name__}.{test_what_no_schema_can_say_is_refused_with_function_parameter_and_way_out.__name__}.<locals>"
     expected = [
-        (stars, "takes *paths", "of type list"),
-        (options, "takes **more", "of type dict"),
-        (positional, "parameter 'a' of", "remove the /"),
-        (bare, "parameter 'a' of", "write its type"),
-        (custom, "parameter 'a' of", "use a type that msgspec supports"),
-        (union, "parameter 'a' of", "tag Structs"),
-        (raw, "parameter 'a' of", "annotate it with `object`"),
-        (none, "parameter 'a' of", "write `a: … | None = None`"),
-        (wrong, "the default of parameter 'a' of", "change one of them"),
-        (private, "parameter '__a__' of", "rename it"),
+        (stars, "takes `*paths`", "of the type `list`"),
+        (options, "takes `**more`", "of the type `dict`"),
+        (positional, "parameter `a` of", "remove the `/`"),
+        (bare, "parameter `a` of", "write its type"),
+        (custom, "parameter `a` of", "use a type that msgspec supports"),
+        (union, "parameter `a` of", "tag the Structs"),
+        (raw, "parameter `a` of", "annotate it with `object`"),
+        (none, "parameter `a` of", "write `a: … | None = None`"),
+        (wrong, "the default of parameter `a` of", "change the default or the type"),
+        (private, "parameter `__a__` of", "rename it"),
     ]
 
     for function, what, way_out in expected:
@@ -294,8 +294,8 @@ def test_a_constraint_of_another_library_is_refused_since_it_would_be_lost(modul
 
     message = refusal(order)
 
-    assert "parameter 'count' of" in message
-    assert "has a Ge beside its type, which would be lost; write msgspec.Meta(ge=…)" in message
+    assert "parameter `count` of" in message
+    assert "has the constraint Ge in `Annotated`, which is not supported; use `msgspec.Meta`" in message
 
 
 def test_what_is_no_plain_function_is_refused() -> None:
@@ -319,7 +319,7 @@ def test_what_is_no_plain_function_is_refused() -> None:
 def test_a_name_that_no_tool_may_have_is_refused(name: str) -> None:
     def it() -> None: ...
 
-    assert "give it another with name=" in refusal(it, name=name)
+    assert "set another with `name=`" in refusal(it, name=name)
 
 
 @pytest.mark.spec("2025-11-25", "server/tools#tool-names")
@@ -334,7 +334,7 @@ def test_a_partial_has_no_name_and_needs_one() -> None:
     def add(a: int, b: int) -> int:
         return a + b
 
-    with pytest.raises(UsageError, match="give it another with name="):
+    with pytest.raises(UsageError, match="set another with `name=`"):
         FunctionHandlers().tool(functools.partial(add, b=1))
 
 
@@ -357,7 +357,7 @@ def test_a_parameter_may_ask_for_a_header() -> None:
 def test_a_header_has_a_name_that_http_allows(header: object) -> None:
     def query(where: region(header)) -> None: ...  # type: ignore[valid-type]
 
-    assert "which is no name of a header" in refusal(query)
+    assert "which is not a header name" in refusal(query)
 
 
 @pytest.mark.spec("2026-07-28", "server/tools#x-mcp-header")
@@ -375,8 +375,8 @@ def test_headers_are_unique_primitive_and_at_the_top() -> None:
     def nested(a: Inner) -> None: ...
     def items(a: list[Annotated[str, asked]]) -> None: ...
 
-    assert "as does 'a'" in refusal(twice)
-    assert "only str, int and bool" in refusal(number)
-    assert "only str, int and bool" in refusal(nullable)
+    assert "which parameter `a` uses already" in refusal(twice)
+    assert "of the type str, int or bool" in refusal(number)
+    assert "of the type str, int or bool" in refusal(nullable)
     assert "inside of a parameter" in refusal(nested)
     assert "inside of a parameter" in refusal(items)

@@ -13,7 +13,8 @@ from mcpgen.generated import registry
 from mcpgen.generated.v2025_11_25 import models as old
 from mcpgen.generated.v2025_11_25.server import ServerHandlers as OldHandlers
 from mcpgen.runtime.protocol.newest import NEWEST, ServerHandlers, models
-from mcpgen.runtime.server.functions import FunctionHandlers, registrations
+from mcpgen.runtime.server.functions import registrations
+from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 from mcpgen.runtime.server.functions.registrations import Registrations
 from tests.runtime.protocol.peers import client
 
@@ -449,7 +450,7 @@ async def test_a_result_of_another_revision_than_home_is_a_failure_and_logged(
 
 async def test_a_catalogue_can_offer_what_is_registered_elsewhere(revision: str) -> None:
     elsewhere = Registrations()
-    catalogue = FunctionHandlers(offered=elsewhere._offered)
+    catalogue = FunctionHandlers(registry=elsewhere._registry)
 
     @elsewhere.tool
     async def it() -> str:
@@ -464,7 +465,7 @@ def test_what_makes_no_sense_is_refused_when_the_server_is_made() -> None:
 
     with pytest.raises(UsageError, match="a server needs a name"):
         Server("")
-    with pytest.raises(UsageError, match=r"handlers are an instance: write Own\(\)"):
+    with pytest.raises(UsageError, match=r"`handlers` must be an instance, not a class; write Own\(\)"):
         Server("x", handlers=Own)
     with pytest.raises(UsageError, match="functions cannot be added"):
         Server("x", handlers=Own()).tool(test_what_makes_no_sense_is_refused_when_the_server_is_made)
@@ -472,10 +473,10 @@ def test_what_makes_no_sense_is_refused_when_the_server_is_made() -> None:
 
 @pytest.mark.parametrize("name", Limits.__struct_fields__)
 def test_a_limit_is_more_than_nothing(name: str) -> None:
-    with pytest.raises(UsageError, match=f"{name} is -1; it has to be more than 0"):
+    with pytest.raises(UsageError, match=f"`{name}` of Limits is -1; use "):
         Limits(**{name: -1})
     if name == "grace_seconds":
         assert 0 == Limits(grace_seconds=0).grace_seconds
         return
-    with pytest.raises(UsageError, match=f"{name} is 0; it has to be more than 0"):
+    with pytest.raises(UsageError, match=f"`{name}` of Limits is 0; use a value greater than 0"):
         Limits(**{name: 0})

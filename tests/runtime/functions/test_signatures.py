@@ -104,8 +104,8 @@ def test_a_name_that_is_not_there_at_run_time_is_said_with_its_place() -> None:
     def hidden(ctx: Hidden) -> None: ...
     def returning() -> Decimal: ...  # type: ignore[empty-body]
 
-    assert "the annotation 'Hidden' of parameter 'ctx' of" in refusal(hidden)
-    assert "import what it names when the program runs (not under `if TYPE_CHECKING:`)" in refusal(hidden)
+    assert "the annotation 'Hidden' of parameter `ctx` of" in refusal(hidden)
+    assert "import its names at run time (not under `if TYPE_CHECKING:`)" in refusal(hidden)
     read_signature(returning)  # which only a tool's schema needs
     with pytest.raises(UsageError, match="the annotation 'Decimal' of the result of"):
         read_result(returning)
@@ -116,9 +116,9 @@ def test_whatever_an_annotation_raises_is_said_with_its_place() -> None:
 
     wrong.__annotations__["a"] = "1 / 0"
 
-    assert "the annotation '1 / 0' of parameter 'a' of" in refusal(wrong)
+    assert "the annotation '1 / 0' of parameter `a` of" in refusal(wrong)
     wrong.__annotations__["a"] = "not python"
-    assert "the annotation 'not python' of parameter 'a' of" in refusal(wrong)
+    assert "the annotation 'not python' of parameter `a` of" in refusal(wrong)
 
 
 def test_subclasses_and_unions_of_the_context_count_as_it() -> None:

@@ -15,7 +15,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.server.functions.uri_matching import MAX_URI_CHARS, expand, match
+from mcpgen.runtime.limits import MAX_URI_CHARS
+from mcpgen.runtime.server.functions.uri_matching import expand, match
 from mcpgen.runtime.server.functions.uri_template import parse
 
 if TYPE_CHECKING:
@@ -241,31 +242,31 @@ def test_no_uri_takes_long_to_read(template: str, uri: str) -> None:
 @pytest.mark.parametrize(
     ("template", "why"),
     [
-        ("x://{a", "a { is not closed"),
-        ("x://a}", "'}' stands outside of an expression"),
-        ("x://{a{b}}", "is no name of a parameter"),
-        ("x://{}", "an expression is empty"),
+        ("x://{a", "a { has no }"),
+        ("x://a}", "'}' outside of {…}"),
+        ("x://{a{b}}", "is not the name of a parameter"),
+        ("x://{}", "{} names no variable"),
         ("x://{a}/{a}", "the variable 'a' occurs twice"),
         ("x://{a}{?a}", "the variable 'a' occurs twice"),
-        ("x://{a}{b}", "nothing separates 'a' from 'b'"),
-        ("x://{a}{+b}", "nothing separates 'a' from 'b'"),
+        ("x://{a}{b}", "put a literal such as / between 'a' and 'b'"),
+        ("x://{a}{+b}", "put a literal such as / between 'a' and 'b'"),
         ("x://{+a}/{+b}", "more than one variable may hold '/'"),
         ("x://{+a,b}", "more than one variable may hold '/'"),
-        ("x://{a:3}", "a URI shows only a beginning"),
-        ("x://{a*}", "a list can be matched in"),
-        ("x://{/a*,b}", "a list can be matched in"),
-        ("x://{?a}/b", "which must come last"),
-        ("x://{?a}{b}", "which must come last"),
-        ("x://y?z=1{?a}", "a literal '?' or '#' stands before"),
-        ("x://y{&a}", "a query is matched where {?…} writes all of it"),
-        ("x://{a b}", "is no name of a parameter"),
-        ("x://{1}", "is no name of a parameter"),
-        ("x://{a,}", "is no name of a parameter"),
-        ("x://{=a}", "is no name of a parameter"),
-        ("x://a b/{c}", "' ' stands outside of an expression"),
-        ("x://a\n/{c}", "stands outside of an expression"),
-        ("{scheme}://a", "it must start with a scheme"),
-        ("/{path}", "it must start with a scheme"),
+        ("x://{a:3}", "truncates its value, which cannot be read back"),
+        ("x://{a*}", "the list a* cannot be matched here"),
+        ("x://{/a*,b}", "the list a* cannot be matched here"),
+        ("x://{?a}/b", "{?…} is not at the end"),
+        ("x://{?a}{b}", "{?…} is not at the end"),
+        ("x://y?z=1{?a}", "it has '?' or '#' before {?…}"),
+        ("x://y{&a}", "write the whole query as {?…}"),
+        ("x://{a b}", "is not the name of a parameter"),
+        ("x://{1}", "is not the name of a parameter"),
+        ("x://{a,}", "is not the name of a parameter"),
+        ("x://{=a}", "is not the name of a parameter"),
+        ("x://a b/{c}", "' ' outside of {…}"),
+        ("x://a\n/{c}", "outside of {…}"),
+        ("{scheme}://a", "it does not start with a scheme"),
+        ("/{path}", "it does not start with a scheme"),
     ],
 )
 def test_what_cannot_be_matched_is_refused_with_a_reason(template: str, why: str) -> None:
@@ -315,7 +316,7 @@ def test_templates_expand_as_the_rfc_says(template: str, expected: str) -> None:
 
 
 def test_expansion_needs_every_value_that_no_query_could_miss() -> None:
-    with pytest.raises(UsageError, match="needs a value for 'b'"):
+    with pytest.raises(UsageError, match="has no value for `b`"):
         expand(parse("x:{a}/{b}"), {"a": "1"})
 
 

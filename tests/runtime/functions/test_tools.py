@@ -22,12 +22,14 @@ from mcpgen.generated.v2025_11_25 import models as older
 from mcpgen.runtime.errors import RequestError, UnsupportedByPeer, UsageError
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.server.context import Context  # noqa: TC001 (functions are registered with it)
-from mcpgen.runtime.server.functions import FunctionHandlers, ToolError
+from mcpgen.runtime.server.functions.tools import ToolError
 from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 from tests.runtime.functions.callers import META, Caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 
 pytestmark = pytest.mark.anyio
 
@@ -150,7 +152,7 @@ async def test_a_type_whose_schema_is_written_by_hand_takes_no_values(
 
     result = await caller.call("take", {"it": "x"})
 
-    assert (True, True) == (result.is_error, "Expected `Event`, which nothing decodes" in text(result))
+    assert (True, True) == (result.is_error, "Expected `Event`, which cannot be decoded" in text(result))
 
 
 async def test_the_context_is_injected_and_not_in_the_schema(catalogue: FunctionHandlers, caller: Caller) -> None:
@@ -379,13 +381,13 @@ async def test_structured_can_be_asked_for_and_declined(catalogue: FunctionHandl
 
 @pytest.mark.parametrize("annotation", [bytes, bytes | None, bytearray, Annotated[bytes, "x"]], ids=str)
 def test_bytes_are_refused_at_registration(catalogue: FunctionHandlers, annotation: Any) -> None:
-    with pytest.raises(UsageError, match="return ImageContent or AudioContent with the bytes in base64"):
+    with pytest.raises(UsageError, match="return ImageContent or AudioContent with base64"):
         catalogue.tool(name="it")(returning(annotation, b""))
 
 
 @pytest.mark.parametrize("annotation", [Any, models.CallToolResult, list[models.ContentBlock]], ids=str)
 def test_structured_cannot_be_asked_for_without_a_type(catalogue: FunctionHandlers, annotation: Any) -> None:
-    with pytest.raises(UsageError, match="annotate it, or leave structured out"):
+    with pytest.raises(UsageError, match="annotate it, or remove `structured=True`"):
         catalogue.tool(name="it", structured=True)(returning(annotation, None))
 
 
@@ -415,8 +417,8 @@ async def test_a_result_that_breaks_its_schema_is_an_error_that_shows_it(
     result = await caller.call("it")
 
     assert (True, UNSET) == (result.is_error, result.structured_content)
-    assert text(result).startswith("The tool it broke its output schema: ")
-    assert "is not of its type" in caplog.text
+    assert text(result).startswith("The result of the tool it does not fit its output schema: ")
+    assert "is not of its annotated type" in caplog.text
 
 
 # --- failures

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.sse import KEEP_ALIVE, MAX_RETRY_MS, Event, EventReader, EventTooLarge, event
+from mcpgen.runtime.http.sse import KEEP_ALIVE, MAX_RETRY_MS, Event, EventReader, EventTooLarge, encode_event
 from mcpgen.runtime.limits import MAX_FRAME_BYTES
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -34,56 +34,56 @@ def bytewise(wire: bytes) -> list[Event]:
 @pytest.mark.spec("2025-03-26", f"{TRANSPORTS}#sending-messages-to-the-server")
 @pytest.mark.spec("2026-07-28", "basic/transports/streamable-http#receiving-messages")
 def test_a_message_is_one_line_of_data_and_a_blank_one() -> None:
-    assert b'data: {"jsonrpc":"2.0","id":1,"method":"ping"}\n\n' == event(PING)
+    assert b'data: {"jsonrpc":"2.0","id":1,"method":"ping"}\n\n' == encode_event(PING)
 
 
 @pytest.mark.spec("2025-11-25", f"{TRANSPORTS}#resumability-and-redelivery")
 def test_an_event_has_an_id_before_its_data() -> None:
-    assert b"id: a:1\ndata: {}\n\n" == event(b"{}", event_id="a:1")
+    assert b"id: a:1\ndata: {}\n\n" == encode_event(b"{}", event_id="a:1")
 
 
 @pytest.mark.spec("2025-11-25", f"{TRANSPORTS}#sending-messages-to-the-server")
 def test_an_event_without_data_tells_an_id_and_when_to_come_back() -> None:
-    assert b"id: a:0\nretry: 500\ndata: \n\n" == event(b"", event_id="a:0", retry_ms=500)
+    assert b"id: a:0\nretry: 500\ndata: \n\n" == encode_event(b"", event_id="a:0", retry_ms=500)
 
 
 @pytest.mark.spec("2024-11-05", f"{TRANSPORTS}#http-with-sse")
 def test_an_event_may_have_a_name() -> None:
-    assert b"event: endpoint\ndata: /messages?session=1\n\n" == event(b"/messages?session=1", name="endpoint")
+    assert b"event: endpoint\ndata: /messages?session=1\n\n" == encode_event(b"/messages?session=1", name="endpoint")
 
 
 def test_all_fields_come_in_one_order() -> None:
-    assert b"id: \nevent: x\nretry: 0\ndata: {}\n\n" == event(b"{}", event_id="", name="x", retry_ms=0)
+    assert b"id: \nevent: x\nretry: 0\ndata: {}\n\n" == encode_event(b"{}", event_id="", name="x", retry_ms=0)
 
 
 def test_line_breaks_in_a_message_are_no_lines_of_the_stream() -> None:
-    written = event(b'{\r\n"a":1,\rid: 7\n}')
+    written = encode_event(b'{\r\n"a":1,\rid: 7\n}')
 
     assert b'data: {  "a":1, id: 7 }\n\n' == written
 
 
 @pytest.mark.parametrize("breaking", ["a\nb", "a\rb", "a\r\nb", "\n"])
 def test_no_line_breaks_get_into_a_stream_by_an_id_or_a_name(breaking: str) -> None:
-    with pytest.raises(UsageError, match="the id of an event has a line break"):
-        event(b"{}", event_id=breaking)
-    with pytest.raises(UsageError, match="the name of an event has a line break"):
-        event(b"{}", name=breaking)
+    with pytest.raises(UsageError, match="`event_id` must not contain a line break"):
+        encode_event(b"{}", event_id=breaking)
+    with pytest.raises(UsageError, match="`name` must not contain a line break"):
+        encode_event(b"{}", name=breaking)
 
 
 def test_an_id_that_readers_would_ignore_is_not_written() -> None:
     with pytest.raises(UsageError, match="NUL"):
-        event(b"{}", event_id="a\0")
+        encode_event(b"{}", event_id="a\0")
 
 
 def test_nobody_is_told_to_wait_less_than_no_time() -> None:
-    with pytest.raises(UsageError, match="retry_ms is -1"):
-        event(b"{}", retry_ms=-1)
+    with pytest.raises(UsageError, match="`retry_ms` must not be negative, and is -1"):
+        encode_event(b"{}", retry_ms=-1)
 
 
 @pytest.mark.spec("2026-07-28", "basic/transports/streamable-http#receiving-messages")
 def test_what_keeps_a_connection_alive_is_no_event() -> None:
     assert KEEP_ALIVE.startswith(b":")
-    assert [Event("a"), Event("b")] == read(KEEP_ALIVE + event(b"a") + KEEP_ALIVE * 2 + event(b"b"))
+    assert [Event("a"), Event("b")] == read(KEEP_ALIVE + encode_event(b"a") + KEEP_ALIVE * 2 + encode_event(b"b"))
 
 
 # --- reading: lines
@@ -306,7 +306,7 @@ def test_an_event_that_is_too_long_ends_the_reading(wire: bytes, size: int) -> N
     reader = EventReader(max_event_bytes=40)
     whole = b"data: a\n\n" + wire
     events: list[Event] = []
-    with pytest.raises(EventTooLarge, match="over the limit of 40 bytes") as raised:  # noqa: PT012 (in any of them)
+    with pytest.raises(EventTooLarge, match="longer than the limit of 40 bytes") as raised:  # noqa: PT012 (in any of them)
         for at in range(0, len(whole), size):
             events += reader.feed(whole[at : at + size])
 
@@ -339,7 +339,7 @@ def test_comments_without_end_are_no_long_event() -> None:
 
 
 def test_the_longest_message_fits_by_default() -> None:
-    (found,) = read(event(b"x" * MAX_FRAME_BYTES, event_id="1"))
+    (found,) = read(encode_event(b"x" * MAX_FRAME_BYTES, event_id="1"))
 
     assert MAX_FRAME_BYTES == len(found.data)
 
@@ -476,7 +476,8 @@ written = st.lists(
 def test_what_was_written_is_read_again(events: list[Event], places: list[int]) -> None:
     reader = EventReader()
     wire = b"".join(
-        event(each.data.encode(), event_id=each.event_id, name=each.name, retry_ms=each.retry_ms) for each in events
+        encode_event(each.data.encode(), event_id=each.event_id, name=each.name, retry_ms=each.retry_ms)
+        for each in events
     )
     found = [each for piece in cut(wire, places) for each in reader.feed(piece)]
 

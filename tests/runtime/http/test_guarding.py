@@ -151,18 +151,18 @@ def test_a_refusal_names_the_origin_and_the_setting() -> None:
     refusal = guard().refusal({**HERE, "origin": "https://evil.example"})
 
     expected = (
-        "The Origin 'https://evil.example' is not allowed; the server's allowed_origins (--allow-origin) has to name it"
+        "the Origin 'https://evil.example' is not allowed; add it to the server's `allowed_origins` (--allow-origin)"
     )
     assert expected == refusal
 
 
 def test_a_refusal_names_the_host_and_the_setting() -> None:
-    expected = "The Host 'mcp.example.com' is not allowed; the server's allowed_hosts (--allow-host) has to name it"
+    expected = "the Host 'mcp.example.com' is not allowed; add it to the server's `allowed_hosts` (--allow-host)"
     assert expected == guard().refusal({"host": "mcp.example.com"})
 
 
 def test_a_request_without_a_host_is_told_what_it_lacks() -> None:
-    expected = "The request has no Host; the server's allowed_hosts are checked, so that it needs one"
+    expected = "the request has no Host header, which the server's `allowed_hosts` (--allow-host) requires"
     assert expected == guard().refusal({})
 
 
@@ -473,22 +473,22 @@ def test_an_allowed_origin_demands_what_it_says(entry: str, origin: str, allowed
     ],
 )
 def test_an_entry_that_could_never_be_meant_is_told_at_once(entry: str) -> None:
-    with pytest.raises(UsageError, match="allowed_origins has"):
+    with pytest.raises(UsageError, match="`allowed_origins` has the invalid entry"):
         guard(["https://example.com", entry])
-    with pytest.raises(UsageError, match="allowed_hosts has"):
+    with pytest.raises(UsageError, match="`allowed_hosts` has the invalid entry"):
         guard(hosts=["example.com", entry])
 
 
 def test_a_text_is_no_list() -> None:
-    with pytest.raises(UsageError, match="allowed_origins is the text '\\*'"):
+    with pytest.raises(UsageError, match="`allowed_origins` must be a list of strings, not the string '\\*'"):
         OriginCheck(allowed_origins="*", allowed_hosts=None, bound_to=None)
-    with pytest.raises(UsageError, match="allowed_hosts is the text 'localhost'"):
+    with pytest.raises(UsageError, match="`allowed_hosts` must be a list of strings, not the string 'localhost'"):
         OriginCheck(allowed_origins=None, allowed_hosts="localhost", bound_to=None)
 
 
 @pytest.mark.parametrize("bound_to", ["127.0.0.1", None])
 def test_a_server_that_would_refuse_everything_is_not_made(bound_to: str | None) -> None:
-    with pytest.raises(UsageError, match="allowed_hosts is empty"):
+    with pytest.raises(UsageError, match="`allowed_hosts` is empty"):
         guard(hosts=[], bound_to=bound_to)
 
 

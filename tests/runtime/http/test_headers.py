@@ -120,7 +120,7 @@ def test_different_values_are_different_in_headers(one: str, other: str) -> None
     "value", [2**53, -(2**53), pytest.param(10**5000, id="huge"), 1.5, float("nan"), float("inf"), None, [], {}, b"a"]
 )
 def test_a_value_that_no_header_can_carry_is_not_written(value: Any) -> None:
-    with pytest.raises(ValueError, match="in a header"):
+    with pytest.raises(ValueError, match="a header can hold only"):
         encode_value(value)
 
 
@@ -142,7 +142,7 @@ def test_half_a_character_is_not_written() -> None:
 def test_a_character_that_no_header_may_have_is_refused_wherever_it_is(place: str) -> None:
     for character in [*map(chr, range(9)), *map(chr, range(10, 32)), "\x7f", "\x80", "é", "ÿ", "世"]:
         value = place.format(character)
-        with pytest.raises(ValueError, match=r"characters that no header may have|more than once"):
+        with pytest.raises(ValueError, match=r"characters that HTTP does not allow|is repeated"):
             pytest.fail(f"{value!r} is read as {decode_value(value)!r}")
 
 
@@ -221,7 +221,7 @@ def test_a_text_has_one_base64_only(inner: str) -> None:
 def test_whitespace_around_a_value_is_not_part_of_it_and_only_spaces_and_tabs_are_whitespace() -> None:
     assert "foo" == decode_value(" \t foo\t ") == stripped("  foo ")
     for other in "\x0b\x0c\x1c\x1f\x85\xa0\u2003":
-        with pytest.raises(ValueError, match="no header may have"):
+        with pytest.raises(ValueError, match="HTTP does not allow in a header"):
             decode_value(f"foo{other}")
 
 
@@ -237,7 +237,7 @@ def test_a_very_long_value_is_a_value() -> None:
 )
 def test_what_is_never_encoded_must_be_plain(value: str) -> None:
     assert "tools/call" == check_plain("tools/call")
-    with pytest.raises(ValueError, match="no header may have"):
+    with pytest.raises(ValueError, match="HTTP does not allow in a header"):
         check_plain(value)
 
 
@@ -267,7 +267,7 @@ def test_names_are_those_of_the_text_in_lower_case() -> None:
      "mcp\u2010method".encode(), "\u212aey".encode(), "\uff2d\uff23\uff30".encode()],
 )  # fmt: skip
 def test_a_name_that_another_reader_could_take_for_ours_is_refused(name: bytes) -> None:
-    with pytest.raises(ValueError, match="the name of a header"):
+    with pytest.raises(ValueError, match="a header name has characters"):
         headers_by_name([(b"mcp-method", b"tools/call"), (name, b"tools/list")])
 
 
@@ -283,7 +283,7 @@ def test_a_header_of_ours_that_is_given_twice_is_refused_even_if_both_say_the_sa
     headers = headers_by_name([(name.encode(), b"a"), (b"accept", b"*/*"), (name.upper().encode(), second)])
 
     for read in (decode_value, stripped):
-        with pytest.raises(ValueError, match="more than once"):
+        with pytest.raises(ValueError, match="is repeated"):
             read(headers[name])
 
 
@@ -299,7 +299,7 @@ def test_bytes_beyond_ascii_are_kept_for_whoever_refuses_them() -> None:
     headers = headers_by_name([(b"mcp-name", "é".encode())])
 
     assert {"mcp-name": "Ã©"} == headers
-    with pytest.raises(ValueError, match="no header may have"):
+    with pytest.raises(ValueError, match="HTTP does not allow in a header"):
         decode_value(headers["mcp-name"])
 
 

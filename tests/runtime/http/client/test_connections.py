@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from mcpgen import ClientLimits
-from mcpgen.runtime.http.client.connections import Connections, _Wire
+from mcpgen.runtime.http.client.connection_pool import ConnectionPool, _CoalescingStream
 from mcpgen.runtime.http.client.http_requests import new_client
 from tests.patience import PATIENCE_SECONDS
 from tests.runtime.client.scripted import on_both_loops
@@ -35,7 +35,7 @@ async def get(client: httpx.AsyncClient, server: Played) -> int:
 
 @on_both_loops
 async def test_a_connection_whose_answer_was_read_is_used_again() -> None:
-    async with played() as server, httpx.AsyncClient(transport=Connections(NOBODY, 5)) as client:
+    async with played() as server, httpx.AsyncClient(transport=ConnectionPool(NOBODY, 5)) as client:
         server.is_judged = False
 
         assert [1, 1, 1] == [await get(client, server) for _ in range(3)]
@@ -43,7 +43,7 @@ async def test_a_connection_whose_answer_was_read_is_used_again() -> None:
 
 @on_both_loops
 async def test_a_connection_whose_answer_was_not_read_is_closed() -> None:
-    async with played() as server, httpx.AsyncClient(transport=Connections(NOBODY, 5)) as client:
+    async with played() as server, httpx.AsyncClient(transport=ConnectionPool(NOBODY, 5)) as client:
         server.is_judged = False
         asking = server.start(client.send(client.build_request("GET", server.url), stream=True))
         asked = await server.hear("GET")
@@ -57,7 +57,7 @@ async def test_a_connection_whose_answer_was_not_read_is_closed() -> None:
 
 @on_both_loops
 async def test_a_connection_that_the_server_has_closed_meanwhile_is_not_used() -> None:
-    async with played() as server, httpx.AsyncClient(transport=Connections(NOBODY, 5)) as client:
+    async with played() as server, httpx.AsyncClient(transport=ConnectionPool(NOBODY, 5)) as client:
         server.is_judged = False
         await get(client, server)
         server.stop()
@@ -68,7 +68,7 @@ async def test_a_connection_that_the_server_has_closed_meanwhile_is_not_used() -
 
 
 async def test_streams_do_not_keep_others_from_using_a_connection_again() -> None:
-    async with played() as server, httpx.AsyncClient(transport=Connections(NOBODY, 5)) as client:
+    async with played() as server, httpx.AsyncClient(transport=ConnectionPool(NOBODY, 5)) as client:
         server.is_judged = False
         for _ in range(30):
             asking = server.start(client.send(client.build_request("GET", server.url), stream=True))
@@ -79,7 +79,7 @@ async def test_streams_do_not_keep_others_from_using_a_connection_again() -> Non
 
 
 async def test_only_so_many_are_kept() -> None:
-    async with played() as server, httpx.AsyncClient(transport=Connections(NOBODY, 2)) as client:
+    async with played() as server, httpx.AsyncClient(transport=ConnectionPool(NOBODY, 2)) as client:
         server.is_judged = False
         asking = [server.start(client.get(server.url)) for _ in range(4)]
         asked = [await server.hear("GET") for _ in asking]
@@ -97,7 +97,7 @@ async def test_errors_have_the_names_that_httpx_has_for_them() -> None:
         server.is_judged = False
         server.stop()
         await anyio.wait_all_tasks_blocked()
-        async with httpx.AsyncClient(transport=Connections(NOBODY, 2)) as client:
+        async with httpx.AsyncClient(transport=ConnectionPool(NOBODY, 2)) as client:
             with pytest.raises(httpx.ConnectError):
                 await client.get(server.url)
             with pytest.raises(httpx.UnsupportedProtocol):
@@ -144,7 +144,7 @@ async def test_a_head_is_written_with_its_body_and_long_bodies_in_parts(
     written: Sequence[bytes], expected: Sequence[bytes]
 ) -> None:
     inner = Written()
-    wire: Any = _Wire(inner)
+    wire: Any = _CoalescingStream(inner)
     for each in written:
         await wire.write(each)
 

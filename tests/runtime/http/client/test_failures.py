@@ -23,8 +23,8 @@ from mcpgen import (
     TransportClosed,
     connect,
 )
-from mcpgen.runtime.http.client.address import address_of
-from mcpgen.runtime.http.client.error_responses import error_reply
+from mcpgen.runtime.http.client.address import parse_address
+from mcpgen.runtime.http.client.error_responses import read_error_reply
 from tests.patience import PATIENCE_SECONDS
 from tests.runtime.client.scripted import discovered, initialized, on_both_loops
 from tests.runtime.http.client.played import NEWEST, Exchange, Played, closed, greeted, opened, played, text
@@ -60,16 +60,16 @@ async def still_there(client: Any, server: Played) -> None:
 @pytest.mark.parametrize(
     ("status", "body", "kind", "said"),
     [
-        (200, b"<html>\n<b>Login</b>", "text/html", "200 OK: this is text/html, and no message; it says: <html> <b>"),
-        (200, b"", "text/html", "200 OK: there is no message in it"),
-        (202, b"", None, "202 Accepted: there is no message in it"),
-        (204, b"", None, "204 No Content: there is no message in it"),
-        (200, b"{}", None, "200 OK: this is no message; it says: {}"),
-        (200, b'{"jsonrpc":"2.0"}', "text/plain", "this is text/plain, and no message"),
+        (200, b"<html>\n<b>Login</b>", "text/html", "200 OK: the body is text/html, not a message; .*: <html> <b>"),
+        (200, b"", "text/html", "200 OK: the body is empty"),
+        (202, b"", None, "202 Accepted: the body is empty"),
+        (204, b"", None, "204 No Content: the body is empty"),
+        (200, b"{}", None, "200 OK: the body is not a message; the response says: {}"),
+        (200, b'{"jsonrpc":"2.0"}', "text/plain", "the body is text/plain, not a message"),
         (200, b"{}", "text/html\t\x1b[2J", "200 OK: "),
-        (500, b"Traceback (most recent call last)\x1b[31m", "text/plain", r"it says: Traceback .*\\x1b\[31m"),
-        (599, b"", None, "has answered with 599$"),
-        (413, b"", None, "413 .*: the message is longer than the server takes"),
+        (500, b"Traceback (most recent call last)\x1b[31m", "text/plain", r"response says: Traceback .*\\x1b\[31m"),
+        (599, b"", None, "answered 599$"),
+        (413, b"", None, "413 .*: the message is longer than the server accepts"),
     ],
 )  # fmt: skip
 @on_both_loops
@@ -102,7 +102,7 @@ async def test_json_that_is_no_answer_costs_one_request(body: bytes) -> None:
         calling = server.start(client.call_tool("a"))
         await (await server.hear(method="tools/call")).answer(200, body, content_type="application/json")
 
-        with pytest.raises(RequestLost, match="has answered tools/call with what is no answer to it"):
+        with pytest.raises(RequestLost, match="answered tools/call with a message that is not its answer"):
             await calling.outcome()
 
         await still_there(client, server)
@@ -147,7 +147,9 @@ async def test_an_answer_over_the_limit_costs_one_request_and_no_memory(how: str
             await asked.begin()
             await asked.chunk(b"data: " + b"x" * 3000)
 
-        with pytest.raises(RequestLost, match=r"is longer than max_frame_bytes=2000|is over the limit of 2000 bytes"):
+        with pytest.raises(
+            RequestLost, match=r"is longer than max_frame_bytes=2000|is longer than the limit of 2000 bytes"
+        ):
             await calling.outcome()
 
         await asked.gone()
@@ -193,13 +195,13 @@ async def test_a_compressed_answer_was_not_asked_for_and_is_not_unpacked(encodin
 @pytest.mark.parametrize(
     ("status", "headers", "said"),
     [
-        (401, {"www_authenticate": "Bearer"}, "401 Unauthorized: the server wants to know who asks; say so by Http"),
-        (403, {}, "403 Forbidden: who asks may not do this"),
-        (429, {"retry_after": "7"}, "429 Too Many Requests: .*it says to come back in 7 seconds"),
-        (503, {"retry_after": "Fri, 31 Dec 2027 23:59:59 GMT"}, "503 Service Unavailable: .*back at Fri, 31 Dec"),
-        (502, {}, "502 Bad Gateway: what the server stands behind cannot reach it"),
-        (307, {"location": "/other/"}, r"307 Temporary Redirect: it is at http://127.0.0.1:\d+/other/; redir"),
-        (301, {"location": "https://user:secret@else.invalid/?k=secret"}, r"it is at https://else.invalid/\?…; redir"),
+        (401, {"www_authenticate": "Bearer"}, "401 Unauthorized: the server requires credentials; pass Http"),
+        (403, {}, "403 Forbidden: the server does not allow this"),
+        (429, {"retry_after": "7"}, "429 Too Many Requests: .*try again in 7 seconds"),
+        (503, {"retry_after": "Fri, 31 Dec 2027 23:59:59 GMT"}, "503 Service Unavailable: .*again at Fri, 31 Dec"),
+        (502, {}, "502 Bad Gateway: a gateway cannot reach the server"),
+        (307, {"location": "/other/"}, r"307 Temporary Redirect: it redirects to http://127.0.0.1:\d+/other/; redir"),
+        (301, {"location": "https://user:secret@else.invalid/?k=secret"}, r"to https://else.invalid/\?…; redir"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("body", [b"", b'{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"the reason"}}'])
@@ -223,17 +225,17 @@ async def test_a_status_that_any_request_would_get_is_told_at_once_with_what_to_
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"<h1>Oh no</h1>", ": there is nothing at this URL; it says: <h1>Oh no</h1>"),
+        (b"<h1>Oh no</h1>", ": there is nothing at this URL; the response says: <h1>Oh no</h1>"),
         (
             b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"no such session"}}',
-            "; it says: no such session (-32600)",
+            "; the response says: no such session (-32600)",
         ),
     ],
 )
 async def test_a_server_that_says_what_it_does_not_find_is_not_contradicted(body: bytes, said: str) -> None:
-    refused = await error_reply(httpx.Response(404, content=body), None, address_of("http://example.com/mcp"))
+    refused = await read_error_reply(httpx.Response(404, content=body), None, parse_address("http://example.com/mcp"))
 
-    assert f"http://example.com/mcp has answered with 404 Not Found{said}" == str(refused.failure)
+    assert f"http://example.com/mcp answered 404 Not Found{said}" == str(refused.failure)
 
 
 @spec("2025-11-25", "basic/transports#backwards-compatibility")
@@ -255,7 +257,7 @@ async def test_redirections_are_not_followed_whatever_a_callers_client_would_do(
         connecting = start(server, Http(server.url, client=ours, headers={"X-Key": "secret"}))
         await (await server.hear(method="server/discover")).answer(307, location=other.url)
 
-        with pytest.raises(HttpRefused, match="redirections are not followed"):
+        with pytest.raises(HttpRefused, match="redirects are not followed"):
             await connecting.outcome()
 
         assert [] == other.exchanges
@@ -325,7 +327,7 @@ async def test_headers_without_an_end_cost_one_request() -> None:
     [
         ("http://127.0.0.1:{port}/mcp", "Connection refused"),
         ("http://mcpgen.invalid/mcp", "not known|No address|resolution|nodename"),
-        ("https://user:secret@127.0.0.1:{open}/mcp?k=secret", "SSL.*; it may be http, not https$"),
+        ("https://user:secret@127.0.0.1:{open}/mcp?k=secret", "SSL.*; the server may use http instead of https$"),
     ],
 )
 @on_both_loops
@@ -335,7 +337,7 @@ async def test_a_server_that_cannot_be_reached_is_named_at_once(url: str, said: 
     async with played() as server:
         server.is_judged = False
         target = url.format(port=gone.port, open=server.port)
-        with pytest.raises(ServerUnreachable, match=f"no connection to http.*could be made: .*({said})") as error:
+        with pytest.raises(ServerUnreachable, match=f"cannot connect to http.*: .*({said})") as error:
             with anyio.fail_after(PATIENCE_SECONDS):
                 await connect(target)
 
@@ -557,5 +559,5 @@ async def test_a_body_that_was_read_before_is_read_again() -> None:
     ):
         (said,) = (await client.call_tool("a")).content
         assert "ok" == getattr(said, "text", None)
-        with pytest.raises(HttpRefused, match="it says: Oh no"):
+        with pytest.raises(HttpRefused, match="the response says: Oh no"):
             await client.list_tools()

@@ -252,7 +252,7 @@ async def test_an_endpoint_of_another_origin_gets_nothing(named: str) -> None:
         await (await server.hear(method="initialize")).answer(405)
         stream = await paired(server, named.format(port=server.port))
 
-        with pytest.raises(RequestLost, match="as its other endpoint"):
+        with pytest.raises(RequestLost, match="as its message endpoint"):
             await connecting.outcome()
 
         await stream.gone()
@@ -284,7 +284,9 @@ async def test_what_is_no_http_with_sse_either_says_why_the_greeting_failed(how:
                 await stream.begin()
                 await stream.cut()
 
-        with pytest.raises(HttpRefused, match="404 Not Found: there is nothing at this URL; it says: no such page"):
+        with pytest.raises(
+            HttpRefused, match="404 Not Found: there is nothing at this URL; the response says: no such page"
+        ):
             await connecting.outcome()
 
 
@@ -383,7 +385,7 @@ async def test_a_message_that_http_with_sse_does_not_take_is_lost_alone() -> Non
         calling = server.start(client.call_tool("a"))
         await (await server.hear(method="tools/call")).answer(500, b"broken", content_type="text/plain")
 
-        with pytest.raises(HttpRefused, match=r"/messages.*500 Internal Server Error; it says: broken"):
+        with pytest.raises(HttpRefused, match=r"/messages.*500 Internal Server Error; the response says: broken"):
             await calling.outcome()
 
         pinging = server.start(client.ping())

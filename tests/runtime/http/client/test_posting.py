@@ -126,7 +126,7 @@ async def test_what_no_session_can_be_called_is_refused(session: str) -> None:
         asked = await server.hear(method="initialize")
         await asked.result(initialized("2025-11-25"), mcp_session_id=session)
 
-        with pytest.raises(RequestLost, match="calls its session what no header could repeat"):
+        with pytest.raises(RequestLost, match="the server's session id has characters that no header may have"):
             await connecting.outcome()
 
 
@@ -212,13 +212,13 @@ async def test_whoever_asks_more_than_can_be_sent_is_held_back() -> None:
             written = sum(each.is_over is False for each in calls)
 
             assert 6 - number == written
-            assert client._engine.connection.channel._held < 3000 + 2500
+            assert client._engine.connection.channel._queued_bytes < 3000 + 2500
 
             await asked.result(text())
         for each in calls:
             await each.outcome()
 
-        assert 0 == client._engine.connection.channel._held
+        assert 0 == client._engine.connection.channel._queued_bytes
 
 
 # --- what is no request
@@ -316,7 +316,7 @@ async def test_a_notification_that_is_not_taken_is_logged_and_harms_nothing(capl
         await (await server.hear(method="ping")).result({})
         await pinging.outcome()
 
-        assert ["notifications/roots/list_changed was not taken by the server"] == [
+        assert ["the server did not accept notifications/roots/list_changed"] == [
             each.getMessage().partition(":")[0] for each in caplog.records if each.levelname == "WARNING"
         ]
 
@@ -384,7 +384,7 @@ async def test_an_argument_that_no_header_can_carry_is_not_sent() -> None:
         await (await server.hear(method="tools/list")).result(LISTED)
         await listing.outcome()
 
-        with pytest.raises(UsageError, match="the argument 'region' is repeated in the header Mcp-Param-Region"):
+        with pytest.raises(UsageError, match="the argument 'region' does not fit the header Mcp-Param-Region"):
             await client.call_tool("sql", {"region": ["a", "b"]})
 
         assert [] == server.unheard

@@ -59,7 +59,7 @@ async def test_a_session_that_is_lost_is_begun_again_and_nobody_notices(
         assert first.body == second.body
         assert ("s", "t") == (first.headers["mcp-session-id"], second.headers["mcp-session-id"])
         assert not client.instructions
-        assert [f"{server.url} has lost the session, and another was begun"] == [
+        assert [f"{server.url} lost the session; a new one was started"] == [
             each.message for each in caplog.records if each.name == "mcpgen.client"
         ]
 
@@ -166,7 +166,7 @@ async def test_another_revision_than_before_ends_the_conversation() -> None:
         await asked.result(initialized("2025-06-18"), mcp_session_id="t")
         server.manners.session = None
 
-        why = "the server has lost the session, and no other could be begun: the server speaks 2025-06-18 now"
+        why = "the server lost the session, and no new one could be started: the server speaks 2025-06-18 now"
         with pytest.raises(TransportClosed, match=why):
             await calling.outcome()
         with pytest.raises(TransportClosed, match=why):
@@ -192,7 +192,7 @@ async def test_a_session_that_cannot_be_begun_again_ends_the_conversation(how: s
                 await asked.answer(200, b"<html>", content_type="text/html")
         server.manners.session = None
 
-        with pytest.raises(TransportClosed, match="the server has lost the session, and no other could be begun: "):
+        with pytest.raises(TransportClosed, match="the server lost the session, and no new one could be started: "):
             await calling.outcome()
 
 
@@ -207,7 +207,7 @@ async def test_a_server_that_loses_each_session_at_once_is_given_up() -> None:
         await (await server.hear(method="tools/call")).answer(404)
         server.manners.session = None
 
-        with pytest.raises(TransportClosed, match="does not know the session that it has just begun"):
+        with pytest.raises(TransportClosed, match="does not know the session that it has just started"):
             await calling.outcome()
 
 

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from mcpgen import Http, UsageError, bearer, connect
-from mcpgen.runtime.http.client.address import address_of, join_url
-from mcpgen.runtime.http.client.known_servers import LegacyServers
+from mcpgen.runtime.http.client.address import join_url, parse_address
+from mcpgen.runtime.http.client.transport import LegacyServers
 from tests.runtime.client.scripted import discovered, on_both_loops
 from tests.runtime.http.client.played import NEWEST, closed, played
 
@@ -37,17 +37,17 @@ def test_a_url_is_shown_in_one_spelling_and_without_what_may_be_secret(url: str,
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("ftp://example.com", "'ftp://…' is no address of http or https"),
-        ("ws://user:secret@example.com", "'ws://…' is no address of http or https"),
-        ("example.com/mcp", "is no address of http or https"),
+        ("ftp://example.com", "'ftp://…' is not a URL of http or https"),
+        ("ws://user:secret@example.com", "'ws://…' is not a URL of http or https"),
+        ("example.com/mcp", "is not a URL of http or https"),
         ("localhost:8000/mcp", "did you mean http://localhost:8000/mcp?"),
-        ("http:///mcp", "the URL names no host"),
-        ("http://example.com:99999/", "the URL cannot be read"),
-        ("http://[::1/", "the URL cannot be read"),
+        ("http:///mcp", "the URL has no host"),
+        ("http://example.com:99999/", "the URL is malformed"),
+        ("http://[::1/", "the URL is malformed"),
         ("http://example.com/a b", "white space"),
         ("http://example.com\\@evil.invalid/", "a backslash"),
         ("http://example.com/\r\nX: y", "white space"),
-        (7, "a URL is a string"),
+        (7, "`url` must be a str"),
     ],
 )
 def test_what_is_no_url_is_refused(url: Any, reason: str) -> None:
@@ -58,7 +58,7 @@ def test_what_is_no_url_is_refused(url: Any, reason: str) -> None:
 
 
 def test_connect_takes_urls_and_says_what_else_there_is() -> None:
-    with pytest.raises(UsageError, match="'ftp://…' is no address of http or https"):
+    with pytest.raises(UsageError, match="'ftp://…' is not a URL of http or https"):
         connect("ftp://example.com")
     with pytest.raises(UsageError, match=r"has no option `headers`; it is an option of Http: connect\(Http\(url"):
         connect("http://example.com", headers={})  # type: ignore[call-overload]  # that is what is tried
@@ -67,18 +67,18 @@ def test_connect_takes_urls_and_says_what_else_there_is() -> None:
 @pytest.mark.parametrize(
     ("headers", "reason"),
     [
-        ({"Mcp-Session-Id": "secret"}, "the header Mcp-Session-Id says what the message does"),
-        ({"MCP-Protocol-Version": "secret"}, "not for callers to set"),
-        ({"mcp-param-region": "secret"}, "not for callers to set"),
-        ({"Accept": "secret"}, "not for callers to set"),
-        ({"Content-Length": "7"}, "not for callers to set"),
-        ({"Transfer-Encoding": "chunked"}, "not for callers to set"),
-        ({"X-Key": "secret\r\nX-Evil: 1"}, "the header X-Key has a value that no header can have"),
-        ({"X-Key": "sécret"}, "the header X-Key has a value that no header can have"),
-        ({"X-Key": 7}, "the header X-Key has a value"),
-        ({"X Key": "secret"}, "'X Key' is no name of a header"),
-        ({"X-Key:": "secret"}, "is no name of a header"),
-        (["X-Key: secret"], "headers are a mapping"),
+        ({"Mcp-Session-Id": "secret"}, "`headers` must not have Mcp-Session-Id"),
+        ({"MCP-Protocol-Version": "secret"}, "which the client sets itself"),
+        ({"mcp-param-region": "secret"}, "which the client sets itself"),
+        ({"Accept": "secret"}, "which the client sets itself"),
+        ({"Content-Length": "7"}, "which the client sets itself"),
+        ({"Transfer-Encoding": "chunked"}, "which the client sets itself"),
+        ({"X-Key": "secret\r\nX-Evil: 1"}, "`headers` has an invalid value for X-Key"),
+        ({"X-Key": "sécret"}, "`headers` has an invalid value for X-Key"),
+        ({"X-Key": 7}, "`headers` has an invalid value for X-Key"),
+        ({"X Key": "secret"}, "`headers` has the invalid name 'X Key'"),
+        ({"X-Key:": "secret"}, "`headers` has the invalid name"),
+        (["X-Key: secret"], "`headers` must be a mapping"),
     ],
 )
 def test_headers_that_are_none_or_not_the_callers_are_refused_and_not_shown(headers: Any, reason: str) -> None:
@@ -89,9 +89,9 @@ def test_headers_that_are_none_or_not_the_callers_are_refused_and_not_shown(head
 
 
 def test_credentials_and_clients_are_what_httpx_takes() -> None:
-    with pytest.raises(UsageError, match=r"auth is an httpx.Auth, such as bearer\(token\), not of the type str"):
+    with pytest.raises(UsageError, match=r"`auth` must be an httpx.Auth, such as bearer\(token\), not str"):
         Http("http://example.com", auth="secret")  # type: ignore[arg-type]  # that is what is tried
-    with pytest.raises(UsageError, match=r"client is an httpx.AsyncClient, not of the type Client"):
+    with pytest.raises(UsageError, match=r"`client` must be an httpx.AsyncClient, not Client"):
         Http("http://example.com", client=httpx.Client())  # type: ignore[arg-type]  # that is what is tried
 
 
@@ -135,7 +135,7 @@ def test_those_that_were_met_longest_ago_are_forgotten() -> None:
 
 
 def test_addresses_are_joined_as_browsers_do() -> None:
-    base = address_of("https://user:secret@example.com/a/b?c=d")
+    base = parse_address("https://user:secret@example.com/a/b?c=d")
 
     assert "https://user:secret@example.com/a/x?y" == join_url(base, "x?y").url
     assert ("https", "example.com", 443) == join_url(base, "//EXAMPLE.com:443/x").origin
@@ -208,7 +208,9 @@ for make in (lambda: connect("http://example.com"), lambda: Http("http://example
 def test_without_httpx_it_is_said_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, encoding="utf-8")
 
-    assert ['a server at a URL is reached with httpx: pip install "mcpgen[http]"'] * 3 == done.stdout.splitlines()
+    assert [
+        'a server at a URL needs httpx, which is not installed: pip install "mcpgen[http]"'
+    ] * 3 == done.stdout.splitlines()
 
 
 def test_a_client_without_urls_does_not_load_httpx() -> None:

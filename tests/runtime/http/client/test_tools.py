@@ -38,14 +38,14 @@ REGION = {"type": "string", "x-mcp-header": "Region"}
 @pytest.mark.parametrize(
     ("properties", "reason"),
     [
-        ({"a": {"type": "string", "x-mcp-header": ""}}, "is no name of a header"),
-        ({"a": {"type": "string", "x-mcp-header": "My Region"}}, "is no name of a header"),
-        ({"a": {"type": "string", "x-mcp-header": "Region\r\nX: y"}}, "is no name of a header"),
-        ({"a": {"type": "array", "x-mcp-header": "Region"}}, "only a string, an integer or a boolean"),
-        ({"a": {"type": "number", "x-mcp-header": "Region"}}, "only a string, an integer or a boolean"),
-        ({"a": REGION, "b": {"type": "string", "x-mcp-header": "REGION"}}, "as does 'a'"),
-        ({"a": {"type": "array", "items": REGION}}, "where `properties` alone do not lead"),
-        ({"a": {"type": "string", "x-\u006dcp-header": 7}}, "is no name of a header"),
+        ({"a": {"type": "string", "x-mcp-header": ""}}, "is not a header name"),
+        ({"a": {"type": "string", "x-mcp-header": "My Region"}}, "is not a header name"),
+        ({"a": {"type": "string", "x-mcp-header": "Region\r\nX: y"}}, "is not a header name"),
+        ({"a": {"type": "array", "x-mcp-header": "Region"}}, "needs the type string, integer or boolean"),
+        ({"a": {"type": "number", "x-mcp-header": "Region"}}, "needs the type string, integer or boolean"),
+        ({"a": REGION, "b": {"type": "string", "x-mcp-header": "REGION"}}, "is also that of the property 'a'"),
+        ({"a": {"type": "array", "items": REGION}}, "is not on a property"),
+        ({"a": {"type": "string", "x-\u006dcp-header": 7}}, "is not a header name"),
     ],
 )
 async def test_a_tool_whose_annotations_break_a_rule_is_left_out_and_the_others_are_not(
@@ -60,7 +60,7 @@ async def test_a_tool_whose_annotations_break_a_rule_is_left_out_and_the_others_
         assert ["good", "plain"] == [each.name for each in listed.tools]
         assert "more" == listed.next_cursor
         (warning,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
-        assert warning.startswith("the tool bad is left out of what the server lists: ")
+        assert warning.startswith("the tool bad is left out of the server's list: ")
         assert reason in warning
 
 

@@ -173,8 +173,8 @@ def test_in_another_event_loop_it_begins_anew(backend: str, tool: str) -> None:
 
     async def left() -> Any:
         async with open_group() as group:
-            service = server._engine.handlers
-            peer = await joined(Site(app, group, Overseer(service.served, service.capabilities), ""), OLD)
+            handlers = server._engine.handlers
+            peer = await joined(Site(app, group, Overseer(handlers.served, handlers.capabilities), ""), OLD)
             (said,) = await peer.call(tool).messages()
             return said["result"]["content"][0]["text"]
 

@@ -50,7 +50,7 @@ async def test_a_test_whose_server_gives_one_number_twice_fails_at_its_end(monke
 async def test_a_test_whose_server_calls_everything_200_fails_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     from mcpgen.runtime.http.server import post_request
 
-    monkeypatch.setattr(post_request, "status_of", lambda message, is_complete: 200)
+    monkeypatch.setattr(post_request, "http_status", lambda message, is_complete: 200)
     with pytest.raises(AssertionError, match="-32601 has the status 404"):
         async with caller(demo(), "2026-07-28") as peer:
             await peer.send("no/such").complete()

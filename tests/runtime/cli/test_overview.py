@@ -12,7 +12,7 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from mcpgen.runtime.cli.client.inventory import Inventory
 from mcpgen.runtime.cli.client.overview import overview_lines
 from mcpgen.runtime.cli.client.terminal import Screen
-from tests.runtime.looking.terminals import COMMAND, run
+from tests.runtime.cli.terminals import COMMAND, run
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
@@ -67,3 +67,11 @@ def test_nonsense_is_shown_as_well_as_it_can_be(lists: dict[str, Any], width: in
     found = {"revision": "2025-11-25", "era": "handshake", "results": {"initialize": hello}}
 
     assert page({**found, "tools": [], "resources": [], "resourceTemplates": [], "prompts": [], **lists}, width)
+
+
+def test_facts_without_text_are_shown_empty(found: dict[str, Any]) -> None:
+    hello = {"serverInfo": {"name": "x", "websiteUrl": " "}, "supportedVersions": ["2026-07-28"] * 2}
+    shown = page({**found, "revision": "2026-07-28", "results": {"initialize": hello}}, None)
+
+    assert "  website        \n" in shown
+    assert "  also supports  \n" in shown

@@ -137,27 +137,27 @@ def test_what_holds_the_output_open_does_not_keep_us(host: Host) -> None:
 
 
 @pytest.mark.slow
-def test_what_nobody_reads_is_skipped_when_it_gets_too_much() -> None:
+def test_output_that_is_not_read_is_skipped_when_the_buffer_is_full() -> None:
     far, near = os.pipe()
     piece = b"x" * 1_000_000 + b"\n"
 
     async def run() -> bytes:
-        printer = OutputBuffer(near, lambda count: b"(%d skipped)\n" % count)
+        output = OutputBuffer(near, lambda count: b"(%d skipped)\n" % count)
         for _ in range(30):
-            printer.write(piece)
+            output.write(piece)
         read = b""
         with anyio.fail_after(PATIENCE_SECONDS):
             async with anyio.create_task_group() as group:
-                group.start_soon(printer.run)
+                group.start_soon(output.run)
                 while len(read) < 17 * len(piece):
                     await anyio.wait_readable(far)
                     read += os.read(far, 1 << 20)
-                await printer.flushed()
-                printer.write(b"again\n")
-                await printer.flushed()
+                await output.flushed()
+                output.write(b"again\n")
+                await output.flushed()
                 group.cancel_scope.cancel()
         read += os.read(far, 1 << 20)
-        printer.close()
+        output.close()
         return read
 
     assert 17 * piece + b"(13 skipped)\nagain\n" == anyio.run(run)
@@ -165,16 +165,16 @@ def test_what_nobody_reads_is_skipped_when_it_gets_too_much() -> None:
     os.close(near)
 
 
-def test_a_printer_that_nobody_reads_any_more_holds_nothing() -> None:
+def test_an_output_without_a_reader_holds_nothing() -> None:
     far, near = os.pipe()
 
     async def run() -> None:
-        printer = OutputBuffer(near, lambda _: b"")
+        output = OutputBuffer(near, lambda _: b"")
         os.close(far)
-        printer.write(b"x")
+        output.write(b"x")
         with anyio.fail_after(PATIENCE_SECONDS):
-            await printer.flushed()
-        printer.close()
+            await output.flushed()
+        output.close()
 
     anyio.run(run)
     os.close(near)

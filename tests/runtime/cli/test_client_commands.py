@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.runtime.looking import everything
+from tests.runtime.cli import everything
 
 if os.name != "posix":
     pytest.skip("the helper needs pseudo terminals", allow_module_level=True)
 
-from tests.runtime.looking.terminals import COMMAND, PATIENCE_SECONDS, environment, run
+from tests.runtime.cli.terminals import COMMAND, PATIENCE_SECONDS, environment, run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""Somebody at a terminal: a program whose standard input and error are one, and whose output is a pipe, or it too."""
+"""Programs at a pseudo terminal: standard input and error are the terminal, standard output a pipe or the terminal."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Terminal:
         assert select.select([self._master], [], [], max(0.0, until - time.monotonic()))[0], self._seen
         try:
             data = os.read(self._master, 1 << 16)
-        except OSError:  # nobody has it open any more
+        except OSError:  # every other process has closed it
             return False
         text = data.decode("utf-8", "replace").replace("\r\n", "\n")
         self._seen += text

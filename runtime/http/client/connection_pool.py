@@ -1,14 +1,14 @@
-"""Connections to servers, kept for the next request: as httpx does, but at a cost that does not grow with their number.
+"""A pool of connections for httpx, whose cost for a request does not grow with the number of connections.
 
-Theory of operation. The pool of httpcore looks at each connection with each request, and at each pair of those that
-wait, so that a hundred open streams make a call take milliseconds; and it keeps none at all where there are more than
-it should keep. Here a request takes the connection that was used last, and puts it back if all of its answer was read.
-Whoever waited longest is looked at meanwhile, so that none waits for long. How many there are at once is not for this
-place to say.
+Theory of operation. For each request, httpcore's own pool examines every connection, and every pair of waiting ones: a
+hundred open streams make a call take milliseconds. And when it holds more connections than it should keep, it keeps
+none. Here a request takes the connection that was used last, and returns it once all of the response was read. Each
+return also examines the connection that was idle longest, so none stays open for long. The pool does not limit the
+number of connections in use.
 
-A request of HTTP/1.1 is written at once: the head by itself would wake a server that has nothing to do yet. A long one
-is written in parts, so that a slow network has time for each. A stream may be silent for hours, so that the system is
-asked to find out whether its peer is still there.
+The head of an HTTP/1.1 request is written together with its body: a head alone would wake a server that cannot act on
+it yet. A long body is written in parts, so that each part has the time limit of a write. A stream may be silent for
+hours, so TCP keep-alive finds out whether the peer is still there.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncIterator, Generator, Iterable
 
-__all__ = ["Connections"]
+__all__ = ["ConnectionPool"]
 
-# Servers close connections that are idle for 5 seconds (uvicorn, Node.js); a request that crosses with that is lost.
+# uvicorn and Node.js close connections that were idle for 5 seconds; a request sent at that moment is lost.
 _IDLE_SECONDS: Final = 4.0
 
-# To close a connection takes no time; only what has to be said before, to a peer that does not listen, could.
+# Closing a connection takes no time, unless TLS must send its last bytes to a peer that does not read.
 _CLOSE_SECONDS: Final = 1.0
 
-# What may be written within one of the times that `ClientLimits.open_seconds` allows.
+# How much must be written within `ClientLimits.open_seconds`.
 _PART_BYTES: Final = 64 * 1024
 
-# A peer that is gone without a word is noticed after two minutes; where the system has other names, when it likes.
+# A vanished peer is noticed after two minutes; on systems without these options, after the system's default time.
 _KEEP_ALIVE: Final = [
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     *(
@@ -52,33 +52,33 @@ _SCHEMES: Final = ("http", "https")
 _Origin: TypeAlias = tuple[bytes, bytes, int]
 
 
-class Connections(httpx.AsyncBaseTransport):
-    """Makes the requests of an `httpx.AsyncClient`, without proxies.
+class ConnectionPool(httpx.AsyncBaseTransport):
+    """The transport of an `httpx.AsyncClient`, without proxies.
 
     Args:
-        trust: What certificates are checked against.
-        max_idle: How many connections wait for the next request at most.
+        ssl_context: Verifies certificates.
+        max_idle: The most idle connections to one origin.
     """
 
-    def __init__(self, trust: ssl.SSLContext, max_idle: int) -> None:
-        self._trust = trust
-        self._most = max_idle
-        self._backend = _Backend()
+    def __init__(self, ssl_context: ssl.SSLContext, max_idle: int) -> None:
+        self._ssl_context = ssl_context
+        self._max_idle = max_idle
+        self._backend = _NetworkBackend()
         self._idle: dict[_Origin, deque[httpcore.AsyncHTTPConnection]] = {}
         self._open: set[httpcore.AsyncHTTPConnection] = set()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Make a request, and return the response when its headers are there.
+        """Make a request, and return the response when its headers have arrived.
 
         Raises:
-            httpx.TransportError: That could not be done.
+            httpx.TransportError: It failed.
         """
         if request.url.scheme not in _SCHEMES:
             raise httpx.UnsupportedProtocol(f"there are no connections for {request.url.scheme!r}", request=request)
         url = httpcore.URL(
             scheme=request.url.raw_scheme, host=request.url.raw_host, port=request.url.port, target=request.url.raw_path
         )
-        made = httpcore.Request(
+        core_request = httpcore.Request(
             method=request.method,
             url=url,
             headers=request.headers.raw,
@@ -86,45 +86,45 @@ class Connections(httpx.AsyncBaseTransport):
             extensions=request.extensions,
         )
         with _translated(request):
-            connection = await self._taken(url.origin)
+            connection = await self._connection(url.origin)
             try:
-                response: Any = await connection.handle_async_request(made)
+                response: Any = await connection.handle_async_request(core_request)
             except BaseException:
                 await self._drop(connection)
                 raise
-        body = _Body(self, connection, response.stream, request, _key(url.origin))
+        body = _ResponseStream(self, connection, response.stream, request, _key(url.origin))
         return httpx.Response(response.status, headers=response.headers, stream=body, extensions=response.extensions)
 
     async def aclose(self) -> None:
-        """Close all connections, whatever they are used for."""
+        """Close all connections, also those in use."""
         for each in list(self._open):
             await self._drop(each)
 
-    async def _taken(self, origin: httpcore.Origin) -> httpcore.AsyncHTTPConnection:
+    async def _connection(self, origin: httpcore.Origin) -> httpcore.AsyncHTTPConnection:
         idle = self._idle.get(_key(origin))
         while idle:
             found = idle.pop()
             if not found.has_expired() and found.is_idle():
                 return found
             await self._drop(found)
-        made = httpcore.AsyncHTTPConnection(
+        connection = httpcore.AsyncHTTPConnection(
             origin=origin,
-            ssl_context=self._trust,
+            ssl_context=self._ssl_context,
             keepalive_expiry=_IDLE_SECONDS,
             network_backend=self._backend,
             socket_options=_KEEP_ALIVE,
         )
-        self._open.add(made)
-        return made
+        self._open.add(connection)
+        return connection
 
     async def put_back(self, origin: _Origin, connection: httpcore.AsyncHTTPConnection) -> None:
-        """Keep *connection* for the next request, if it can have one."""
+        """Keep *connection* for another request, or drop it if it cannot be used again."""
         if connection not in self._open or not connection.is_idle():
             await self._drop(connection)
             return
         idle = self._idle.setdefault(origin, deque())
         idle.append(connection)
-        if len(idle) > self._most or idle[0].has_expired():
+        if len(idle) > self._max_idle or idle[0].has_expired():
             await self._drop(idle.popleft())
 
     async def _drop(self, connection: httpcore.AsyncHTTPConnection) -> None:
@@ -133,14 +133,14 @@ class Connections(httpx.AsyncBaseTransport):
             await connection.aclose()
 
 
-class _Body(httpx.AsyncByteStream):
-    """The body of a response; its connection is put back when it is closed."""
+class _ResponseStream(httpx.AsyncByteStream):
+    """The body of a response, which returns its connection to the pool when it is closed."""
 
     def __init__(
         self,
-        connections: Connections,
+        connections: ConnectionPool,
         connection: httpcore.AsyncHTTPConnection,
-        stream: Any,  # noqa: ANN401 (httpcore's, whose type is broader than what it is)
+        stream: Any,  # noqa: ANN401 (httpcore declares a broader type)
         request: httpx.Request,
         origin: _Origin,
     ) -> None:
@@ -172,22 +172,22 @@ def _key(origin: httpcore.Origin) -> _Origin:
 
 @contextmanager
 def _translated(request: httpx.Request) -> Generator[None]:
-    """Raise the errors of httpcore under the names that httpx has for them."""
+    """Raise the errors of httpcore as those of httpx."""
     try:
         yield
-    except Exception as error:  # the errors of httpcore have no common base: their names decide
+    except Exception as error:  # the errors of httpcore have no common base class, but the names of those of httpx
         kind = getattr(httpx, type(error).__name__, None)
         if not type(error).__module__.startswith("httpcore") or not isinstance(kind, type):
             raise
         raise kind(str(error), request=request) from error
 
 
-class _Backend(httpcore.AsyncNetworkBackend):
-    """Opens connections that write the head of a request together with its body."""
+class _NetworkBackend(httpcore.AsyncNetworkBackend):
+    """Open connections that write the head of a request together with its body."""
 
     def __init__(self) -> None:
-        found: Any = httpcore.AnyIOBackend  # there is a stand-in where anyio is missing, which it is not
-        self._inner: httpcore.AsyncNetworkBackend = found()
+        backend: Any = httpcore.AnyIOBackend  # httpcore types it as a stand-in for installations without anyio
+        self._inner: httpcore.AsyncNetworkBackend = backend()
 
     async def connect_tcp(
         self,
@@ -197,29 +197,31 @@ class _Backend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Return a new connection."""
-        return _Wire(await self._inner.connect_tcp(host, port, timeout, local_address, socket_options))
+        """Open a connection."""
+        return _CoalescingStream(await self._inner.connect_tcp(host, port, timeout, local_address, socket_options))
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         await self._inner.sleep(seconds)
 
 
-class _Wire(httpcore.AsyncNetworkStream):
+class _CoalescingStream(httpcore.AsyncNetworkStream):
+    """A connection that writes the head of a request together with its body."""
+
     def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
         self._inner = inner
-        self._held = b""
+        self._head = b""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 (as httpcore says)
         return await self._inner.read(max_bytes, timeout)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 (as httpcore says)
-        # There is always another write: httpcore ends each body with an empty one.
-        if not self._held and buffer.startswith(b"POST ") and buffer.endswith(b"\r\n\r\n"):
-            self._held = buffer
+        # Another write always follows: httpcore ends each body with an empty one.
+        if not self._head and buffer.startswith(b"POST ") and buffer.endswith(b"\r\n\r\n"):
+            self._head = buffer
             return
-        held, self._held = self._held, b""
-        data = held + buffer if held else buffer
+        head, self._head = self._head, b""
+        data = head + buffer if head else buffer
         for at in range(0, len(data), _PART_BYTES):
             await self._inner.write(data[at : at + _PART_BYTES], timeout)
 
@@ -232,7 +234,7 @@ class _Wire(httpcore.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 (as httpcore calls it)
     ) -> httpcore.AsyncNetworkStream:
-        return _Wire(await self._inner.start_tls(ssl_context, server_hostname, timeout))
+        return _CoalescingStream(await self._inner.start_tls(ssl_context, server_hostname, timeout))
 
     def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 (as httpcore says)
         return self._inner.get_extra_info(info)

@@ -10,15 +10,15 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from tests.runtime.looking.terminals import Terminal
+    from tests.runtime.cli.terminals import Terminal
 
 if os.name != "posix":
-    collect_ignore = ["test_consent.py", "test_overview.py"]
+    collect_ignore = ["test_elicitation_prompt.py", "test_overview.py"]
 
 
 @pytest.fixture
 def at_terminal() -> Generator[Callable[..., Terminal]]:
-    from tests.runtime.looking.terminals import Terminal  # there are pseudo terminals on POSIX only
+    from tests.runtime.cli.terminals import Terminal  # there are pseudo terminals on POSIX only
 
     opened: list[Terminal] = []
 

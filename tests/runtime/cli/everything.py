@@ -45,9 +45,9 @@ BOOK: dict[str, Any] = {
         "meal": {"enum": ["fish", "vegetables", "none"], "description": "What is cooked on board", "default": "fish"},
         "paid": {"type": "boolean", "description": "Whether it is paid for in advance."},
         "price": {"type": ["number", "null"], "exclusiveMinimum": 0},
-        "skipper": {"$ref": "#/$defs/Person", "description": "Who steers; whoever is free if nobody is named."},
+        "skipper": {"$ref": "#/$defs/Person", "description": "Who steers; default: the first who is free that day."},
         "tags": {"type": "array", "items": {"type": "string", "enum": ["sun", "wind"]}, "maxItems": 3},
-        "extra_options_that_nobody_needs": {"type": "object", "additionalProperties": {"type": "string"}},
+        "extra_options_that_few_people_need": {"type": "object", "additionalProperties": {"type": "string"}},
     },
     "required": ["boat", "when"],
     "$defs": {

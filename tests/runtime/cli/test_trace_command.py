@@ -251,7 +251,7 @@ def test_what_is_told_is_in_the_file_at_once(start: Callable[..., Traced], serve
     assert 0 == traced.end()[0]
 
 
-def test_whoever_does_not_read_what_is_told_holds_up_nothing(start: Callable[..., Traced]) -> None:
+def test_a_slow_reader_of_the_trace_holds_up_nothing(start: Callable[..., Traced]) -> None:
     traced = start("--body", "--", "cat")
     ping = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"x":"%s"}}}\n' % (b"x" * 10_000)
     for _ in range(100):
@@ -289,7 +289,7 @@ def test_closing_our_input_closes_the_servers(start: Callable[..., Traced]) -> N
     assert "bye\n" in err
 
 
-def test_nobody_reading_our_output_ends_it(start: Callable[..., Traced]) -> None:
+def test_it_ends_when_its_output_has_no_reader(start: Callable[..., Traced]) -> None:
     traced = start("--", "cat")
     traced.write(b"x\n")
     assert b"x\n" == traced.line()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.runtime.cli.terminals import run
 from tests.runtime.client.scripted import discovered, initialized
-from tests.runtime.looking.terminals import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,9 +136,9 @@ def test_what_the_server_refuses_is_said_and_secrets_are_not(server: Server, sta
     code, out, err = run("inspect", f"{server.url}?key=secret", *words, **TOKEN)
 
     assert (1, "") == (code, out)
-    assert err.startswith(f"Error: {server.url}?… has answered with {status} ")
+    assert err.startswith(f"Error: {server.url}?… answered {status} ")
     assert "Sign in!" in err
-    assert (status == 401) == ("say so by --bearer-env, or --header;" in err)
+    assert (status == 401) == ("pass --bearer-env, or --header;" in err)
     assert "secret" not in err
     assert "Traceback" not in err
 
@@ -152,13 +152,13 @@ def test_what_the_server_refuses_is_said_and_secrets_are_not(server: Server, sta
         (("call", "true", "tool", "--bearer-env", "TOKEN"), "`--header` and `--bearer-env` need a URL; "),
         (("trace", "--header", "X: secret", "--", "true"), "`--header` and `--bearer-env` need a URL; "),
         (("inspect", "URL", "--header", "secret"), '`--header` must be "NAME: VALUE".'),
-        (("inspect", "URL", "--header", "X Y: secret"), "'X Y' is no name of a header."),
-        (("inspect", "URL", "--header", "Mcp-Session-Id: secret"), "the header Mcp-Session-Id says what the message"),
-        (("inspect", "URL", "--header", "X: s\u00e9cret"), "the header X has a value that no header can have"),
+        (("inspect", "URL", "--header", "X Y: secret"), "`headers` has the invalid name 'X Y'."),
+        (("inspect", "URL", "--header", "Mcp-Session-Id: secret"), "`headers` must not have Mcp-Session-Id"),
+        (("inspect", "URL", "--header", "X: s\u00e9cret"), "`headers` has an invalid value for X"),
         (("inspect", "URL", "--bearer-env", "NOTHING"), "NOTHING (`--bearer-env`) is not set, or empty."),
         (("trace", "--bearer-env", "NOTHING", "--", "URL"), "NOTHING (`--bearer-env`) is not set, or empty."),
-        (("inspect", "URL", "--bearer-env", "TOKEN"), "a bearer token has visible characters of ASCII only"),
-        (("inspect", "ftp://user:secret@example.com"), "'ftp://…' is no address of http or https"),
+        (("inspect", "URL", "--bearer-env", "TOKEN"), "a bearer token must be one or more characters of visible ASCII"),
+        (("inspect", "ftp://user:secret@example.com"), "'ftp://…' is not a URL of http or https"),
     ],
 )  # fmt: skip
 def test_options_that_make_no_sense_are_refused_and_not_repeated(words: tuple[str, ...], said: str) -> None:
@@ -174,7 +174,7 @@ def test_a_server_that_is_not_there_is_named() -> None:
     status, out, err = run("inspect", "http://127.0.0.1:1/mcp")
 
     assert (1, "") == (status, out)
-    assert "Error: no connection to http://127.0.0.1:1/mcp could be made: Connection refused\n" == err
+    assert "Error: cannot connect to http://127.0.0.1:1/mcp: Connection refused\n" == err
 
 
 # --- trace
@@ -215,7 +215,7 @@ def test_a_host_gets_an_error_where_http_has_no_answer() -> None:
 
     assert 0 == status
     assert ("i", -32603) == (answer["id"], answer["error"]["code"])
-    assert "no connection to http://127.0.0.1:1/mcp could be made: Connection refused" == answer["error"]["message"]
+    assert "cannot connect to http://127.0.0.1:1/mcp: Connection refused" == answer["error"]["message"]
     assert "2 messages, no violations; the host has disconnected" in err
 
 

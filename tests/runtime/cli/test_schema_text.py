@@ -1,4 +1,4 @@
-"""JSON schemas in words, whoever wrote them and however."""
+"""JSON schemas as text, malformed ones included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Somebody at a terminal is asked, and what they want is what the server gets."""
+"""A user at a terminal is asked, and the server gets the answers that the user agreed to send."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.runtime.looking.terminals import COMMAND, Terminal
+from tests.runtime.cli.terminals import COMMAND, Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -158,7 +158,7 @@ def test_an_address_is_shown_with_its_host_and_nothing_is_opened(
     assert not (tmp_path / "opened").exists()
 
 
-def test_an_interrupt_ends_it_while_somebody_is_asked(at_terminal: Begin) -> None:
+def test_an_interrupt_ends_it_while_the_user_is_asked(at_terminal: Begin) -> None:
     terminal = at_terminal("call", COMMAND, "ask")
     terminal.sees("> ")
     terminal.types("\x03")
