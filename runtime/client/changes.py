@@ -132,7 +132,9 @@ class Changes:
                 response = self._request.response()
                 if isinstance(response, ErrorResponse):
                     revision = self._session.revision or NEWEST
-                    raise RequestRefused(LISTEN, codec(NEWEST, revision, "client").ask(LISTEN).error(response))
+                    raise RequestRefused(
+                        LISTEN, codec(NEWEST, revision, "client").outgoing_request(LISTEN).error(response)
+                    )
                 raise StopAsyncIteration
             if stream.is_closed:
                 raise StopAsyncIteration
@@ -153,7 +155,7 @@ class Changes:
     async def _open_stream(self, stream: ChangeStream, revision: str) -> None:
         """Open a stream of a stateless server, and wait until the server acknowledges it."""
         session = self._session
-        ask = codec(NEWEST, revision, "client").ask(LISTEN)
+        ask = codec(NEWEST, revision, "client").outgoing_request(LISTEN)
         params = {"_meta": session.features.meta(NEWEST), "notifications": msgspec.to_builtins(stream.wanted)}
         peer_meta = session.features.meta(revision) if revision != NEWEST else None
         self._request = session.send(LISTEN, ask.params(params, peer_meta), stream=stream)

@@ -16,7 +16,7 @@ from mcpgen.generated import registry
 from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UsageError
-from mcpgen.runtime.protocol.capabilities import CLIENT_CAPABILITIES, client_peer, has
+from mcpgen.runtime.protocol.capabilities import CLIENT_CAPABILITIES, client_peer, has_capability
 from mcpgen.runtime.protocol.codec import IncomingNotificationCodec, IncomingRequestCodec, codec
 from mcpgen.runtime.protocol.native_revision import check_handlers, handler_names, native_revision_of, overrides
 from mcpgen.runtime.protocol.newest import NEWEST
@@ -136,7 +136,7 @@ class ClientFeatures:
             raise UsageError(f"`capabilities` is not valid in {self.native_revision}: {error}") from error
         for method, name in self._requests.items():
             capability = CLIENT_CAPABILITIES.get(method)
-            if capability is not None and has(declared, capability) and not self._overrides(name):
+            if capability is not None and has_capability(declared, capability) and not self._overrides(name):
                 path = ".".join(capability)
                 raise UsageError(f"the capability {path} is declared, but there is no handler of {method}")
 
@@ -146,7 +146,8 @@ class ClientFeatures:
             if self._overrides(name):
                 try:
                     made[method] = RequestHandler(
-                        codec(self.native_revision, revision, "client").request(method), getattr(self._handlers, name)
+                        codec(self.native_revision, revision, "client").incoming_request(method),
+                        getattr(self._handlers, name),
                     )
                 except (AdaptationError, UnknownMethod):
                     continue  # servers of this revision have no such request
@@ -158,7 +159,8 @@ class ClientFeatures:
             return None
         try:
             return NotificationHandler(
-                codec(self.native_revision, revision, "client").notice_in(method), getattr(self._handlers, name)
+                codec(self.native_revision, revision, "client").incoming_notification(method),
+                getattr(self._handlers, name),
             )
         except (AdaptationError, UnknownMethod):
             return None

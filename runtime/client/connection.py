@@ -182,7 +182,7 @@ class ClientConnection:
     async def _run_notification_handler(self, handler: NotificationHandler, params: Raw | UnsetType) -> None:
         method = handler.codec.method
         try:
-            value = handler.codec.incoming(params)
+            value = handler.codec.params(params)
         except (InvalidPayload, AdaptationError) as error:
             self.session.warn("the notification %s is ignored: %s", method, error)
             return

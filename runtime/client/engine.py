@@ -18,7 +18,7 @@ from mcpgen.runtime.client.pending_request import error_as_received, fresh_error
 from mcpgen.runtime.client.result_reader import ResultReader
 from mcpgen.runtime.client.translated_methods import TranslatedMethods
 from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UnsupportedByPeer, UsageError
-from mcpgen.runtime.protocol.capabilities import has, needed, offers
+from mcpgen.runtime.protocol.capabilities import has_capability, offers, required_capability
 from mcpgen.runtime.protocol.codec import OutgoingRequestCodec, codec
 from mcpgen.runtime.protocol.newest import NEWEST
 
@@ -158,7 +158,7 @@ class ClientEngine:
             self._check_roots_function()
         self._check_open()
         try:
-            encoded = self._codec.notice_out(name).outgoing(params)
+            encoded = self._codec.outgoing_notification(name).params(params)
         except AdaptationError as error:
             if error.service == "roots":  # a server of this revision requests the roots each time that it needs them
                 return
@@ -190,7 +190,7 @@ class ClientEngine:
         Raises:
             InvalidStructuredContent: The content does not match the schema, and the policy is ``strict``.
         """
-        as_sent = codec(self.server.revision, self.server.revision, "client").ask(method).result(raw)
+        as_sent = codec(self.server.revision, self.server.revision, "client").outgoing_request(method).result(raw)
         if method == "tools/call":
             self._validator.check(self.server.revision, str(value.get("name")), as_sent, result)
         else:
@@ -203,7 +203,7 @@ class ClientEngine:
             UnsupportedByPeer: The server's revision has no such request, or the server has not declared it.
         """
         try:
-            ask = self._codec.ask(method)
+            ask = self._codec.outgoing_request(method)
         except (AdaptationError, UnknownMethod) as error:
             reason = error.reason if isinstance(error, AdaptationError) else str(error)
             raise self._unsupported(method, reason) from error
@@ -216,10 +216,10 @@ class ClientEngine:
     def _require(self, method: str) -> None:
         """Check that the server has declared what *method* needs."""
         if not offers(self.server.declared, self.server.revision, method):
-            raise self._unsupported(method, f"it has not declared {needed(self.server.revision, method)}")
+            raise self._unsupported(method, f"it has not declared {required_capability(self.server.revision, method)}")
 
     def _require_task(self, method: str) -> None:
-        if not has(self.server.declared, ("tasks", "requests", *method.split("/"))):
+        if not has_capability(self.server.declared, ("tasks", "requests", *method.split("/"))):
             raise self._unsupported(method, "it has not declared that it runs this as a task")
 
     def _unsupported(self, what: str, reason: str) -> UnsupportedByPeer:
@@ -227,7 +227,7 @@ class ClientEngine:
 
     def _check_roots_function(self) -> None:
         declared = self.session.features.capabilities(self.server.revision)
-        if not self.session.is_stateless and not has(declared, ("roots", "listChanged")):
+        if not self.session.is_stateless and not has_capability(declared, ("roots", "listChanged")):
             raise UsageError("`roots` is a list, which cannot change; give a function: connect(…, roots=function)")
 
     def _check_open(self) -> None:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError, quoted, sole_exception
 from mcpgen.runtime.protocol import envelope
-from mcpgen.runtime.protocol.capabilities import lacking
+from mcpgen.runtime.protocol.capabilities import missing_capabilities
 from mcpgen.runtime.protocol.envelope import error_json
 from mcpgen.runtime.protocol.messages import Code
 
@@ -199,7 +199,7 @@ def find_handler(session: ClientSession, method: str, raw: Any) -> tuple[Request
         value: dict[str, Any] = msgspec.json.decode(raw) if isinstance(raw, msgspec.Raw) else {}
     except (InvalidPayload, AdaptationError, msgspec.DecodeError, RecursionError) as error:
         raise RequestError(Code.INVALID_PARAMS, str(error)) from None
-    missing = lacking(session.client, method, value)
+    missing = missing_capabilities(session.client, method, value)
     if missing is not None:
         lacks_method = method.partition("/")[0] in missing and not any(missing.values())
         code = Code.METHOD_NOT_FOUND if lacks_method else Code.INVALID_PARAMS

@@ -73,7 +73,7 @@ def _has_room(session: ClientSession) -> bool:
 
 
 def _handle_progress(session: ClientSession, revision: str, notification: Notification) -> None:
-    params = codec(NEWEST, revision, "client").notice_in(notification.method).incoming(notification.params)
+    params = codec(NEWEST, revision, "client").incoming_notification(notification.method).params(notification.params)
     request = session.by_token(params.progress_token)
     if request is not None:  # otherwise it came too late, or the token is unknown
         session.output.extend_deadline(request)
@@ -86,7 +86,7 @@ def _handle_change(session: ClientSession, revision: str, notification: Notifica
     Spec:
         2026-07-28, basic/patterns/subscriptions, "Receiving Notifications": the id in the metadata names the stream.
     """
-    params = codec(NEWEST, revision, "client").notice_in(notification.method).incoming(notification.params)
+    params = codec(NEWEST, revision, "client").incoming_notification(notification.method).params(notification.params)
     stream_id: RequestId | None = None
     if session.is_stateless:
         meta = _address(notification.params).meta

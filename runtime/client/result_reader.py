@@ -57,7 +57,7 @@ class ResultReader:
         except InvalidPayload as invalid:
             for label in self._later_revisions:
                 try:
-                    result = codec(self._native_revision, label, "client").ask(ask.method).result(raw)
+                    result = codec(self._native_revision, label, "client").outgoing_request(ask.method).result(raw)
                 except (InvalidPayload, AdaptationError, UnknownMethod):
                     continue
                 if (ask.method, label) not in self._reported:

@@ -32,9 +32,9 @@ __all__ = [
     "Peer",
     "ServerPeer",
     "client_peer",
-    "has",
-    "lacking",
-    "needed",
+    "has_capability",
+    "missing_capabilities",
+    "required_capability",
     "offers",
     "server_peer",
 ]
@@ -175,7 +175,7 @@ def _read(revision: str, definition: str, data: bytes) -> tuple[dict[str, Any], 
         raise to_newest.payload.invalid("it cannot be decoded") from None
 
 
-def lacking(peer: Peer, method: str, params: Mapping[str, object]) -> dict[str, object] | None:
+def missing_capabilities(peer: Peer, method: str, params: Mapping[str, object]) -> dict[str, object] | None:
     """Return the capabilities that our request needs and the client did not declare; None if there are none.
 
     Args:
@@ -190,7 +190,7 @@ def lacking(peer: Peer, method: str, params: Mapping[str, object]) -> dict[str, 
     found: dict[str, object] = {}
     for path in _needs(method, params):
         known = _known(peer.revision, "ClientCapabilities", path)
-        if not (has(peer.declared, known) or _is_implied(peer.declared, known)):
+        if not (has_capability(peer.declared, known) or _is_implied(peer.declared, known)):
             parent: Any = found
             for key in known:
                 parent = parent.setdefault(key, {})
@@ -218,7 +218,11 @@ def _needs(method: str, params: Mapping[str, object]) -> Iterator[Path]:
 def _is_implied(declared: Mapping[str, object], path: Path) -> bool:
     # 2025-11-25, client/elicitation, "Capabilities": an empty object is "equivalent to declaring support for form mode
     # only". An object without known keys counts as empty.
-    return path == ("elicitation", "form") and has(declared, path[:1]) and not has(declared, ("elicitation", "url"))
+    return (
+        path == ("elicitation", "form")
+        and has_capability(declared, path[:1])
+        and not has_capability(declared, ("elicitation", "url"))
+    )
 
 
 _TASK_PATHS: Final[Mapping[str, Path]] = {
@@ -273,15 +277,15 @@ def offers(capabilities: Mapping[str, object], revision: str, method: str) -> bo
     methods = bindings(revision).methods
     if method not in methods.CLIENT_REQUESTS and method not in methods.SERVER_NOTIFICATIONS:
         return False
-    return has(capabilities, _known(revision, "ServerCapabilities", _SERVER_PATHS.get(method, ())))
+    return has_capability(capabilities, _known(revision, "ServerCapabilities", _SERVER_PATHS.get(method, ())))
 
 
-def needed(revision: str, method: str) -> str:
+def required_capability(revision: str, method: str) -> str:
     """Return the capability that a server of *revision* needs for *method*, such as ``resources.subscribe``."""
     return ".".join(_known(revision, "ServerCapabilities", _SERVER_PATHS.get(method, ())))
 
 
-def has(declared: Mapping[str, object], path: Path) -> bool:
+def has_capability(declared: Mapping[str, object], path: Path) -> bool:
     """Return whether the capability at *path* is declared: as an object, which may be empty, or as true."""
     found: object = declared
     for key in path:

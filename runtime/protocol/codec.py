@@ -161,7 +161,7 @@ class IncomingNotificationCodec:
         self.method: str = translation.method
         self._params = PayloadReader(translation, "notification")
 
-    def incoming(self, raw: Raw | UnsetType) -> Value:
+    def params(self, raw: Raw | UnsetType) -> Value:
         """Return the params of a notification in the native type; absent ones are read as empty ones.
 
         Raises:
@@ -184,7 +184,7 @@ class OutgoingNotificationCodec:
         self.method: str = translation.method
         self._params = PayloadWriter(translation, "notification")
 
-    def outgoing(self, value: Value | UnsetType) -> bytes | UnsetType:
+    def params(self, value: Value | UnsetType) -> bytes | UnsetType:
         """Return the params of a notification as the peer's JSON.
 
         Raises:
@@ -240,7 +240,7 @@ class Codec:
         self._outgoing_notifications: dict[str, OutgoingNotificationCodec] = {}
         self._refused: dict[tuple[object, str], AdaptationError] = {}
 
-    def request(self, method: str) -> IncomingRequestCodec:
+    def incoming_request(self, method: str) -> IncomingRequestCodec:
         """Return the codec of the peer's requests of *method*.
 
         Raises:
@@ -251,7 +251,7 @@ class Codec:
             IncomingRequestCodec, method, self._other, self._incoming_requests
         )
 
-    def ask(self, method: str) -> OutgoingRequestCodec:
+    def outgoing_request(self, method: str) -> OutgoingRequestCodec:
         """Return the codec of our requests of *method*, including those inside of an `input_required` result.
 
         Raises:
@@ -262,7 +262,7 @@ class Codec:
             OutgoingRequestCodec, method, self.side, self._outgoing_requests
         )
 
-    def notice_in(self, method: str) -> IncomingNotificationCodec:
+    def incoming_notification(self, method: str) -> IncomingNotificationCodec:
         """Return the codec of the peer's notifications of *method*.
 
         Raises:
@@ -273,7 +273,7 @@ class Codec:
             IncomingNotificationCodec, method, self._other, self._incoming_notifications
         )
 
-    def notice_out(self, method: str) -> OutgoingNotificationCodec:
+    def outgoing_notification(self, method: str) -> OutgoingNotificationCodec:
         """Return the codec of our notifications of *method*.
 
         Raises:

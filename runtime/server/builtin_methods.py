@@ -65,7 +65,7 @@ def open_initialize(session: ServerSession, message: Request, *, is_batched: boo
     if session.peer is not None:
         raise RequestError(Code.INVALID_REQUEST, "this session is initialized already")
     revision = choose_revision(params.protocol_version, handlers.handshake_revisions)
-    codec(revision, revision).request("initialize").params(Raw(raw))
+    codec(revision, revision).incoming_request("initialize").params(Raw(raw))
     peer = client_peer(revision, params.capabilities, params.client_info)
     session.set_peer(peer)
     return OpenRequest(session, message.id, peer)
@@ -107,7 +107,7 @@ def answer_builtin(session: ServerSession, message: Request, request: OpenReques
     answer = _METHODS.get(method) or (None if tasks is None else tasks.methods.get(method))
     if answer is None or method not in known or not offers(handlers.capabilities(revision), revision, method):
         raise RequestError(Code.METHOD_NOT_FOUND, f"{quoted(method)} is not served")
-    params = codec(revision, revision).request(method).params(message.params)
+    params = codec(revision, revision).incoming_request(method).params(message.params)
     answer(session, request, params)
 
 
@@ -164,7 +164,7 @@ def _act_after_handler(
         return result
 
     raw = Raw(msgspec.json.encode(params))
-    native = codec(handlers.native_revision, request.peer.revision).request(method)
+    native = codec(handlers.native_revision, request.peer.revision).incoming_request(method)
     method_handler = MethodHandler(method=method, codec=native, call=call)
     session.start(Exchange(request, method_handler, native.params(raw), raw))
 

@@ -184,7 +184,7 @@ def send_url_elicitations(session: ServerSession, exchange: Exchange, failure: R
     if code != failure.code or not is_object(data) or not data.get("elicitations"):
         return False
     try:
-        elicitation = codec(handlers.native_revision, request.peer.revision).ask("elicitation/create")
+        elicitation = codec(handlers.native_revision, request.peer.revision).outgoing_request("elicitation/create")
     except AdaptationError:
         return False  # the error itself is adapted, or refused
     requests: dict[str, object] = {}

@@ -120,4 +120,4 @@ def _change(revision: str, method: str, uri: str | None, stream_id: str | int | 
         params = models.ResourceUpdatedNotificationParams(uri=uri or "", meta=meta)
     else:
         params = UNSET if stream_id is None else models.NotificationParams(meta=meta)
-    return envelope.encode_notification(method, codec(NEWEST, revision).notice_out(method).outgoing(params))
+    return envelope.encode_notification(method, codec(NEWEST, revision).outgoing_notification(method).params(params))

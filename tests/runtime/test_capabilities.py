@@ -12,7 +12,7 @@ from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol import capabilities as module
-from mcpgen.runtime.protocol.capabilities import CLIENT_CAPABILITIES, Peer, client_peer, lacking, offers
+from mcpgen.runtime.protocol.capabilities import CLIENT_CAPABILITIES, Peer, client_peer, missing_capabilities, offers
 from mcpgen.runtime.protocol.negotiation import NEWEST
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ def test_nobody_can_change_what_a_peer_declared() -> None:
 @pytest.mark.parametrize("revision", LABELS)
 def test_roots_are_asked_for_where_they_are_declared(revision: str) -> None:
     """Every revision, client/roots, "Capabilities": clients that support roots MUST declare it."""
-    assert {"roots": {}} == lacking(client(revision), "roots/list", {})
-    assert lacking(client(revision, b'{"roots":{}}'), "roots/list", {}) is None
+    assert {"roots": {}} == missing_capabilities(client(revision), "roots/list", {})
+    assert missing_capabilities(client(revision, b'{"roots":{}}'), "roots/list", {}) is None
 
 
 @pytest.mark.spec("2024-11-05", "client/sampling#capabilities")
@@ -131,8 +131,11 @@ def test_roots_are_asked_for_where_they_are_declared(revision: str) -> None:
 @pytest.mark.parametrize("revision", LABELS)
 def test_a_model_is_sampled_where_that_is_declared(revision: str) -> None:
     """Every revision, client/sampling, "Capabilities": clients that support sampling MUST declare it."""
-    assert {"sampling": {}} == lacking(client(revision), "sampling/createMessage", {"messages": []})
-    assert lacking(client(revision, b'{"sampling":{}}'), "sampling/createMessage", {"includeContext": "none"}) is None
+    assert {"sampling": {}} == missing_capabilities(client(revision), "sampling/createMessage", {"messages": []})
+    assert (
+        missing_capabilities(client(revision, b'{"sampling":{}}'), "sampling/createMessage", {"includeContext": "none"})
+        is None
+    )
 
 
 @pytest.mark.spec("2025-11-25", "client/sampling#tools-in-sampling")
@@ -143,9 +146,13 @@ def test_tools_are_given_to_a_model_where_that_is_declared(revision: str, params
     """2025-11-25, client/sampling: no tool-enabled requests to clients that have not declared sampling.tools."""
     expected: dict[str, object] = {"sampling": {"tools": {}}}
 
-    assert expected == lacking(client(revision), "sampling/createMessage", params)
-    assert expected == lacking(client(revision, b'{"sampling":{"context":{}}}'), "sampling/createMessage", params)
-    assert lacking(client(revision, b'{"sampling":{"tools":{}}}'), "sampling/createMessage", params) is None
+    assert expected == missing_capabilities(client(revision), "sampling/createMessage", params)
+    assert expected == missing_capabilities(
+        client(revision, b'{"sampling":{"context":{}}}'), "sampling/createMessage", params
+    )
+    assert (
+        missing_capabilities(client(revision, b'{"sampling":{"tools":{}}}'), "sampling/createMessage", params) is None
+    )
 
 
 @pytest.mark.spec("2025-11-25", "client/sampling#capabilities")
@@ -156,10 +163,12 @@ def test_the_context_of_servers_is_included_where_that_is_declared(revision: str
     """2025-11-25, client/sampling, "Capabilities": SHOULD NOT be used unless the client declares sampling.context."""
     params = {"includeContext": context}
 
-    assert {"sampling": {"context": {}}} == lacking(
+    assert {"sampling": {"context": {}}} == missing_capabilities(
         client(revision, b'{"sampling":{}}'), "sampling/createMessage", params
     )
-    assert lacking(client(revision, b'{"sampling":{"context":{}}}'), "sampling/createMessage", params) is None
+    assert (
+        missing_capabilities(client(revision, b'{"sampling":{"context":{}}}'), "sampling/createMessage", params) is None
+    )
 
 
 @pytest.mark.spec("2024-11-05", "client/sampling#capabilities")
@@ -168,15 +177,15 @@ def test_context_needs_no_more_than_sampling_where_no_more_can_be_declared(revis
     """2024-11-05 to 2025-06-18, client/sampling, "Capabilities": there is nothing inside of it."""
     params = {"includeContext": "allServers"}
 
-    assert lacking(client(revision, b'{"sampling":{}}'), "sampling/createMessage", params) is None
-    assert {"sampling": {}} == lacking(client(revision), "sampling/createMessage", params)
+    assert missing_capabilities(client(revision, b'{"sampling":{}}'), "sampling/createMessage", params) is None
+    assert {"sampling": {}} == missing_capabilities(client(revision), "sampling/createMessage", params)
 
 
 @pytest.mark.spec("2025-06-18", "client/elicitation#capabilities")
 @pytest.mark.parametrize("revision", FROM_ELICITATION)
 def test_a_user_is_asked_where_that_is_declared(revision: str) -> None:
     """2025-06-18 and later, client/elicitation, "Capabilities": clients that support elicitation MUST declare it."""
-    found = lacking(client(revision), "elicitation/create", {"message": ""})
+    found = missing_capabilities(client(revision), "elicitation/create", {"message": ""})
 
     assert found is not None
     assert ["elicitation"] == list(found)
@@ -201,9 +210,13 @@ def test_a_user_is_asked_in_a_mode_that_is_declared(revision: str, declared: byt
     of_form: dict[str, object] = {"elicitation": {"form": {}}}
     of_url: dict[str, object] = {"elicitation": {"url": {}}}
 
-    assert (None if form else of_form) == lacking(peer, "elicitation/create", {"message": ""})
-    assert (None if form else of_form) == lacking(peer, "elicitation/create", {"mode": "form", "message": ""})
-    assert (None if url else of_url) == lacking(peer, "elicitation/create", {"mode": "url", "message": "", "url": ""})
+    assert (None if form else of_form) == missing_capabilities(peer, "elicitation/create", {"message": ""})
+    assert (None if form else of_form) == missing_capabilities(
+        peer, "elicitation/create", {"mode": "form", "message": ""}
+    )
+    assert (None if url else of_url) == missing_capabilities(
+        peer, "elicitation/create", {"mode": "url", "message": "", "url": ""}
+    )
 
 
 @pytest.mark.spec("2025-11-25", "basic/utilities/tasks#client-capabilities")
@@ -214,8 +227,8 @@ def test_a_request_runs_as_a_task_where_that_is_declared(method: str) -> None:
     able = f'{{"sampling":{{}},"elicitation":{{}},"tasks":{{"requests":{{"{first}":{{"{second}":{{}}}}}}}}}}'
     expected: dict[str, object] = {"tasks": {"requests": {first: {second: {}}}}}
 
-    assert lacking(client("2025-11-25", able.encode()), method, {"task": {}}) is None
-    assert expected == lacking(
+    assert missing_capabilities(client("2025-11-25", able.encode()), method, {"task": {}}) is None
+    assert expected == missing_capabilities(
         client("2025-11-25", b'{"sampling":{},"elicitation":{},"tasks":{}}'), method, {"task": {}}
     )
 
@@ -232,13 +245,13 @@ def test_a_request_runs_as_a_task_where_that_is_declared(method: str) -> None:
 )
 def test_tasks_are_asked_about_where_that_is_declared(method: str, expected: dict[str, object]) -> None:
     """2025-11-25, basic/utilities/tasks, "Capability Negotiation": tasks.list and tasks.cancel control those."""
-    assert expected == lacking(client("2025-11-25"), method, {})
-    assert lacking(client("2025-11-25", b'{"tasks":{"list":{},"cancel":{}}}'), method, {}) is None
+    assert expected == missing_capabilities(client("2025-11-25"), method, {})
+    assert missing_capabilities(client("2025-11-25", b'{"tasks":{"list":{},"cancel":{}}}'), method, {}) is None
 
 
 @pytest.mark.parametrize("revision", LABELS)
 def test_a_ping_needs_nothing(revision: str) -> None:
-    assert lacking(client(revision), "ping", {}) is None
+    assert missing_capabilities(client(revision), "ping", {}) is None
 
 
 def test_all_that_a_request_lacks_is_named_at_once() -> None:
@@ -248,14 +261,14 @@ def test_all_that_a_request_lacks_is_named_at_once() -> None:
     }
     params: Mapping[str, object] = {"tools": [], "includeContext": "allServers", "task": {}}
 
-    assert expected == lacking(client("2025-11-25"), "sampling/createMessage", params)
+    assert expected == missing_capabilities(client("2025-11-25"), "sampling/createMessage", params)
 
 
 @pytest.mark.spec("2026-07-28", "schema#missingrequiredclientcapabilityerror")
 @pytest.mark.parametrize("params", [{"mode": "url"}, {"message": ""}])
 def test_what_is_lacking_is_what_an_error_of_2026_07_28_lists(params: dict[str, object]) -> None:
     """2026-07-28, schema, MissingRequiredClientCapabilityError: requiredCapabilities is a ClientCapabilities."""
-    found = lacking(client("2026-07-28"), "elicitation/create", params)
+    found = missing_capabilities(client("2026-07-28"), "elicitation/create", params)
 
     assert MODELS.ClientCapabilities() != msgspec.convert(found, MODELS.ClientCapabilities)
 

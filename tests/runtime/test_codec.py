@@ -50,14 +50,14 @@ def part_of(made: Codec, subject: Subject) -> Callable[[Any], Any]:
     """Return what a server reads or writes *subject* with."""
     match subject.part, subject.sender:
         case "notification", "client":
-            return made.notice_in(subject.name).incoming
+            return made.incoming_notification(subject.name).params
         case "notification", _:
-            return made.notice_out(subject.name).outgoing
+            return made.outgoing_notification(subject.name).params
         case part, "client":
-            request = made.request(subject.name)
+            request = made.incoming_request(subject.name)
             return request.params if part == "params" else request.result
         case part, _:
-            ask = made.ask(subject.name)
+            ask = made.outgoing_request(subject.name)
             return ask.params if part == "params" else ask.result
 
 
@@ -197,7 +197,7 @@ def test_params_of_the_home_revision_are_just_decoded() -> None:
         name="echo", arguments={"text": "hi"}, meta={REVISION: "2026-07-28", CAPABILITIES: {}}
     )
 
-    assert expected == codec(NEWEST, NEWEST).request("tools/call").params(Raw(STATELESS.encode()))
+    assert expected == codec(NEWEST, NEWEST).incoming_request("tools/call").params(Raw(STATELESS.encode()))
 
 
 @pytest.mark.parametrize("peer", LABELS[:-1])
@@ -207,14 +207,14 @@ def test_what_a_session_knows_is_put_into_each_request(peer: str) -> None:
         "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
     }
     raw = Raw(b'{"name":"echo","_meta":{"progressToken":1,"x":2}}')
-    found = codec(NEWEST, peer).request("tools/call").params(raw, meta)
+    found = codec(NEWEST, peer).incoming_request("tools/call").params(raw, meta)
 
     assert {**meta, REVISION: "2026-07-28", "progressToken": 1, "x": 2} == found.meta
 
 
 def test_what_a_session_knows_replaces_what_a_request_claims() -> None:
     raw = Raw(STATELESS.replace('Capabilities":{}', 'Capabilities":{"sampling":{}}').encode())
-    found = codec(NEWEST, NEWEST).request("tools/call").params(raw, {CAPABILITIES: {"roots": {}}})
+    found = codec(NEWEST, NEWEST).incoming_request("tools/call").params(raw, {CAPABILITIES: {"roots": {}}})
 
     assert {"roots": {}} == found.meta[CAPABILITIES]
 
@@ -225,7 +225,7 @@ def test_params_that_are_absent_arrive_empty(peer: str) -> None:
     """2024-11-05 to 2025-11-25, schema, PaginatedRequest: params are optional."""
     assert models.PaginatedRequestParams(meta={REVISION: "2026-07-28", CAPABILITIES: {}}) == codec(
         NEWEST, peer
-    ).request("tools/list").params(UNSET)
+    ).incoming_request("tools/list").params(UNSET)
 
 
 @pytest.mark.spec("2026-07-28", "basic/index#meta")
@@ -233,7 +233,7 @@ def test_params_that_are_absent_arrive_empty(peer: str) -> None:
 def test_params_that_are_required_cannot_be_absent(method: str) -> None:
     """2026-07-28, basic/index, "_meta": every request carries required fields in params._meta."""
     with pytest.raises(InvalidPayload) as caught:
-        codec(NEWEST, NEWEST).request(method).params(UNSET)
+        codec(NEWEST, NEWEST).incoming_request(method).params(UNSET)
 
     assert f"the params of {method}" == caught.value.what
 
@@ -241,14 +241,14 @@ def test_params_that_are_required_cannot_be_absent(method: str) -> None:
 def test_params_are_judged_by_the_revision_of_the_peer_even_if_home_is_more_lenient() -> None:
     raw = Raw(b'{"requestId":null,"reason":"r"}')
     with pytest.raises(InvalidPayload) as caught:
-        codec("2025-11-25", "2024-11-05").notice_in("notifications/cancelled").incoming(raw)
+        codec("2025-11-25", "2024-11-05").incoming_notification("notifications/cancelled").params(raw)
 
     assert ("2024-11-05", "/requestId") == (caught.value.revision, caught.value.pointer)
 
 
 def test_a_key_that_nobody_defines_is_kept_where_home_keeps_it() -> None:
     raw = Raw(b'{"_meta":{"com.example/a":[1,{"b":null}]}}')
-    found = codec(NEWEST, "2024-11-05").request("tools/list").params(raw)
+    found = codec(NEWEST, "2024-11-05").incoming_request("tools/list").params(raw)
 
     assert [1, {"b": None}] == found.meta["com.example/a"]
 
@@ -274,7 +274,7 @@ def test_a_key_that_nobody_defines_is_kept_where_home_keeps_it() -> None:
 )
 def test_what_is_no_json_or_too_deep_is_an_invalid_payload(peer: str, spoilt: bytes) -> None:
     with pytest.raises(InvalidPayload) as caught:
-        codec(NEWEST, peer).request("tools/call").params(Raw(spoilt))
+        codec(NEWEST, peer).incoming_request("tools/call").params(Raw(spoilt))
 
     assert peer == caught.value.revision
     assert len(str(caught.value)) < 1000
@@ -283,7 +283,7 @@ def test_what_is_no_json_or_too_deep_is_an_invalid_payload(peer: str, spoilt: by
 @pytest.mark.parametrize("native_revision", [NEWEST, "2024-11-05"])
 @pytest.mark.parametrize("peer", LABELS)
 def test_no_depth_of_nesting_makes_a_traceback(native_revision: str, peer: str) -> None:
-    request = codec(native_revision, peer).request("tools/call")
+    request = codec(native_revision, peer).incoming_request("tools/call")
     for depth in (10, *range(900, 1010, 3), 100_000):
         for nested in ("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
             try:
@@ -300,22 +300,24 @@ def test_no_depth_of_nesting_makes_a_traceback(native_revision: str, peer: str) 
 def test_a_result_of_the_home_revision_is_just_encoded() -> None:
     result = models.CallToolResult(content=[models.TextContent(text="hi")])
 
-    assert b'{"content":[{"type":"text","text":"hi"}],"resultType":"complete"}' == codec(NEWEST, NEWEST).request(
-        "tools/call"
-    ).result(result)
+    assert b'{"content":[{"type":"text","text":"hi"}],"resultType":"complete"}' == codec(
+        NEWEST, NEWEST
+    ).incoming_request("tools/call").result(result)
 
 
 @pytest.mark.parametrize("peer", LABELS[:-1])
 def test_a_result_for_an_older_peer_has_nothing_that_it_does_not_know(peer: str) -> None:
     result = models.CallToolResult(content=[models.TextContent(text="hi")])
 
-    assert b'{"content":[{"type":"text","text":"hi"}]}' == codec(NEWEST, peer).request("tools/call").result(result)
+    assert b'{"content":[{"type":"text","text":"hi"}]}' == codec(NEWEST, peer).incoming_request("tools/call").result(
+        result
+    )
 
 
 def test_a_result_may_be_a_dict() -> None:
-    assert b'{"content":[],"resultType":"complete","x":1}' == codec(NEWEST, NEWEST).request("tools/call").result(
-        {"content": [], "resultType": "complete", "x": 1}
-    )
+    assert b'{"content":[],"resultType":"complete","x":1}' == codec(NEWEST, NEWEST).incoming_request(
+        "tools/call"
+    ).result({"content": [], "resultType": "complete", "x": 1})
 
 
 @pytest.mark.parametrize("peer", ["2024-11-05", NEWEST])
@@ -335,14 +337,16 @@ def test_a_result_may_be_a_dict() -> None:
 )
 def test_a_result_that_is_none_is_not_sent(peer: str, wrong: object, pointer: str) -> None:
     with pytest.raises(InvalidPayload) as caught:
-        codec(NEWEST, peer).request("tools/call").result(wrong)
+        codec(NEWEST, peer).incoming_request("tools/call").result(wrong)
 
     assert (NEWEST, pointer) == (caught.value.revision, caught.value.pointer)
 
 
 def test_a_result_of_another_revision_is_checked_as_what_it_looks_like() -> None:
     with pytest.raises(InvalidPayload):
-        codec(NEWEST, NEWEST).request("tools/call").result(oldest.CallToolResult(content=[]))  # has no resultType
+        codec(NEWEST, NEWEST).incoming_request("tools/call").result(
+            oldest.CallToolResult(content=[])
+        )  # has no resultType
 
 
 @pytest.mark.parametrize("peer", LABELS)
@@ -350,11 +354,13 @@ def test_a_result_that_never_ends_is_not_sent(peer: str) -> None:
     deep: dict[str, Any] = {}
     deep["a"] = deep
     with pytest.raises(InvalidPayload, match="deep"):
-        codec(NEWEST, peer).request("tools/call").result(models.CallToolResult(content=[], structured_content=deep))
+        codec(NEWEST, peer).incoming_request("tools/call").result(
+            models.CallToolResult(content=[], structured_content=deep)
+        )
 
 
 def test_a_type_of_home_that_holds_something_wrong_is_found_when_a_step_trips_over_it() -> None:
-    request = Codec(NEWEST, "2024-11-05").request("tools/call")
+    request = Codec(NEWEST, "2024-11-05").incoming_request("tools/call")
     request.result(models.CallToolResult(content=[]))  # from now on the type is believed
     for wrong in ([5], Raw(b"[")):
         with pytest.raises(InvalidPayload) as caught:
@@ -365,15 +371,15 @@ def test_a_type_of_home_that_holds_something_wrong_is_found_when_a_step_trips_ov
 
 def test_a_number_that_nobody_looks_at_may_be_out_of_range_only_where_nobody_does() -> None:
     raw = Raw(b'{"name":"x","unknown":1e999}')
-    assert "x" == codec("2024-11-05", "2024-11-05").request("tools/call").params(raw).name
+    assert "x" == codec("2024-11-05", "2024-11-05").incoming_request("tools/call").params(raw).name
 
     with pytest.raises(InvalidPayload, match="out of range"):
-        codec(NEWEST, "2024-11-05").request("tools/call").params(raw)
+        codec(NEWEST, "2024-11-05").incoming_request("tools/call").params(raw)
 
 
 def test_what_a_session_knows_has_to_be_valid_at_home() -> None:
     with pytest.raises(InvalidPayload) as caught:
-        codec(NEWEST, "2024-11-05").request("tools/list").params(UNSET, {CAPABILITIES: 5})
+        codec(NEWEST, "2024-11-05").incoming_request("tools/list").params(UNSET, {CAPABILITIES: 5})
 
     assert (NEWEST, f"/_meta/{CAPABILITIES.replace('/', '~1')}") == (caught.value.revision, caught.value.pointer)
 
@@ -384,11 +390,11 @@ def test_a_result_that_asks_for_input_has_no_meaning_for_an_older_peer(peer: str
     """2026-07-28, basic/patterns/mrtr, "InputRequiredResult": before, servers asked by requests of their own."""
     result = models.InputRequiredResult(request_state="s")
     with pytest.raises(AdaptationError) as caught:
-        codec(NEWEST, peer).request("tools/call").result(result)
+        codec(NEWEST, peer).incoming_request("tools/call").result(result)
 
     assert "input" == caught.value.service
     assert b'{"requestState":"s","resultType":"input_required"}' == msgspec.json.encode(
-        msgspec.json.decode(codec(NEWEST, NEWEST).request("tools/call").result(result)), order="sorted"
+        msgspec.json.decode(codec(NEWEST, NEWEST).incoming_request("tools/call").result(result)), order="sorted"
     )
 
 
@@ -400,13 +406,13 @@ def test_a_result_that_asks_for_input_has_no_meaning_for_an_older_peer(peer: str
 @pytest.mark.parametrize(("peer", "code"), [*((label, b"-32002") for label in LABELS[:-1]), (NEWEST, b"-32602")])
 def test_a_resource_that_is_not_there_has_the_code_of_the_peer(peer: str, code: bytes) -> None:
     """2026-07-28, server/resources, "Error Handling": -32602, where earlier revisions said -32002."""
-    assert b'{"code":' + code + b',"message":"m","data":{"uri":"x:y"}}' == codec(NEWEST, peer).request(
+    assert b'{"code":' + code + b',"message":"m","data":{"uri":"x:y"}}' == codec(NEWEST, peer).incoming_request(
         "resources/read"
     ).error(-32602, "m", {"uri": "x:y"})
 
 
 def test_an_error_need_not_have_data_and_may_have_null() -> None:
-    request = codec(NEWEST, "2025-06-18").request("tools/call")
+    request = codec(NEWEST, "2025-06-18").incoming_request("tools/call")
 
     assert b'{"code":-32602,"message":"m"}' == request.error(-32602, "m")
     assert b'{"code":-32602,"message":"m","data":null}' == request.error(-32602, "m", None)
@@ -415,7 +421,7 @@ def test_an_error_need_not_have_data_and_may_have_null() -> None:
 @pytest.mark.parametrize("peer", ["2024-11-05", NEWEST])
 def test_data_of_an_error_that_is_no_json_is_not_sent(peer: str) -> None:
     with pytest.raises(InvalidPayload, match="an error of tools/call"):
-        codec(NEWEST, peer).request("tools/call").error(-32602, "m", object())
+        codec(NEWEST, peer).incoming_request("tools/call").error(-32602, "m", object())
 
 
 @pytest.mark.spec("2025-11-25", "client/sampling#error-handling")
@@ -424,7 +430,7 @@ def test_an_error_that_a_client_answers_arrives_as_home_has_it(peer: str) -> Non
     """2025-11-25, client/sampling, "Error Handling": -1 if the user rejected the request."""
     error = b'{"code":-1.0,"message":"User rejected sampling request","data":{"a":[1]}}'
     response = ErrorResponse(1, -1, "User rejected sampling request", Raw(error))
-    found = codec(NEWEST, peer).ask("sampling/createMessage").error(response)
+    found = codec(NEWEST, peer).outgoing_request("sampling/createMessage").error(response)
 
     assert (-1, "User rejected sampling request", {"a": [1]}) == (found.code, found.message, found.data)
 
@@ -435,7 +441,11 @@ def test_an_error_that_a_client_answers_arrives_as_home_has_it(peer: str) -> Non
 def test_an_error_whose_data_cannot_be_read_is_told_without(native_revision: str, peer: str) -> None:
     deep = b'{"code":5,"message":"m","data":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     for error in (deep, b'{"code":5,"message":"m"}'):
-        found = codec(native_revision, peer).ask("sampling/createMessage").error(ErrorResponse(1, 5, "m", Raw(error)))
+        found = (
+            codec(native_revision, peer)
+            .outgoing_request("sampling/createMessage")
+            .error(ErrorResponse(1, 5, "m", Raw(error)))
+        )
 
         assert (5, "m", UNSET) == (found.code, found.message, found.data)
 
@@ -446,7 +456,7 @@ def test_an_error_whose_data_cannot_be_read_is_told_without(native_revision: str
 @pytest.mark.spec("2026-07-28", "basic/patterns/mrtr#inputrequests")
 def test_what_is_asked_inside_a_result_is_asked_like_anything_else() -> None:
     """2026-07-28, basic/patterns/mrtr, "InputRequests": elicitation, sampling and roots."""
-    ask = codec(NEWEST, NEWEST).ask("elicitation/create")
+    ask = codec(NEWEST, NEWEST).outgoing_request("elicitation/create")
     params = models.ElicitRequestFormParams(message="m", requested_schema={"type": "object", "properties": {}})
 
     assert {"mode": "form", "message": "m", "requestedSchema": {"type": "object", "properties": {}}} == {
@@ -454,13 +464,13 @@ def test_what_is_asked_inside_a_result_is_asked_like_anything_else() -> None:
         **read(ask.params(params)),
     }
     assert models.ElicitResult(action="decline") == ask.result(Raw(b'{"action":"decline"}'))
-    assert UNSET is codec(NEWEST, NEWEST).ask("roots/list").params(UNSET)
+    assert UNSET is codec(NEWEST, NEWEST).outgoing_request("roots/list").params(UNSET)
 
 
 @pytest.mark.spec("2025-06-18", "client/elicitation#creating-elicitation-requests")
 @pytest.mark.parametrize(("native_revision", "peer"), PAIRS)
 def test_roots_are_asked_for_without_params(native_revision: str, peer: str) -> None:
-    ask = codec(native_revision, peer).ask("roots/list")
+    ask = codec(native_revision, peer).outgoing_request("roots/list")
 
     assert UNSET is ask.params(UNSET)
     assert "file:///a" == ask.result(Raw(b'{"roots":[{"uri":"file:///a"}]}')).roots[0].uri
@@ -469,7 +479,7 @@ def test_roots_are_asked_for_without_params(native_revision: str, peer: str) -> 
 def test_a_question_that_needs_params_is_not_sent_without() -> None:
     for peer in LABELS:
         with pytest.raises(InvalidPayload):
-            codec(NEWEST, peer).ask("sampling/createMessage").params(UNSET)
+            codec(NEWEST, peer).outgoing_request("sampling/createMessage").params(UNSET)
 
 
 @pytest.mark.spec("2025-11-25", "basic/utilities/tasks#creating-tasks")
@@ -477,7 +487,9 @@ def test_a_question_may_be_answered_with_a_task() -> None:
     """2025-11-25, basic/utilities/tasks, "Creating Tasks": a task-augmented request gets a CreateTaskResult."""
     task = {"taskId": "t", "status": "working", "createdAt": "c", "lastUpdatedAt": "c", "ttl": None}
     found = (
-        codec("2025-11-25", "2025-11-25").ask("sampling/createMessage").result(Raw(json.dumps({"task": task}).encode()))
+        codec("2025-11-25", "2025-11-25")
+        .outgoing_request("sampling/createMessage")
+        .result(Raw(json.dumps({"task": task}).encode()))
     )
 
     assert isinstance(found, older.CreateTaskResult)
@@ -485,7 +497,9 @@ def test_a_question_may_be_answered_with_a_task() -> None:
 
 def test_an_answer_that_fits_nothing_is_refused_as_what_it_should_have_been() -> None:
     with pytest.raises(InvalidPayload, match="the result of sampling/createMessage") as caught:
-        codec(NEWEST, "2025-11-25").ask("sampling/createMessage").result(Raw(b'{"role":"user","content":[]}'))
+        codec(NEWEST, "2025-11-25").outgoing_request("sampling/createMessage").result(
+            Raw(b'{"role":"user","content":[]}')
+        )
 
     assert "2025-11-25" == caught.value.revision
 
@@ -495,13 +509,13 @@ def test_an_answer_that_fits_nothing_is_refused_as_what_it_should_have_been() ->
 
 @pytest.mark.parametrize(("native_revision", "peer"), PAIRS)
 def test_a_notification_without_params_stays_without(native_revision: str, peer: str) -> None:
-    assert UNSET is codec(native_revision, peer).notice_out("notifications/tools/list_changed").outgoing(UNSET)
+    assert UNSET is codec(native_revision, peer).outgoing_notification("notifications/tools/list_changed").params(UNSET)
 
 
 @pytest.mark.parametrize("peer", LABELS)
 def test_progress_tells_an_older_client_no_more_than_it_knows(peer: str) -> None:
     params = models.ProgressNotificationParams(progress_token="t", progress=1, message="m")  # noqa: S106 (no secret)
-    found = read(codec(NEWEST, peer).notice_out("notifications/progress").outgoing(params))
+    found = read(codec(NEWEST, peer).outgoing_notification("notifications/progress").params(params))
 
     assert {"progressToken": "t", "progress": 1, **({} if peer == "2024-11-05" else {"message": "m"})} == found
 
@@ -509,9 +523,9 @@ def test_progress_tells_an_older_client_no_more_than_it_knows(peer: str) -> None
 def test_a_cancellation_arrives_as_home_has_it() -> None:
     raw = Raw(b'{"requestId":7,"reason":"r"}')
 
-    assert models.CancelledNotificationParams(request_id=7, reason="r") == codec(NEWEST, "2024-11-05").notice_in(
-        "notifications/cancelled"
-    ).incoming(raw)
+    assert models.CancelledNotificationParams(request_id=7, reason="r") == codec(
+        NEWEST, "2024-11-05"
+    ).incoming_notification("notifications/cancelled").params(raw)
 
 
 # --- what there is, and what is not
@@ -520,7 +534,7 @@ def test_a_cancellation_arrives_as_home_has_it() -> None:
 def test_a_codec_is_made_once_for_all_peers_of_a_revision() -> None:
     assert codec(NEWEST, "2024-11-05") is codec(NEWEST, "2024-11-05")
     assert codec(NEWEST, "2024-11-05") is not codec("2024-11-05", NEWEST)
-    assert codec(NEWEST, NEWEST).request("tools/call") is codec(NEWEST, NEWEST).request("tools/call")
+    assert codec(NEWEST, NEWEST).incoming_request("tools/call") is codec(NEWEST, NEWEST).incoming_request("tools/call")
 
 
 def test_a_revision_without_bindings_has_no_codec() -> None:
@@ -533,7 +547,7 @@ def test_a_method_that_the_peer_does_not_have_is_unknown_and_leaves_no_trace() -
     made = Codec(NEWEST, "2025-11-25")
     for number in range(100):
         with pytest.raises(UnknownMethod):
-            made.request(f"x/{number}")
+            made.incoming_request(f"x/{number}")
 
     assert not made._refused
     assert not made._incoming_requests
@@ -542,18 +556,18 @@ def test_a_method_that_the_peer_does_not_have_is_unknown_and_leaves_no_trace() -
 @pytest.mark.parametrize(
     ("native_revision", "peer", "take", "service"),
     [
-        (NEWEST, "2025-11-25", lambda made: made.request("logging/setLevel"), "log_level"),
-        (NEWEST, "2025-11-25", lambda made: made.request("resources/subscribe"), "subscriptions"),
-        (NEWEST, "2025-11-25", lambda made: made.request("initialize"), "negotiation"),
-        (NEWEST, "2025-11-25", lambda made: made.request("tasks/get"), "tasks"),
-        ("2025-11-25", NEWEST, lambda made: made.request("server/discover"), "negotiation"),
-        ("2025-11-25", NEWEST, lambda made: made.request("subscriptions/listen"), "subscriptions"),
-        (NEWEST, "2024-11-05", lambda made: made.ask("elicitation/create"), "input"),
-        (NEWEST, "2025-11-25", lambda made: made.notice_in("notifications/roots/list_changed"), "roots"),
+        (NEWEST, "2025-11-25", lambda made: made.incoming_request("logging/setLevel"), "log_level"),
+        (NEWEST, "2025-11-25", lambda made: made.incoming_request("resources/subscribe"), "subscriptions"),
+        (NEWEST, "2025-11-25", lambda made: made.incoming_request("initialize"), "negotiation"),
+        (NEWEST, "2025-11-25", lambda made: made.incoming_request("tasks/get"), "tasks"),
+        ("2025-11-25", NEWEST, lambda made: made.incoming_request("server/discover"), "negotiation"),
+        ("2025-11-25", NEWEST, lambda made: made.incoming_request("subscriptions/listen"), "subscriptions"),
+        (NEWEST, "2024-11-05", lambda made: made.outgoing_request("elicitation/create"), "input"),
+        (NEWEST, "2025-11-25", lambda made: made.incoming_notification("notifications/roots/list_changed"), "roots"),
         (
             NEWEST,
             "2025-11-25",
-            lambda made: made.notice_out("notifications/subscriptions/acknowledged"),
+            lambda made: made.outgoing_notification("notifications/subscriptions/acknowledged"),
             "subscriptions",
         ),
     ],
@@ -574,7 +588,7 @@ def test_an_error_that_is_remembered_keeps_no_traceback() -> None:
     made = Codec(NEWEST, "2025-11-25")
     for _ in range(2):
         with pytest.raises(McpgenError):
-            made.request("initialize")
+            made.incoming_request("initialize")
 
     assert all(error.__traceback__ is None for error in made._refused.values())
 
@@ -591,13 +605,13 @@ def test_a_client_is_the_other_side_of_the_same() -> None:
     params = models.CallToolRequestParams(name="x", meta={REVISION: "2026-07-28", CAPABILITIES: {}})
 
     assert {"name": "x"} == {
-        key: each for key, each in read(made.ask("tools/call").params(params)).items() if key != "_meta"
+        key: each for key, each in read(made.outgoing_request("tools/call").params(params)).items() if key != "_meta"
     }
-    assert models.CallToolResult(content=[]) == made.ask("tools/call").result(Raw(b'{"content":[]}'))
-    assert b'{"roots":[]}' == made.request("roots/list").result(models.ListRootsResult(roots=[]))
-    assert bindings(NEWEST).models.NotificationParams() == made.notice_in("notifications/tools/list_changed").incoming(
-        UNSET
-    )
+    assert models.CallToolResult(content=[]) == made.outgoing_request("tools/call").result(Raw(b'{"content":[]}'))
+    assert b'{"roots":[]}' == made.incoming_request("roots/list").result(models.ListRootsResult(roots=[]))
+    assert bindings(NEWEST).models.NotificationParams() == made.incoming_notification(
+        "notifications/tools/list_changed"
+    ).params(UNSET)
 
 
 # --- losses
@@ -606,7 +620,7 @@ def test_a_client_is_the_other_side_of_the_same() -> None:
 def test_whoever_wants_to_know_is_told_what_was_lost() -> None:
     told: list[tuple[str, tuple[Loss, ...]]] = []
     made = Codec(NEWEST, "2025-03-26", on_losses=lambda what, losses: told.append((what, losses)))
-    made.request("tools/list").result(
+    made.incoming_request("tools/list").result(
         models.ListToolsResult(
             tools=[models.Tool(name="x", title="X", input_schema={"type": "object"})], ttl_ms=1, cache_scope="private"
         )
@@ -621,8 +635,8 @@ def test_whoever_wants_to_know_is_told_what_was_lost() -> None:
 def test_what_a_session_makes_good_is_no_loss() -> None:
     told: list[tuple[str, tuple[Loss, ...]]] = []
     made = Codec(NEWEST, "2025-11-25", on_losses=lambda what, losses: told.append((what, losses)))
-    made.request("tools/call").params(Raw(b'{"name":"x","task":{}}'), {CAPABILITIES: {}})
-    made.request("tools/call").params(Raw(b'{"name":"x"}'))
+    made.incoming_request("tools/call").params(Raw(b'{"name":"x","task":{}}'), {CAPABILITIES: {}})
+    made.incoming_request("tools/call").params(Raw(b'{"name":"x"}'))
 
     assert [["/task"], [f"/_meta/{CAPABILITIES.replace('/', '~1')}"]] == [
         [each.pointer for each in losses] for _, losses in told
@@ -630,7 +644,7 @@ def test_what_a_session_makes_good_is_no_loss() -> None:
 
 
 def test_losses_are_logged_for_whoever_debugs(caplog: pytest.LogCaptureFixture) -> None:
-    request = Codec(NEWEST, "2025-11-25").request("tools/call")
+    request = Codec(NEWEST, "2025-11-25").incoming_request("tools/call")
     request.params(Raw(b'{"name":"x"}'))
     assert [] == caplog.messages
 
