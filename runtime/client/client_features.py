@@ -19,7 +19,7 @@ from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UsageError
 from mcpgen.runtime.protocol.capabilities import CLIENT_CAPABILITIES, client_peer, has_capability
 from mcpgen.runtime.protocol.codec import IncomingNotificationCodec, IncomingRequestCodec, codec
 from mcpgen.runtime.protocol.native_revision import check_handlers, handler_names, native_revision_of, overrides
-from mcpgen.runtime.protocol.newest import NEWEST
+from mcpgen.runtime.protocol.newest import NEWEST, MetaKey
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import Peer
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["ClientFeatures", "NotificationHandler", "RequestHandler", "merge_capabilities"]
 
 # 2026-07-28, basic/index, "Per-request protocol fields".
-_REVISION = "io.modelcontextprotocol/protocolVersion"
-_CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
-_CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+_REVISION = MetaKey.PROTOCOL_VERSION
+_CLIENT_INFO = MetaKey.CLIENT_INFO
+_CLIENT_CAPABILITIES = MetaKey.CLIENT_CAPABILITIES
 
 Handler: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
 

@@ -20,7 +20,7 @@ from mcpgen.runtime.client.translated_methods import TranslatedMethods
 from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UnsupportedByPeer, UsageError
 from mcpgen.runtime.protocol.capabilities import has_capability, offers, required_capability
 from mcpgen.runtime.protocol.codec import OutgoingRequestCodec, codec
-from mcpgen.runtime.protocol.newest import NEWEST
+from mcpgen.runtime.protocol.newest import NEWEST, MetaKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ClientEngine"]
 
-_LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
+_LOG_LEVEL: Final = MetaKey.LOG_LEVEL
 _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 # The client sends these by itself.
 _RESERVED_NOTIFICATIONS: Final = frozenset({"notifications/initialized", "notifications/cancelled"})

@@ -11,8 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeAlias, TypedDict
 
 from mcpgen.runtime.errors import RequestError, UsageError
-from mcpgen.runtime.protocol.messages import Code
-from mcpgen.runtime.protocol.newest import ClientHandlers, models
+from mcpgen.runtime.protocol.newest import ClientHandlers, ErrorCode, models
 
 __all__ = ["HandlerFunction", "HandlerFunctions", "Roots", "handlers_from_functions"]
 
@@ -100,7 +99,7 @@ def _elicit_handler(form: HandlerFunction | None, url: HandlerFunction | None) -
         del self
         function = url if isinstance(params, models.ElicitRequestURLParams) else form
         if function is None:  # unreachable: the server's request was checked against the declared modes
-            raise RequestError(Code.INVALID_PARAMS, "this mode of elicitation was not declared")
+            raise RequestError(ErrorCode.INVALID_PARAMS, "this mode of elicitation was not declared")
         return await _await(function(params, context))
 
     return elicit

@@ -15,7 +15,7 @@ from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError,
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import missing_capabilities
 from mcpgen.runtime.protocol.envelope import error_json
-from mcpgen.runtime.protocol.messages import Code
+from mcpgen.runtime.protocol.newest import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,7 +120,7 @@ class IncomingRequests:
         if self.open.get(request.id) is not request:
             return
         failure = sole_exception(failure)
-        error = RequestError(Code.INTERNAL_ERROR, _INTERNAL_ERROR)
+        error = RequestError(ErrorCode.INTERNAL_ERROR, _INTERNAL_ERROR)
         if isinstance(failure, RequestError):
             error = RequestError(failure.code, failure.message, failure.data)
         else:
@@ -129,7 +129,7 @@ class IncomingRequests:
             body = _encode_error(request, error)
         except (InvalidPayload, TypeError, ValueError, RecursionError) as problem:
             self._session.warn("the error of %s cannot be sent: %s", request.method, problem)
-            body = error_json(RequestError(Code.INTERNAL_ERROR, _INTERNAL_ERROR))
+            body = error_json(RequestError(ErrorCode.INTERNAL_ERROR, _INTERNAL_ERROR))
         self._respond(request, envelope.encode_error(request.id, body))
 
     def cancel(self, request_id: RequestId) -> None:
@@ -156,13 +156,13 @@ class IncomingRequests:
         """
         session = self._session
         if message.id in self.open:
-            raise RequestError(Code.INVALID_REQUEST, "another request with this id is open")
+            raise RequestError(ErrorCode.INVALID_REQUEST, "another request with this id is open")
         if message.method == "ping":
             return None
         if session.server is None:
-            raise RequestError(Code.METHOD_NOT_FOUND, "no revision is agreed yet")
+            raise RequestError(ErrorCode.METHOD_NOT_FOUND, "no revision is agreed yet")
         if max(self.running, len(self.open)) >= session.limits.max_in_flight:
-            raise RequestError(Code.INTERNAL_ERROR, "too many requests are open")
+            raise RequestError(ErrorCode.INTERNAL_ERROR, "too many requests are open")
         handler, params = find_handler(session, message.method, message.params)
         return IncomingRequest(message.id, message.method, handler, params, batch)
 
@@ -193,16 +193,16 @@ def find_handler(session: ClientSession, method: str, raw: Any) -> tuple[Request
     revision = session.revision or ""
     handler = session.features.request_handlers(revision).get(method)
     if handler is None or session.client is None:
-        raise RequestError(Code.METHOD_NOT_FOUND, f"this client does not answer {quoted(method)}")
+        raise RequestError(ErrorCode.METHOD_NOT_FOUND, f"this client does not answer {quoted(method)}")
     try:
         params = handler.codec.params(raw)
         value: dict[str, Any] = msgspec.json.decode(raw) if isinstance(raw, msgspec.Raw) else {}
     except (InvalidPayload, AdaptationError, msgspec.DecodeError, RecursionError) as error:
-        raise RequestError(Code.INVALID_PARAMS, str(error)) from None
+        raise RequestError(ErrorCode.INVALID_PARAMS, str(error)) from None
     missing = missing_capabilities(session.client, method, value)
     if missing is not None:
         lacks_method = method.partition("/")[0] in missing and not any(missing.values())
-        code = Code.METHOD_NOT_FOUND if lacks_method else Code.INVALID_PARAMS
+        code = ErrorCode.METHOD_NOT_FOUND if lacks_method else ErrorCode.INVALID_PARAMS
         raise RequestError(code, f"this client has not declared {', '.join(_paths(missing))}")
     return handler, params
 

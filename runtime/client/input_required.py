@@ -17,7 +17,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from mcpgen.runtime.adapt.json_pointer import is_object, pointer_to
 from mcpgen.runtime.client.incoming_requests import find_handler
 from mcpgen.runtime.errors import InvalidPayload, RequestError, RequestRefused
-from mcpgen.runtime.protocol.messages import Code
+from mcpgen.runtime.protocol.newest import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -39,7 +39,6 @@ __all__ = [
 INPUT_REQUIRED_METHODS: Final = frozenset({"prompts/get", "resources/read", "tools/call"})
 
 # 2025-11-25, client/elicitation, "URL Elicitation Required Error".
-_URL_ELICITATION_REQUIRED: Final = -32042
 
 _decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 
@@ -157,7 +156,7 @@ async def collect_input(
     if failures:
         raise failures[0]
     if len(responses) < len(handlers):  # on asyncio, a handler can raise CancelledError by itself
-        raise RequestError(Code.INTERNAL_ERROR, "a handler was cancelled, but not by us")
+        raise RequestError(ErrorCode.INTERNAL_ERROR, "a handler was cancelled, but not by us")
     return {key: responses[key] for key in handlers}
 
 
@@ -191,7 +190,9 @@ def url_elicitation_required(failure: RequestRefused, visited: Collection[str]) 
     Spec:
         2025-11-25, client/elicitation, "URL Elicitation Required Error".
     """
-    if failure.code != _URL_ELICITATION_REQUIRED or not is_object(failure.data):
+    from mcpgen.generated.v2025_11_25.methods import ErrorCode  # noqa: PLC0415 (few servers refuse a request)
+
+    if failure.code != ErrorCode.URL_ELICITATION_REQUIRED or not is_object(failure.data):
         return None
     try:
         elicitations = msgspec.convert(failure.data, _UrlElicitations).elicitations

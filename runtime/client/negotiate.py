@@ -39,6 +39,7 @@ from mcpgen.runtime.errors import (
 from mcpgen.runtime.protocol.capabilities import server_peer
 from mcpgen.runtime.protocol.messages import ErrorResponse
 from mcpgen.runtime.protocol.negotiation import revisions_of_era
+from mcpgen.runtime.protocol.newest import ErrorCode, MetaKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,8 +55,13 @@ __all__ = ["RestartServer", "negotiate"]
 _INITIALIZE_TIMEOUT_FACTOR: Final = 5
 
 # 2026-07-28, basic/index, "Error Codes": no handshake revision has these three.
-_STATELESS_ERRORS: Final = frozenset({-32020, -32021, -32022})
-_UNSUPPORTED_REVISION: Final = -32022
+_STATELESS_ERRORS: Final = frozenset(
+    {
+        ErrorCode.HEADER_MISMATCH,
+        ErrorCode.MISSING_REQUIRED_CLIENT_CAPABILITY,
+        ErrorCode.UNSUPPORTED_PROTOCOL_VERSION,
+    }
+)
 
 
 class RestartServer(Exception):  # noqa: N818 (no error: the next step)
@@ -73,7 +79,7 @@ class RestartServer(Exception):  # noqa: N818 (no error: the next step)
 
 
 class _DiscoverMeta(Struct):
-    info: Raw | UnsetType = field(name="io.modelcontextprotocol/serverInfo", default=UNSET)
+    info: Raw | UnsetType = field(name=MetaKey.SERVER_INFO, default=UNSET)
 
 
 class _DiscoverResult(Struct, rename="camel"):
@@ -211,7 +217,7 @@ class _Negotiation:
             one of the listed revisions, which may be a handshake revision.
         """
         refusal = RequestRefused("server/discover", error_as_received(response))
-        if response.code != _UNSUPPORTED_REVISION:
+        if response.code != ErrorCode.UNSUPPORTED_PROTOCOL_VERSION:
             raise refusal
         self._refused.add(revision)
         await self._select(_supported(response), is_final=False, reason=str(refusal))
@@ -303,7 +309,9 @@ class _Negotiation:
             await self._accept_discover_result(_read_discover_result(late, self._stateless[-1]))
             return
         supported = _supported(response)
-        if response.code == _UNSUPPORTED_REVISION and any(each in supported for each in self._stateless):
+        if response.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION and any(
+            each in supported for each in self._stateless
+        ):
             await self._select(supported, is_final=False, reason=str(refusal))
             return
         if not is_first:

@@ -15,7 +15,7 @@ from mcpgen.runtime.client.pending_request import Progress
 from mcpgen.runtime.client.subscriptions import CHANGE_KINDS, Change
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UnknownMethod, quoted
 from mcpgen.runtime.protocol.codec import codec
-from mcpgen.runtime.protocol.newest import NEWEST
+from mcpgen.runtime.protocol.newest import NEWEST, MetaKey
 
 if TYPE_CHECKING:
     from mcpgen.runtime.client.client_session import ClientSession
@@ -28,7 +28,7 @@ _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 
 
 class _Meta(Struct):
-    subscription: str | int | UnsetType = field(name="io.modelcontextprotocol/subscriptionId", default=UNSET)
+    subscription: str | int | UnsetType = field(name=MetaKey.SUBSCRIPTION_ID, default=UNSET)
 
 
 class _Address(Struct, rename="camel"):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcpgen.runtime.adapt.payloads import message_payload
 from mcpgen.runtime.client.changes import LISTEN, SUBSCRIBE, UNSUBSCRIBE, Changes
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.protocol.newest import MetaKey
 from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter, supported_filter
 
 if TYPE_CHECKING:
@@ -139,5 +140,5 @@ class TranslatedMethods:
         if server.instructions is not None:
             result["instructions"] = server.instructions
         if server.info is not None:
-            result["_meta"] = {"io.modelcontextprotocol/serverInfo": server.info}
+            result["_meta"] = {MetaKey.SERVER_INFO: server.info}
         return result

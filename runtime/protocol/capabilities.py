@@ -20,9 +20,8 @@ from mcpgen.runtime.adapt.declared_keys import is_declared
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.adapt.routes import Losses, definition_route
 from mcpgen.runtime.errors import InvalidPayload, RequestError
-from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.protocol.negotiation import NEWEST
-from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.newest import ErrorCode, models
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -145,7 +144,7 @@ def _client_peer(revision: str, capabilities: bytes, info: bytes) -> Peer:
         declared, newest = _read(revision, "ClientCapabilities", capabilities)
         named = _read(revision, "Implementation", info)[1] if info else None
     except InvalidPayload as error:
-        raise RequestError(Code.INVALID_PARAMS, str(error)) from None
+        raise RequestError(ErrorCode.INVALID_PARAMS, str(error)) from None
     return Peer(
         revision=revision,
         era=registry.revision(revision).era,

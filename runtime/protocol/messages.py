@@ -9,14 +9,15 @@ Spec:
 
 from __future__ import annotations
 
-from enum import Enum, IntEnum
+from enum import Enum
 from typing import Any, Literal, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from mcpgen.runtime.protocol.newest import ErrorCode
+
 __all__ = [
     "Batch",
-    "Code",
     "Error",
     "ErrorResponse",
     "Fault",
@@ -35,16 +36,6 @@ Kind: TypeAlias = Literal["request", "notification", "response", "unknown"]
 """The kind of message that a malformed message was meant to be."""
 
 
-class Code(IntEnum):
-    """The error codes of JSON-RPC itself, the same in every revision; those of MCP are in its ``ErrorCode``."""
-
-    PARSE_ERROR = -32700
-    INTERNAL_ERROR = -32603
-    INVALID_PARAMS = -32602
-    METHOD_NOT_FOUND = -32601
-    INVALID_REQUEST = -32600
-
-
 class Fault(Enum):
     """The reasons why a frame is not a message, each with the code of its error response.
 
@@ -52,29 +43,29 @@ class Fault(Enum):
     sent is not a valid Request object"; 2026-07-28, schema#parseerror and schema#invalidrequesterror, say the same.
     """
 
-    code: Code
+    code: ErrorCode
     reason: str
 
-    TOO_LONG = Code.PARSE_ERROR, "the message is longer than the receiver's limit"
-    NOT_UTF8 = Code.PARSE_ERROR, "the message is not UTF-8"
-    NOT_JSON = Code.PARSE_ERROR, "the message is not JSON"
-    TOO_DEEP = Code.PARSE_ERROR, "the message is nested too deeply"
-    NOT_AN_OBJECT = Code.INVALID_REQUEST, "the message is not an object"
-    WRONG_JSONRPC = Code.INVALID_REQUEST, 'jsonrpc is not "2.0"'
-    WRONG_ID = Code.INVALID_REQUEST, "id is neither a string nor an integer"
-    WRONG_METHOD = Code.INVALID_REQUEST, "method is not a string"
-    WRONG_PARAMS = Code.INVALID_REQUEST, "params is not an object"
-    WRONG_RESULT = Code.INVALID_REQUEST, "result is not an object"
-    WRONG_ERROR = Code.INVALID_REQUEST, "error is not an object with an integer code and a string message"
-    NO_METHOD = Code.INVALID_REQUEST, "the message has no method, result or error"
-    NO_ID = Code.INVALID_REQUEST, "the result has no id"
-    TWO_KINDS = Code.INVALID_REQUEST, "the message has both a method and a result or an error"
-    TWO_OUTCOMES = Code.INVALID_REQUEST, "the message has both a result and an error"
-    EMPTY_BATCH = Code.INVALID_REQUEST, "the batch is empty"
-    LONG_BATCH = Code.INVALID_REQUEST, "the batch holds more messages than the receiver's limit"
-    NO_BATCHES = Code.INVALID_REQUEST, "this protocol revision has no batches"
+    TOO_LONG = ErrorCode.PARSE_ERROR, "the message is longer than the receiver's limit"
+    NOT_UTF8 = ErrorCode.PARSE_ERROR, "the message is not UTF-8"
+    NOT_JSON = ErrorCode.PARSE_ERROR, "the message is not JSON"
+    TOO_DEEP = ErrorCode.PARSE_ERROR, "the message is nested too deeply"
+    NOT_AN_OBJECT = ErrorCode.INVALID_REQUEST, "the message is not an object"
+    WRONG_JSONRPC = ErrorCode.INVALID_REQUEST, 'jsonrpc is not "2.0"'
+    WRONG_ID = ErrorCode.INVALID_REQUEST, "id is neither a string nor an integer"
+    WRONG_METHOD = ErrorCode.INVALID_REQUEST, "method is not a string"
+    WRONG_PARAMS = ErrorCode.INVALID_REQUEST, "params is not an object"
+    WRONG_RESULT = ErrorCode.INVALID_REQUEST, "result is not an object"
+    WRONG_ERROR = ErrorCode.INVALID_REQUEST, "error is not an object with an integer code and a string message"
+    NO_METHOD = ErrorCode.INVALID_REQUEST, "the message has no method, result or error"
+    NO_ID = ErrorCode.INVALID_REQUEST, "the result has no id"
+    TWO_KINDS = ErrorCode.INVALID_REQUEST, "the message has both a method and a result or an error"
+    TWO_OUTCOMES = ErrorCode.INVALID_REQUEST, "the message has both a result and an error"
+    EMPTY_BATCH = ErrorCode.INVALID_REQUEST, "the batch is empty"
+    LONG_BATCH = ErrorCode.INVALID_REQUEST, "the batch holds more messages than the receiver's limit"
+    NO_BATCHES = ErrorCode.INVALID_REQUEST, "this protocol revision has no batches"
 
-    def __init__(self, code: Code, reason: str) -> None:
+    def __init__(self, code: ErrorCode, reason: str) -> None:
         self.code = code
         self.reason = reason
 

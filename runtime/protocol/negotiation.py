@@ -20,7 +20,7 @@ from mcpgen.generated import registry
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import RequestError, UnknownRevision, UsageError
 from mcpgen.runtime.protocol.malformed import integer
-from mcpgen.runtime.protocol.messages import Code
+from mcpgen.runtime.protocol.newest import ErrorCode, MetaKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -39,10 +39,10 @@ __all__ = [
 NEWEST: Final = registry.REVISIONS[-1].label
 """The default native revision."""
 
-_REVISION: Final = "io.modelcontextprotocol/protocolVersion"
-_CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
-_CLIENT_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
-_LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
+_REVISION: Final = MetaKey.PROTOCOL_VERSION
+_CLIENT_INFO: Final = MetaKey.CLIENT_INFO
+_CLIENT_CAPABILITIES: Final = MetaKey.CLIENT_CAPABILITIES
+_LOG_LEVEL: Final = MetaKey.LOG_LEVEL
 _PROGRESS_TOKEN: Final = "progressToken"  # noqa: S105 (the name of a member, no secret)
 _REQUEST_STATE: Final = "requestState"
 _INPUT_RESPONSES: Final = "inputResponses"
@@ -241,4 +241,4 @@ def missing_fields(meta: RequestMeta) -> RequestError | None:
         return None
     found = ((_REVISION, meta.revision), (_CLIENT_CAPABILITIES, meta.client_capabilities))
     missing = " and ".join(key for key, value in found if value is UNSET)
-    return RequestError(Code.INVALID_PARAMS, f"params._meta lacks {missing}")
+    return RequestError(ErrorCode.INVALID_PARAMS, f"params._meta lacks {missing}")

@@ -9,6 +9,19 @@ from mcpgen.generated.v2026_07_28 import REVISION, methods, models
 from mcpgen.generated.v2026_07_28.client import ClientHandlers, ClientMethods
 from mcpgen.generated.v2026_07_28.server import ServerHandlers
 
-__all__ = ["NEWEST", "ClientHandlers", "ClientMethods", "ServerHandlers", "methods", "models"]
+__all__ = [
+    "NEWEST",
+    "ClientHandlers",
+    "ClientMethods",
+    "ErrorCode",
+    "MetaKey",
+    "ServerHandlers",
+    "methods",
+    "models",
+]
 
 NEWEST = REVISION
+
+# The codes of JSON-RPC are the same in every revision.
+ErrorCode = methods.ErrorCode
+MetaKey = methods.MetaKey

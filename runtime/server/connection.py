@@ -9,7 +9,7 @@ import anyio
 from msgspec import Raw
 
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.protocol.messages import Code
+from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server import dispatch, input_required
 from mcpgen.runtime.server.context import Context, collect_input
 from mcpgen.runtime.server.server_session import ServerSession
@@ -176,7 +176,7 @@ class Connection:
             if not exchange.has_ended and exchange.request is None:  # the connection ends while the exchange is parked
                 input_required.forget_parked(self._engine, exchange)
             if not exchange.has_ended:  # cancelled, but not by us: the request must not stay unanswered
-                dispatch.fail(session, exchange, RequestError(Code.INTERNAL_ERROR, "the request was given up"))
+                dispatch.fail(session, exchange, RequestError(ErrorCode.INTERNAL_ERROR, "the request was given up"))
             if exchange.task is not None:
                 exchange.task.close()
             session.running -= 1
@@ -228,4 +228,4 @@ def _size(exchange: Exchange) -> int:
 
 
 def _refuse_round() -> None:
-    raise RequestError(Code.INTERNAL_ERROR, "the request has asked for input too often")
+    raise RequestError(ErrorCode.INTERNAL_ERROR, "the request has asked for input too often")

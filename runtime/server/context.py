@@ -11,8 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.protocol.messages import Code
-from mcpgen.runtime.protocol.newest import NEWEST, models
+from mcpgen.runtime.protocol.newest import NEWEST, ErrorCode, models
 from mcpgen.runtime.server import notifications
 from mcpgen.runtime.server.elicitation_forms import Elicited, form_schema, form_value
 from mcpgen.runtime.server.functions.signatures import BaseContext
@@ -294,7 +293,7 @@ async def _result(session: ServerSession, exchange: Exchange | None, request: Se
             if not request.is_done:
                 session.withdraw(request, exchange)
         if not request.is_done:
-            raise RequestError(Code.INTERNAL_ERROR, "the client did not answer in time")
+            raise RequestError(ErrorCode.INTERNAL_ERROR, "the client did not answer in time")
     return request.result()
 
 

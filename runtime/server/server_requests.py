@@ -36,7 +36,7 @@ from mcpgen.runtime.errors import (
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import missing_capabilities
 from mcpgen.runtime.protocol.codec import codec
-from mcpgen.runtime.protocol.messages import Code
+from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.exchange import ServerRequest
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _send(session: ServerSession, exchange: Exchange | None, request: ServerRequ
     if exchange is not None and not exchange.server_requests:
         exchange.round_count += 1
         if exchange.round_count > session.limits.max_rounds:
-            raise RequestError(Code.INTERNAL_ERROR, "the request has asked for input too often")
+            raise RequestError(ErrorCode.INTERNAL_ERROR, "the request has asked for input too often")
     if not session.is_initialized and method != "ping":
         # 2025-11-25, basic/lifecycle, "Initialization": before initialized the server SHOULD NOT send other requests.
         revision = session.revision or ""

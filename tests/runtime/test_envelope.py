@@ -19,7 +19,6 @@ from mcpgen.runtime.protocol.envelope import allows_batches, decode, decode_over
 from mcpgen.runtime.protocol.framing import LineFramer, OversizedLine
 from mcpgen.runtime.protocol.messages import (
     Batch,
-    Code,
     Error,
     ErrorResponse,
     Fault,
@@ -28,6 +27,7 @@ from mcpgen.runtime.protocol.messages import (
     Request,
     Response,
 )
+from mcpgen.runtime.protocol.newest import ErrorCode
 
 LABELS = [each.label for each in REVISIONS]
 
@@ -198,7 +198,7 @@ def test_nothing_else_is_an_id(wire: bytes) -> None:
 )
 def test_what_is_no_message_is_told_apart(frame: bytes, fault: Fault, request_id: Any, kind: Any) -> None:
     assert Malformed(fault, request_id, kind) == decode(frame)
-    assert Code.INVALID_REQUEST == fault.code
+    assert ErrorCode.INVALID_REQUEST == fault.code
 
 
 @pytest.mark.spec("2024-11-05", "basic/messages#responses")
@@ -265,7 +265,7 @@ def test_an_error_code_is_an_integer_in_any_spelling() -> None:
 )
 def test_what_is_no_json_is_a_parse_error_of_nobody(frame: bytes) -> None:
     assert Malformed(Fault.NOT_JSON) == decode(frame)
-    assert Code.PARSE_ERROR == Fault.NOT_JSON.code
+    assert ErrorCode.PARSE_ERROR == Fault.NOT_JSON.code
 
 
 @pytest.mark.spec("2025-03-26", "basic/transports")
@@ -333,7 +333,7 @@ def test_a_message_nested_too_deeply_is_answered_like_any_other(deep: bytes) -> 
     assert Malformed(Fault.TOO_DEEP, 4, "request") == decode(unknown)
     assert Malformed(Fault.TOO_DEEP) == decode(batch)
     assert Malformed(Fault.TOO_DEEP) == decode(deep) or deep.startswith(b"{")
-    assert Code.PARSE_ERROR == Fault.TOO_DEEP.code
+    assert ErrorCode.PARSE_ERROR == Fault.TOO_DEEP.code
 
 
 @pytest.mark.parametrize("levels", [10, 500, 980, 985, 990, 995, 1000, 1005, 10_000])
@@ -422,7 +422,7 @@ def test_a_batch_is_read_item_by_item() -> None:
 @pytest.mark.spec("2025-03-26", "basic/index#batching")
 def test_an_empty_batch_is_an_invalid_request() -> None:
     assert Malformed(Fault.EMPTY_BATCH) == decode(b"[ ]")
-    assert Code.INVALID_REQUEST == Fault.EMPTY_BATCH.code
+    assert ErrorCode.INVALID_REQUEST == Fault.EMPTY_BATCH.code
 
 
 def test_a_batch_is_bounded() -> None:
@@ -432,7 +432,7 @@ def test_a_batch_is_bounded() -> None:
     assert isinstance(decode(most), Batch)
     assert Malformed(Fault.LONG_BATCH) == decode(most[:-1] + b"," + ping + b"]")
     assert Malformed(Fault.LONG_BATCH) == decode(b"[1,2,3]", max_batch_length=2)
-    assert Code.INVALID_REQUEST == Fault.LONG_BATCH.code
+    assert ErrorCode.INVALID_REQUEST == Fault.LONG_BATCH.code
 
 
 @pytest.mark.spec("2025-03-26", "basic/index#batching")
@@ -477,7 +477,7 @@ def test_what_is_not_json_yet_is_encoded_in_one_go() -> None:
 @pytest.mark.spec("2024-11-05", "basic/messages#responses")
 @pytest.mark.spec("2025-11-25", "basic/index#error-responses")
 def test_an_error_is_written_with_data_only_where_there_are_some() -> None:
-    bare, full = Error(Code.METHOD_NOT_FOUND, "no"), Error(-1, "no", {"a": 1})
+    bare, full = Error(ErrorCode.METHOD_NOT_FOUND, "no"), Error(-1, "no", {"a": 1})
 
     assert b'{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}' == envelope.encode_error(1, bare)
     assert b'{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no","data":{"a":1}}}' == envelope.encode_error(
@@ -566,7 +566,7 @@ def test_what_needs_no_answer_gets_no_refusal(kind: Any) -> None:
 def test_the_codes_are_those_of_every_revision(revision: Any) -> None:
     theirs = {each.name: each.value for each in revision.bindings().methods.ErrorCode}
 
-    assert {each.name: each.value for each in Code}.items() <= theirs.items()
+    assert {fault.code.name: fault.code.value for fault in Fault}.items() <= theirs.items()
 
 
 def test_a_malformed_frame_can_be_raised_with_what_is_known() -> None:

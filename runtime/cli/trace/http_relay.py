@@ -16,7 +16,8 @@ import anyio
 
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.framing import OversizedLine, frame
-from mcpgen.runtime.protocol.messages import Batch, Code, Error, ErrorResponse, Request, Response
+from mcpgen.runtime.protocol.messages import Batch, Error, ErrorResponse, Request, Response
+from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.transports.spawner import open_group
 from mcpgen.runtime.transports.stdio import open_pump
 
@@ -163,7 +164,7 @@ class _Server:
     def request_lost(self, request_id: RequestId, failure: Exception) -> None:
         if request_id in self.pending:
             del self.pending[request_id]
-            self._write(envelope.encode_error(request_id, Error(Code.INTERNAL_ERROR, str(failure))))
+            self._write(envelope.encode_error(request_id, Error(ErrorCode.INTERNAL_ERROR, str(failure))))
 
     def end_of_input(self) -> None:
         """Do nothing: `HttpRelay` sees the end of the channel."""

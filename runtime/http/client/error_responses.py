@@ -21,6 +21,7 @@ from mcpgen.runtime.http.client.response_body import read_head
 from mcpgen.runtime.http.errors import HttpRefused
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import ErrorResponse
+from mcpgen.runtime.protocol.newest import ErrorCode
 
 if TYPE_CHECKING:
     import httpx
@@ -30,11 +31,12 @@ if TYPE_CHECKING:
 
 __all__ = ["HEADER_MISMATCH", "NOT_FOUND", "ErrorReply", "not_a_message", "read_error_reply"]
 
-HEADER_MISMATCH: Final = -32020
-_METHOD_NOT_FOUND: Final = -32601
+HEADER_MISMATCH: Final = ErrorCode.HEADER_MISMATCH
 # 2026-07-28, basic/transports/streamable-http, "Backward Compatibility": errors that only servers of a stateless
 # revision send.
-_STATELESS_CODES: Final = frozenset({HEADER_MISMATCH, -32021, -32022})
+_STATELESS_CODES: Final = frozenset(
+    {HEADER_MISMATCH, ErrorCode.MISSING_REQUIRED_CLIENT_CAPABILITY, ErrorCode.UNSUPPORTED_PROTOCOL_VERSION}
+)
 
 NOT_FOUND: Final = 404
 _UNAUTHORIZED: Final = 401
@@ -80,7 +82,7 @@ class ErrorReply(Struct, frozen=True):
     @property
     def is_stateless(self) -> bool:
         """Whether only a server of a stateless revision sends this."""
-        return self.code in _STATELESS_CODES or (self.status == NOT_FOUND and self.code == _METHOD_NOT_FOUND)
+        return self.code in _STATELESS_CODES or (self.status == NOT_FOUND and self.code == ErrorCode.METHOD_NOT_FOUND)
 
     @property
     def may_be_legacy_sse(self) -> bool:
@@ -90,7 +92,7 @@ class ErrorReply(Struct, frozen=True):
     @property
     def is_about_session(self) -> bool:
         """Whether the session of the request is unknown, and not its method."""
-        return self.status == NOT_FOUND and not (self.code == _METHOD_NOT_FOUND and self.frame is not None)
+        return self.status == NOT_FOUND and not (self.code == ErrorCode.METHOD_NOT_FOUND and self.frame is not None)
 
 
 async def read_error_reply(response: httpx.Response, message: OutgoingMessage | None, address: Address) -> ErrorReply:

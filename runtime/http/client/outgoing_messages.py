@@ -16,6 +16,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.protocol import envelope, param_headers
 from mcpgen.runtime.protocol.messages import ErrorResponse, Notification, Request, RequestId, Response
+from mcpgen.runtime.protocol.newest import MetaKey
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.param_headers import ParamHeaders
@@ -45,7 +46,7 @@ Kind: TypeAlias = Literal["request", "notification", "answer"]
 
 
 class _Meta(Struct):
-    revision: Any = field(name="io.modelcontextprotocol/protocolVersion", default=UNSET)
+    revision: Any = field(name=MetaKey.PROTOCOL_VERSION, default=UNSET)
 
 
 class _Params(Struct):

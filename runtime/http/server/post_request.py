@@ -30,17 +30,9 @@ from mcpgen.runtime.http.server.stateless_request import (
 from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
-from mcpgen.runtime.protocol.messages import (
-    Batch,
-    Code,
-    ErrorResponse,
-    Fault,
-    Malformed,
-    Notification,
-    Request,
-    Response,
-)
+from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Fault, Malformed, Notification, Request, Response
 from mcpgen.runtime.protocol.negotiation import read_meta
+from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.dispatch import take
 from mcpgen.runtime.server.exchange import Exchange, OpenRequest
 
@@ -231,7 +223,7 @@ class PostRequest:
         if unsupported is not None:
             # 2026-07-28, streamable-http, "Backward Compatibility": this revision's code tells a client that the server
             # is stateless; so a server without stateless revisions must not use it, or the client sends no initialize.
-            code = None if self._handlers.stateless_revisions else Code.INVALID_REQUEST
+            code = None if self._handlers.stateless_revisions else ErrorCode.INVALID_REQUEST
             await responses.send_unsupported_revision(self._send, unsupported, self._handlers.served, code=code)
             return
         session_id = self._headers.get(http.SESSION)

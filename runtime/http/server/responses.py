@@ -11,8 +11,9 @@ from msgspec import UNSET
 from mcpgen.runtime.http.server.timeouts import with_timeout
 from mcpgen.runtime.http.sse import KEEP_ALIVE
 from mcpgen.runtime.protocol import envelope
-from mcpgen.runtime.protocol.messages import Code, Error
+from mcpgen.runtime.protocol.messages import Error
 from mcpgen.runtime.protocol.negotiation import unsupported_revision
+from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.transports.spawner import turn
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ async def send_error(  # noqa: PLR0913 (the parts of an error, and of a response
     status: int,
     reason: str,
     *,
-    code: int = Code.INVALID_REQUEST,
+    code: int = ErrorCode.INVALID_REQUEST,
     request_id: RequestId | UnsetType = UNSET,
     data: object = None,
     headers: tuple[Header, ...] = (),

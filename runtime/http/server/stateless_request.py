@@ -13,8 +13,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.errors import RequestError, UnknownRevision
 from mcpgen.runtime.protocol.capabilities import client_peer
-from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.protocol.negotiation import missing_fields
+from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.param_headers import header_mismatch
 from mcpgen.runtime.server.connection import Connection
 from mcpgen.runtime.server.subscriptions import stream_closed_notification
@@ -35,17 +35,17 @@ __all__ = ["HEADER_MISMATCH", "StatelessConnection", "header_problem", "has_requ
 
 T = TypeVar("T")
 
-HEADER_MISMATCH: Final = -32020
+HEADER_MISMATCH: Final = ErrorCode.HEADER_MISMATCH
 
 # 2026-07-28, basic/transports/streamable-http, "Protocol Version Header" and "Server Validation"; basic/index, "_meta"
 # and "Error Codes". Errors that a handler raises have the status 200.
 _STATUS: Final[dict[int, int]] = {
-    Code.PARSE_ERROR: 400,
-    Code.INVALID_REQUEST: 400,
-    Code.METHOD_NOT_FOUND: 404,
+    ErrorCode.PARSE_ERROR: 400,
+    ErrorCode.INVALID_REQUEST: 400,
+    ErrorCode.METHOD_NOT_FOUND: 404,
     HEADER_MISMATCH: 400,
-    -32021: 400,
-    -32022: 400,
+    ErrorCode.MISSING_REQUIRED_CLIENT_CAPABILITY: 400,
+    ErrorCode.UNSUPPORTED_PROTOCOL_VERSION: 400,
 }
 
 
@@ -200,6 +200,6 @@ def http_status(message: bytes, *, is_complete: bool) -> int:
     error = _decode_answer(message).error
     if isinstance(error, UnsetType):
         return 200
-    if error.code == Code.INVALID_PARAMS and not is_complete:
+    if error.code == ErrorCode.INVALID_PARAMS and not is_complete:
         return 400
     return _STATUS.get(error.code, 200)

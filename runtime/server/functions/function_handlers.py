@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from mcpgen.runtime.errors import RequestError, quoted
-from mcpgen.runtime.protocol.messages import Code
-from mcpgen.runtime.protocol.newest import ServerHandlers, models
+from mcpgen.runtime.protocol.newest import ErrorCode, ServerHandlers, models
 from mcpgen.runtime.server.functions.completions import no_completions
 from mcpgen.runtime.server.functions.pagination import PAGE_SIZE
 from mcpgen.runtime.server.functions.registrations import FunctionRegistry, Registrations
@@ -93,7 +92,7 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         """
         tool = self._registry.tools.entries.get(params.name)
         if tool is None:
-            raise RequestError(Code.INVALID_PARAMS, f"Unknown tool: {quoted(params.name)}")
+            raise RequestError(ErrorCode.INVALID_PARAMS, f"Unknown tool: {quoted(params.name)}")
         return await tool.call(params.arguments, context)
 
     async def list_resources(
@@ -162,7 +161,7 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         """
         prompt = self._registry.prompts.entries.get(params.name)
         if prompt is None:
-            raise RequestError(Code.INVALID_PARAMS, f"Unknown prompt: {quoted(params.name)}")
+            raise RequestError(ErrorCode.INVALID_PARAMS, f"Unknown prompt: {quoted(params.name)}")
         return await prompt.get(params.arguments, context)
 
     async def complete(self, params: models.CompleteRequestParams, context: BaseContext, /) -> models.CompleteResult:
@@ -178,7 +177,7 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
             return await completion.complete(params, context)
         known = self._arguments_of(reference.type, key)
         if known is None:
-            raise RequestError(Code.INVALID_PARAMS, f"Unknown reference: {quoted(key)}")
+            raise RequestError(ErrorCode.INVALID_PARAMS, f"Unknown reference: {quoted(key)}")
         if argument not in known:
-            raise RequestError(Code.INVALID_PARAMS, f"Unknown argument: {quoted(argument)}")
+            raise RequestError(ErrorCode.INVALID_PARAMS, f"Unknown argument: {quoted(argument)}")
         return no_completions()

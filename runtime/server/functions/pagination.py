@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from msgspec import UNSET, UnsetType
 
 from mcpgen.runtime.errors import RequestError, UsageError
-from mcpgen.runtime.protocol.messages import Code
+from mcpgen.runtime.protocol.newest import ErrorCode
 
 __all__ = ["PAGE_SIZE", "PaginatedList"]
 
@@ -96,5 +96,5 @@ class PaginatedList(Generic[T]):
             number = 0
         # The base64 decoder skips unknown characters, so compare with the cursor that we would write.
         if not 0 < number <= self._issued or self._cursor(number) != cursor:
-            raise RequestError(Code.INVALID_PARAMS, "Invalid cursor")
+            raise RequestError(ErrorCode.INVALID_PARAMS, "Invalid cursor")
         return number

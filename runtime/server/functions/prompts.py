@@ -10,8 +10,7 @@ from msgspec import NODEFAULT, UNSET, Struct, UnsetType, ValidationError
 from msgspec.structs import asdict
 
 from mcpgen.runtime.errors import RequestError, UsageError, quoted
-from mcpgen.runtime.protocol.messages import Code
-from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.server.functions import invocation
 from mcpgen.runtime.server.functions.results import CONTENT_BLOCKS, list_items
 from mcpgen.runtime.server.functions.schemas import any_object, argument_type, input_schema
@@ -63,7 +62,7 @@ class Prompt(Struct, frozen=True):
             arguments = asdict(msgspec.convert(values, self._arguments, strict=False, dec_hook=any_object))
         except ValidationError as error:
             text = f"Invalid arguments for prompt {self.definition.name}: {quoted(str(error))}"
-            raise RequestError(Code.INVALID_PARAMS, text) from None
+            raise RequestError(ErrorCode.INVALID_PARAMS, text) from None
         for name in self._context:
             arguments[name] = context
         value: object = await self._call(**arguments)

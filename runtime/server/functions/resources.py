@@ -12,8 +12,7 @@ from msgspec import UNSET, Struct, UnsetType, ValidationError
 from msgspec.structs import asdict
 
 from mcpgen.runtime.errors import RequestError, UsageError
-from mcpgen.runtime.protocol.messages import Code
-from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.server.functions import invocation, uri_template
 from mcpgen.runtime.server.functions.results import list_items
 from mcpgen.runtime.server.functions.schemas import any_object, argument_type
@@ -122,7 +121,7 @@ class ResourceNotFound(RequestError):  # noqa: N818 (named as those of runtime/e
     """
 
     def __init__(self, uri: str) -> None:
-        super().__init__(Code.INVALID_PARAMS, "Resource not found", {"uri": uri})
+        super().__init__(ErrorCode.INVALID_PARAMS, "Resource not found", {"uri": uri})
 
 
 def make_resource(  # noqa: PLR0913 (one per member of a resource's definition)

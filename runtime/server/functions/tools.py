@@ -29,8 +29,7 @@ from mcpgen.runtime.errors import (
     quoted,
     sole_exception,
 )
-from mcpgen.runtime.protocol.messages import Code
-from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, Rule, param_headers_of
 from mcpgen.runtime.server.functions import invocation
 from mcpgen.runtime.server.functions.results import NonconformingResult, ResultFormat, error_result, result_format
@@ -149,7 +148,7 @@ class Tool(Struct, frozen=True):
         text = f"Invalid arguments for tool {self.definition.name}: {reason}"
         if context.peer.revision in ARGUMENT_ERRORS_IN_RESULTS:
             return error_result(text)
-        raise RequestError(Code.INVALID_PARAMS, text)
+        raise RequestError(ErrorCode.INVALID_PARAMS, text)
 
     def _failed(self, error: Exception) -> models.CallToolResult:
         """Return the result of a function that raised *error*; raise it again if it answers the request itself."""

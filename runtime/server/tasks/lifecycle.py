@@ -28,7 +28,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from mcpgen.generated.v2025_11_25 import models
-from mcpgen.generated.v2025_11_25.methods import REVISION, ErrorCode
+from mcpgen.generated.v2025_11_25.methods import REVISION, ErrorCode, MetaKey
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.limits import TaskLimits
 from mcpgen.runtime.server.tasks.pending_results import PendingResult, PendingResults
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["IMMEDIATE_RESPONSE", "REQUEST_CANCELLED", "REVISION", "Tasks"]
 
-IMMEDIATE_RESPONSE: Final = "io.modelcontextprotocol/model-immediate-response"
+IMMEDIATE_RESPONSE: Final = MetaKey.MODEL_IMMEDIATE_RESPONSE
 
 # A cancelled request gets no answer, so neither MCP nor JSON-RPC has a code for it. But a `tasks/result` that waits for
 # a cancelled task needs an answer. This is the code of the Language Server Protocol, outside of JSON-RPC's range.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from mcpgen.generated.v2025_11_25.methods import ErrorCode
+from mcpgen.generated.v2025_11_25.methods import ErrorCode, MetaKey
 from mcpgen.runtime.server.tasks.task_store import Outcome
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RELATED_TASK", "Change", "RunningTask", "error_outcome", "related"]
 
-RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
+RELATED_TASK: Final = MetaKey.RELATED_TASK
 
 # Shown in a list of tasks: a sentence or two, not a log.
 MAX_STATUS_MESSAGE_CHARS: Final = 500
