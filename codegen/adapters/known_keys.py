@@ -71,6 +71,7 @@ class Lineages:
         self._parents: dict[Node, Node] = {}
         self._keys: dict[Node, set[str]] = defaultdict(set)
         self._own: dict[Node, set[str]] = defaultdict(set)
+        self._required: dict[Node, set[str]] = defaultdict(set)
 
     def join(self, one: Node, other: Node) -> None:
         """Record that two objects are the same one."""
@@ -79,10 +80,11 @@ class Lineages:
             self._parents[second] = first
             self._keys[first] |= self._keys.pop(second, set())
 
-    def define(self, node: Node, keys: set[str]) -> None:
-        """Record that the object *node* defines *keys*."""
-        self._keys[self._root(node)] |= keys
-        self._own[node] |= keys
+    def define(self, node: Node, properties: dict[str, ir.Property]) -> None:
+        """Record that the object *node* defines *properties*."""
+        self._keys[self._root(node)] |= properties.keys()
+        self._own[node] |= properties.keys()
+        self._required[node] |= {key for key, each in properties.items() if each.required}
 
     def keys(self, node: Node) -> frozenset[str]:
         """Return the keys that any revision defines for the object *node*."""
@@ -90,8 +92,15 @@ class Lineages:
 
     def has(self, revision: str, node: Node, key: str) -> bool:
         """Whether *revision* defines *key* for the object *node*, which can be an object of another revision."""
+        return self._is_in(self._own, revision, node, key)
+
+    def requires(self, revision: str, node: Node, key: str) -> bool:
+        """Whether *revision* requires *key* in the object *node*, which can be an object of another revision."""
+        return self._is_in(self._required, revision, node, key)
+
+    def _is_in(self, keys: dict[Node, set[str]], revision: str, node: Node, key: str) -> bool:
         root = self._root(node)
-        return any(key in keys for each, keys in self._own.items() if each[0] == revision and self._root(each) == root)
+        return any(key in found for each, found in keys.items() if each[0] == revision and self._root(each) == root)
 
     def _root(self, node: Node) -> Node:
         while node in self._parents:

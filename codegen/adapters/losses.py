@@ -1,7 +1,8 @@
 """List the losses between any two revisions as one table: ``docs/losses.md``.
 
-A row is a place where a step loses something. Its sources are the revisions before the step that have the place, and
-its targets are all revisions after the step. The loss occurs between each of these sources and each of these targets.
+A row is a place where a step can lose something. Its sources are the revisions before the step in which the value can
+occur, and its targets are all revisions after the step. The loss can occur between each of these sources and each of
+these targets.
 """
 
 from __future__ import annotations
@@ -11,9 +12,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from mcpgen.codegen.adapters.ops import (
     Absent,
+    Admit,
+    Call,
+    Case,
     Converted,
     Defaulted,
     Dropped,
@@ -24,7 +29,7 @@ from mcpgen.codegen.adapters.ops import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from mcpgen.codegen.adapters.plan import DirectionPlan, StepPlan
 
@@ -38,7 +43,7 @@ class LossRow(msgspec.Struct, frozen=True, kw_only=True):
         sources: The revisions that have the value, oldest first.
         targets: The revisions that lose it, oldest first.
         place: The type with its key or arm, the message, or the error.
-        outcome: The severity of the loss, or several.
+        outcome: The severity of the loss; if it depends on the value, all severities.
         reason: The reason, as a sentence.
     """
 
@@ -53,7 +58,7 @@ def loss_rows(plans: Sequence[StepPlan], revisions: Sequence[str]) -> list[LossR
     """Return the losses between all *revisions*: down before up, the newest step first, then by place."""
     down = [_Rows(plan, plan.down, tuple(revisions)).rows() for plan in reversed(plans)]
     up = [_Rows(plan, plan.up, tuple(revisions)).rows() for plan in plans]
-    return list(chain.from_iterable(sorted(set(rows), key=_order) for rows in (*down, *up)))
+    return list(chain.from_iterable(sorted(_merged(rows), key=_order) for rows in (*down, *up)))
 
 
 def losses_markdown(rows: Sequence[LossRow], revisions: Sequence[str]) -> str:
@@ -78,31 +83,60 @@ _HEAD = """
 
 Written by `mcpgen losses`; do not edit.
 
-Each row is valid for every revision in the column *from* as the source and every revision in the column *to* as the
-target. The column *loss* has one or more of:
+A row is a loss that can occur if a message goes from a revision in the column *from* to a revision in the column *to*.
+Whether it occurs depends on the message. For example, a result in which `resultType` is `complete` goes from 2026-07-28
+to 2025-11-25 without a loss: `complete` is what a missing `resultType` means. Any other `resultType` is refused.
 
-* *dropped*: the value is removed.
-* *degraded*: the value is replaced by one with less information.
-* *defaulted*: the target requires a value that the source lacks, and a default is filled in.
-* *refused*: the target cannot express the message, and the adapter raises `AdaptationError`. If the server or client of
-  this package handles such messages itself, the name of that service is in parentheses (see [adapters](adapters.md)).
+The column *loss* has one or more of:
+
+* *dropped*: the value is removed. `dropped, unless X` means that the value `X` is removed without a loss, because
+  adapters add this value themselves where it is required.
+* *degraded*: the value is replaced by the nearest value that the target allows. It carries less information. For an
+  error, *degraded to C* means that it gets the code C.
+* *defaulted*: the target requires a value that the message does not have, and the adapter adds a default.
+* *refused*: the target cannot express the message, and the adapter raises `AdaptationError`. The word in parentheses is
+  the service that handles such messages in the server and the client of this package (see below).
+
+If a row has several of them, the value decides which one occurs.
+
+An adapter converts in steps, from one revision to its neighbour. The column *reason* names the revision of the step in
+which the loss occurs.
 
 Places are written as follows:
 
-* `A.b` is the key `b` of the type `A`; `A.b (absent)` means that the key is missing.
-* `A[B]` is a value of the type `B` where `A` allows several types. `{}` stands for the values of a map.
-* `m params`, `m result` and `m error` are the parts of the method `m`.
+* `A.b` is the key `b` of the type `A`. `A.b (absent)` means that the key is missing.
+* `A[B]`: `A` is a union, and the value has the type `B`. `A.b{}` is each value in the JSON object `b`. So
+  `ElicitResult.content{}[list[string]]` is a value in `content` that is a list of strings.
+* `m params`, `m result` and `m error` are the parameters of the method `m`, its result, and an error that answers it.
+* `m from the client` is each message with the method `m` that a client sends.
+* `error C` is an error with the code C.
 
-An *input request* is a request of a server inside a result, as 2026-07-28 has it.
+In 2026-07-28, a server does not send requests to the client. It puts *input requests* into the result of a request of
+the client, and the client sends that request again with the answers.
 
-Two rules for keys are not in the table:
+## Services
+
+| service | what the server or the client does instead |
+|---|---|
+| `input` | sends a request of a server as an input request, or an input request as a request of the server |
+| `negotiation` | answers `initialize`, `ping` and `server/discover` itself |
+| `subscriptions` | replaces `resources/subscribe` by `subscriptions/listen`, or the reverse |
+| `log_level` | replaces `logging/setLevel` by a log level in each request, or the reverse |
+| `tasks` | uses tasks only if both sides use 2025-11-25, so that other revisions get no such message |
+| `batching` | sends the messages of a batch one by one |
+| `progress` | does not pass on the progress notifications of a client |
+| `roots` | does not pass on the notification, because the server requests the roots each time that it needs them |
+
+## Unknown keys and error codes
+
+The tables do not list keys and error codes that the source revision does not define:
 
 * A key that no revision defines is kept.
-* A key that another revision defines, but the source does not, is dropped. If the target is one step newer and defines
-  the key, a valid value is kept.
-
-An error code that another revision defines, but the source does not, becomes -32603 or the code that a row gives for
-it.
+* A key that only other revisions define is dropped. Exception: if the message goes to a newer revision, and the
+  revision after the source defines the key and allows its value, the key is kept.
+* An error code that only other revisions define becomes -32603, or the code that a row for it names. Exception: if the
+  message goes to a newer revision, and the revision after the source defines the code and allows the error, the code is
+  kept.
 """
 
 
@@ -119,6 +153,15 @@ class _Rows:
         self._order = revisions
         self._severities = _severities(plan.declared.source)
         self._words = _words(plan.declared.source)
+        self._whole = {
+            function.name: each.function
+            for function in direction.apart
+            if isinstance(function.body, tuple)
+            for each in function.body
+            if isinstance(each, Converted) and each.key is None
+        }
+        # Several functions can have one source. Those whose target is a place without a definition are named after it.
+        self._defined = {function.source for function in direction.apart if "." not in function.target}
 
     def rows(self) -> Iterator[LossRow]:
         for function in self._direction.apart:
@@ -128,7 +171,7 @@ class _Rows:
                 case tuple() as operations:
                     for each in operations:
                         if not self._is_dead(each, operations):
-                            yield from self._operation(function, each)
+                            yield from self._operation(function, each, operations)
                 case _:
                     pass
         yield from self._messages()
@@ -150,7 +193,7 @@ class _Rows:
         return False
 
     def _switch(self, function: Function, switch: Switch) -> Iterator[LossRow]:
-        if switch.first is not None:
+        if switch.first is not None and not all(self._repeats(each, switch.first) for each in switch.cases):
             yield from self._converted(function.source, switch.first, _always)
         for case in switch.cases:
             place = f"{function.source}[{case.arm}]"
@@ -160,29 +203,43 @@ class _Rows:
             elif case.converted is not None:
                 yield from self._converted(place, case.converted, has)
 
-    def _operation(self, function: Function, operation: object) -> Iterator[LossRow]:
-        name = function.source
+    def _repeats(self, case: Case, converted: Converted) -> bool:
+        """Whether the function of *case* converts the value in the same way as *converted*."""
+        call = case.transform
+        return isinstance(call, Call) and self._whole.get(call.function) == converted.function
+
+    def _operation(
+        self, function: Function, operation: Operation, operations: tuple[Operation, ...]
+    ) -> Iterator[LossRow]:
+        source = function.source
+        name = function.target if "." in function.target and source in self._defined else source
         match operation:
-            case Dropped(key=key, reason=reason):
-                yield self._row(f"{name}.{key}", "dropped", reason, self._key(name, key))
+            case Dropped(key=key, reason=reason, unless=unless):
+                outcome = f"dropped, unless `{msgspec.json.encode(unless[0]).decode()}`" if unless else "dropped"
+                yield self._row(f"{name}.{key}", outcome, reason, self._key(source, key))
             case Refused(key=key, reason=reason, service=service):
-                has = _always if key is None else self._key(name, key)
+                has = _always if key is None else self._key(source, key)
                 yield self._row(f"{name}.{key}" if key else name, _refused(service), reason, has)
             case Absent(key=key, reason=reason, service=service):
-                yield self._row(f"{name}.{key} (absent)", _refused(service), reason, _always)
+                yield self._row(f"{name}.{key} (absent)", _refused(service), reason, self._lacks(source, key))
             case Defaulted(key=key, reason=str() as reason):
-                yield self._row(f"{name}.{key}", "defaulted", reason, _always)
-            case Converted(key=key):
-                place = f"{name}.{key}" if key else name
-                yield from self._converted(place, operation, self._key(name, key) if key else _always)
+                yield self._row(f"{name}.{key} (absent)", "defaulted", reason, self._lacks(source, key))
+            case Converted(key=str() as key):
+                yield from self._converted(f"{name}.{key}", operation, self._key(source, key))
+            case Converted():
+                keys = {each.key for each in operations if isinstance(each, Admit)}
+                unknown = sorted(keys & self._words.get(operation.function, set()))
+                for key in unknown:  # older sources do not have the key either, but lose it in an earlier step
+                    yield from self._converted(f"{name}.{key}", operation, lambda revision: revision == self._before[0])
+                if not unknown:
+                    yield from self._converted(name, operation, _always)
             case _:
                 pass
 
     def _converted(self, place: str, converted: Converted, has: Callable[[str], bool]) -> Iterator[LossRow]:
         severities = self._severities.get(converted.function, set())
         if severities:
-            outcome = " or ".join(each for each in _OUTCOMES if each in severities)
-            yield self._row(place, outcome, converted.reason, has)
+            yield self._row(place, _alternatives(severities), converted.reason, has)
 
     def _messages(self) -> Iterator[LossRow]:
         for message in self._direction.messages:
@@ -190,10 +247,11 @@ class _Rows:
                 has = self._sends(sender, message.name)
                 yield self._row(f"{message.name} from the {sender}", _refused(gone.service), gone.reason, has)
             if message.own_error is not None:
-                yield from self._converted(f"{message.name} error", message.own_error, _always)
+                yield from self._converted(f"{message.name} error", message.own_error, self._has(message.name))
             if message.no_error is not None:
                 place = f"{message.name} error"
-                yield self._row(place, _refused(message.no_error.service), message.no_error.reason, _always)
+                service, reason = message.no_error.service, message.no_error.reason
+                yield self._row(place, _refused(service), reason, self._has(message.name))
 
     def _errors(self) -> Iterator[LossRow]:
         for error in self._direction.errors:
@@ -226,12 +284,19 @@ class _Rows:
         node = (self._direction.source, name)
         return lambda revision: self._plan.lineages.has(revision, node, key)
 
+    def _lacks(self, name: str, key: str) -> Callable[[str], bool]:
+        node = (self._direction.source, name)
+        return lambda revision: not self._plan.lineages.requires(revision, node, key)
+
     def _holder(self, arm: str) -> Callable[[str], bool]:
         """Return a test whether a revision has the definition *arm*; every revision has an arm without a name."""
         return lambda revision: not arm.isidentifier() or arm in self._plan.definitions.get(revision, frozenset())
 
     def _errs(self, code: int) -> Callable[[str], bool]:
         return lambda revision: code in self._plan.codes[revision]
+
+    def _has(self, method: str) -> Callable[[str], bool]:
+        return lambda revision: any(method == name for _, name in self._plan.senders.get(revision, frozenset()))
 
     def _sends(self, sender: str, method: str) -> Callable[[str], bool]:
         return lambda revision: (sender, method) in self._plan.senders.get(revision, frozenset())
@@ -246,6 +311,18 @@ def _refused(service: str | None) -> str:
     return f"refused ({service})" if service else "refused"
 
 
+def _merged(rows: Iterable[LossRow]) -> list[LossRow]:
+    """Return *rows*, with those that differ only in their outcome as one."""
+    found: dict[LossRow, set[str]] = {}
+    for row in rows:
+        found.setdefault(replace(row, outcome=""), set()).add(row.outcome)
+    return [replace(row, outcome=_alternatives(outcomes)) for row, outcomes in found.items()]
+
+
+def _alternatives(outcomes: Iterable[str]) -> str:
+    return " or ".join(sorted(outcomes, key=lambda each: (_OUTCOMES.index(each.split(" ")[0].strip(",")), each)))
+
+
 def _severities(source: str) -> dict[str, set[str]]:
     """Return the severities that each function in *source* reports, directly or through functions that it calls."""
     functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
@@ -255,7 +332,12 @@ def _severities(source: str) -> dict[str, set[str]]:
         found[node.name], calls[node.name] = set(), set()
         for each in ast.walk(node):
             match each:
-                case ast.Attribute(value=ast.Name(id="losses"), attr=attribute):
+                case ast.Call(
+                    func=ast.Attribute(value=ast.Name(id="losses"), attr="refuse"),
+                    args=[_, _, ast.Constant(value=str() as service)],
+                ):
+                    found[node.name].add(_refused(service))
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="losses"), attr=attribute)):
                     found[node.name].add("refused" if attribute == "refuse" else attribute)
                 case ast.Name(id=name):
                     calls[node.name].add(name)

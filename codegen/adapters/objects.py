@@ -46,8 +46,8 @@ class _Pair:
         self._other = other
         self._place = builder.place(one.name, other.name)
         self._nodes = (builder.source.label, one.name), (builder.target.label, other.name)
-        builder.lineages.define(self._nodes[0], set(one.properties))
-        builder.lineages.define(self._nodes[1], set(other.properties))
+        builder.lineages.define(self._nodes[0], one.properties)
+        builder.lineages.define(self._nodes[1], other.properties)
         # Objects at one place are the same object, unless one of them is paired with another definition.
         self._are_one = not (one.is_defined and other.is_defined) or builder.are_one(one.name, other.name)
         if self._are_one:
@@ -126,6 +126,7 @@ class _Pair:
                 ours.pointer,
                 f"{self._builder.target.label} no longer has `{ours.wire}` there",
             )
+        reason = reason if found is None else found.reason
         match None if found is None else found.action:
             case v.Refuse(service=service):
                 return [Refused(key=ours.wire, reason=_reason(found), service=service)]

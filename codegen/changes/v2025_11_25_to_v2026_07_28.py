@@ -322,7 +322,7 @@ STEP = Step(
         ),
         Change(
             name="input-request-metadata",
-            says="2026-07-28 has no request metadata in input requests, and so no progress token.",
+            says="2026-07-28 has no request metadata in input requests, and so no progress token there.",
             spec="2026-07-28, basic/patterns/mrtr#inputrequests",
             covers=(
                 "key-removed CreateMessageRequestParams._meta",
@@ -341,7 +341,7 @@ STEP = Step(
         ),
         Change(
             name="result-type",
-            says="2025-11-25 has no `resultType` and allows only complete results.",
+            says="2025-11-25 has no `resultType`, so only complete results can be expressed.",
             spec="2026-07-28, basic/index#resulttype",
             covers=("key-added *.resultType",),
             up=Default(value="complete", implied=True),
@@ -349,7 +349,7 @@ STEP = Step(
         ),
         Change(
             name="no-result-type-before",
-            says="2025-11-25 has no `resultType`, so a value other than `complete` is dropped as an unknown key.",
+            says="2025-11-25 has no `resultType`, so every result is complete, and another value is dropped.",
             spec="2026-07-28, basic/index#resulttype",
             at=(
                 "CallToolResult",

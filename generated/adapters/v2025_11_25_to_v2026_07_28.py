@@ -32,14 +32,14 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputrequiredresult
 * input-responses: 2025-11-25 has no `inputResponses` and no `requestState` in requests.
   https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputresponses
-* input-request-metadata: 2026-07-28 has no request metadata in input requests, and so no progress token.
+* input-request-metadata: 2026-07-28 has no request metadata in input requests, and so no progress token there.
   https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputrequests
 * input-response-metadata: 2026-07-28 has no `_meta` in the client's answers to `elicitation/create` and
   `roots/list`. https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputresponses
-* result-type: 2025-11-25 has no `resultType` and allows only complete results.
+* result-type: 2025-11-25 has no `resultType`, so only complete results can be expressed.
   https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype
-* no-result-type-before: 2025-11-25 has no `resultType`, so a value other than `complete` is dropped as an unknown
-  key. https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype
+* no-result-type-before: 2025-11-25 has no `resultType`, so every result is complete, and another value is dropped.
+  https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype
 * time-to-live: 2025-11-25 has no `ttlMs`, and 2026-07-28 requires it.
   https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching#time-to-live-ttl-field
 * cache-scope: 2025-11-25 has no `cacheScope`, and 2026-07-28 requires it.
@@ -115,7 +115,7 @@ NOT_IN_2025_11_25: Final = "2025-11-25 does not define it."
 CAPABILITIES_OF_A_REQUEST: Final = (
     "2025-11-25 has the client's capabilities once per session, 2026-07-28 in each request."
 )
-INPUT_REQUEST_METADATA: Final = "2026-07-28 has no request metadata in input requests, and so no progress token."
+INPUT_REQUEST_METADATA: Final = "2026-07-28 has no request metadata in input requests, and so no progress token there."
 ELICITATION_ID: Final = "2026-07-28 has no `elicitationId`, and 2025-11-25 requires it."
 TASK_AUGMENTATION: Final = "2026-07-28 has no `task` in requests, so the request runs without a task."
 INPUT_RESPONSE_METADATA: Final = (
@@ -154,7 +154,7 @@ SUBSCRIPTIONS_OF_A_SESSION: Final = (
 CLIENT_OF_A_REQUEST: Final = "2025-11-25 has the client's name and version once per session, not in each request."
 LOG_LEVEL_OF_A_REQUEST: Final = "2025-11-25 has one log level per session, not one per request."
 REVISION_OF_A_REQUEST: Final = "2025-11-25 negotiates the revision once per session, not in each request."
-RESULT_TYPE: Final = "2025-11-25 has no `resultType` and allows only complete results."
+RESULT_TYPE: Final = "2025-11-25 has no `resultType`, so only complete results can be expressed."
 INPUT_RESPONSES: Final = "2025-11-25 has no `inputResponses` and no `requestState` in requests."
 INPUT_REQUIRED: Final = "2025-11-25 has no results that ask for input (`input_required`)."
 EXTENSIONS: Final = "2025-11-25 has no `extensions` in capabilities."
@@ -650,7 +650,7 @@ def up_request_meta_object_2(value: dict[str, Any], at: At, losses: Losses) -> d
     if not _UP_REQUEST_META_OBJECT_2.isdisjoint(value):
         losses.drop_all(value, _UP_REQUEST_META_OBJECT_2, at, NOT_IN_2026_07_28)
     if "progressToken" in value:
-        losses.drop(value, "progressToken", at, NOT_IN_2026_07_28)
+        losses.drop(value, "progressToken", at, INPUT_REQUEST_METADATA)
     return value
 
 

@@ -39,7 +39,10 @@ def test_the_committed_table_is_what_the_command_says() -> None:
         ("2025-06-18", "2025-03-26", "Tool.title", "dropped"),
         ("2026-07-28", "2025-11-25", "tools/call result[InputRequiredResult]", "refused (input)"),
         ("2025-11-25", "2026-07-28", "Tool.execution", "dropped"),
-        ("2024-11-05", "2026-07-28", "ListToolsResult.ttlMs", "defaulted"),
+        ("2024-11-05", "2026-07-28", "ListToolsResult.ttlMs (absent)", "defaulted"),
+        ("2026-07-28", "2025-11-25", "ListToolsResult.ttlMs", "dropped, unless `0`"),
+        ("2025-11-25", "2025-06-18", "CreateMessageRequestParams.tools", "dropped or refused (input)"),
+        ("2025-11-25", "2026-07-28", "ListRootsRequestParams._meta.progressToken", "dropped"),
         ("2025-03-26", "2024-11-05", "ContentBlock[AudioContent]", "degraded"),
         ("2025-11-25", "2026-07-28", "error -32002", "degraded to -32602"),
         ("2025-03-26", "2025-11-25", "JSONRPCMessage[JSONRPCBatchRequest]", "refused (batching)"),
@@ -52,6 +55,29 @@ def test_a_known_loss_is_in_the_table(rows: list[LossRow], source: str, target: 
 def test_what_a_revision_never_had_it_does_not_lose(rows: list[LossRow]) -> None:
     # Tasks came in 2025-11-25 and went again: nothing older or newer has them.
     assert {"2025-11-25"} == {source for row in rows if row.place == "Tool.execution" for source in row.sources}
+
+
+@pytest.mark.parametrize(
+    ("place", "sources"),
+    [
+        # 2025-06-18 and 2026-07-28 require the key, so their messages cannot lack it.
+        ("CancelledNotificationParams.requestId (absent)", {"2025-11-25"}),
+        # In older revisions the key is unknown, so the first step drops it.
+        ("CallToolResult.resultType", {"2025-11-25", "2026-07-28"}),
+        # 2024-11-05 and 2025-03-26 have no elicitation.
+        ("elicitation/create error", {"2025-06-18", "2025-11-25"}),
+    ],
+)
+def test_a_row_names_only_revisions_in_which_the_value_can_occur(
+    rows: list[LossRow], place: str, sources: set[str]
+) -> None:
+    assert sources == {source for row in rows if row.place == place for source in row.sources}
+
+
+def test_no_two_rows_differ_only_in_the_outcome(rows: list[LossRow]) -> None:
+    keys = [(row.sources, row.targets, row.place, row.reason) for row in rows]
+
+    assert len(keys) == len(set(keys))
 
 
 def test_every_row_has_a_reason_and_lies_between_its_revisions(rows: list[LossRow]) -> None:
