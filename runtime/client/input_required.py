@@ -38,7 +38,6 @@ __all__ = [
 # 2026-07-28, basic/patterns/mrtr, "Supported Requests".
 INPUT_REQUIRED_METHODS: Final = frozenset({"prompts/get", "resources/read", "tools/call"})
 
-# 2025-11-25, client/elicitation, "URL Elicitation Required Error".
 
 _decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.runtime.cli.terminals import run
-from tests.runtime.client.scripted import discovered, initialized
+from tests.specification.client.scripted_server import discovered, initialized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.cli.trace import Tracer
 from mcpgen.runtime.cli.trace.annotation_text import Style, as_json, as_text
 from mcpgen.runtime.errors import printable
-from tests.runtime.conversations import BROKEN, FINE, TOOLS, asked, opened
+from tests.harness.server_conversations import BROKEN, FINE, TOOLS, asked, opened
 
 if TYPE_CHECKING:
     from mcpgen.runtime.cli.trace import Annotation
