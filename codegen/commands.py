@@ -32,7 +32,12 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Write the repor
     metavar="R",
     help="Build this vendored revision (see `mcpgen schema list`). Repeat the option for several.",
 )
-@click.option("--all", "build_all", is_flag=True, help="Build all vendored revisions and the registry.")
+@click.option(
+    "--all",
+    "build_all",
+    is_flag=True,
+    help="Build all vendored revisions, and the registry that lists them (registry.py).",
+)
 @click.option(
     "--schema", type=click.Path(path_type=Path), metavar="FILE", help="Build from this schema document instead."
 )

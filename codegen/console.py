@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["echo_diagnostics", "echo_json", "exit_status", "printable", "refusals_reported"]
 
-# A hostile document can have a hundred thousand findings. The text output shows the first ones, JSON shows all.
+# A hostile document can have a hundred thousand diagnostics. The text output shows the first ones, JSON shows all.
 MOST_SHOWN = 50
 
 # With these codes the command line is wrong, not a document.
@@ -30,9 +30,9 @@ def echo_diagnostics(diagnostics: Sequence[Diagnostic], *, as_json: bool, option
     """Write *diagnostics* to stderr as lines with hints, or to stdout as one JSON object.
 
     Args:
-        diagnostics: The findings.
+        diagnostics: The diagnostics to show.
         as_json: Whether to write JSON.
-        option: The option with which the command lists all findings; empty if there is none.
+        option: The option with which the command lists all diagnostics; empty if there is none.
     """
     if as_json:
         echo_json({"diagnostics": msgspec.to_builtins(diagnostics)})
@@ -40,14 +40,14 @@ def echo_diagnostics(diagnostics: Sequence[Diagnostic], *, as_json: bool, option
     shown = diagnostics[:MOST_SHOWN]
     for finding, following in zip_longest(shown, shown[1:]):
         click.echo(printable(str(finding)), err=True)
-        # Consecutive findings with the same hint show it once.
+        # Consecutive diagnostics with the same hint show it once.
         if finding.hint and (following is None or following.hint != finding.hint):
             first, *more = finding.hint.split("\n")  # text to paste keeps its lines
             click.echo(f"  hint: {printable(first)}", err=True)
             for line in more:
                 click.echo(f"    {printable(line)}".rstrip(), err=True)
     if len(diagnostics) > MOST_SHOWN:
-        others = f"{len(diagnostics) - MOST_SHOWN} more findings are not shown"
+        others = f"{len(diagnostics) - MOST_SHOWN} more diagnostics are not shown"
         click.echo(f"{others}; use {option} to list all" if option else others, err=True)
 
 

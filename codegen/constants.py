@@ -56,7 +56,9 @@ def preset_findings(schema: ir.Schema) -> Iterator[Diagnostic]:
                 code="MG111", pointer=each.pointer, message=message, hint="Use a 64-bit default, or remove it."
             )
         elif not admits(schema, each.type, each.preset):
-            message = f"the default {shown(each.preset)} may not be valid here, and the bindings would fill it in"
+            message = (
+                f"the default {shown(each.preset)}, which the bindings would fill in, is invalid or cannot be tested"
+            )
             hint = "Correct or remove the default. The generator does not test a default against a `pattern`."
             yield Diagnostic(code="MG119", pointer=each.pointer, message=message, hint=hint)
 

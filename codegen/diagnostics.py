@@ -1,4 +1,4 @@
-"""Findings about schema documents, as values.
+"""Diagnostics of schema documents, as values.
 
 A schema often has several faults. The stages of the generator collect ``Diagnostic`` values instead of stopping at the
 first fault. A stage that cannot continue raises ``Refused``, which carries them. Only ``console.py`` and the commands
@@ -25,7 +25,7 @@ CODES: dict[str, str] = {
     "MG003": "The file is not JSON.",
     "MG004": "An object in the document repeats a key.",
     "MG005": "A number in the document is not a JSON number, or is too large.",
-    "MG006": "The document is nested too deeply.",
+    "MG006": "The document is nested too deeply, or its `allOf` schemas inherit too much.",
     "MG007": "The file is larger than the limit for schema documents.",
     "MG008": "A string in the document is not valid Unicode.",
     "MG009": "The document is not a JSON object.",
@@ -38,18 +38,18 @@ CODES: dict[str, str] = {
     "MG105": "A `$ref` does not point at a definition of this document.",
     "MG106": "A `$ref` points at another document. The generator never fetches documents.",
     "MG107": "A `$ref` points at a definition that does not exist.",
-    "MG108": "Other keywords stand beside a `$ref`. Draft-07 ignores them, 2020-12 does not.",
+    "MG108": "Keywords that restrict values stand beside a `$ref`. Draft-07 ignores them, 2020-12 does not.",
     "MG109": "Definitions are aliases of each other in a circle.",
     "MG110": "An `enum` or `const` value is not a string, an integer, a boolean or null.",
     "MG111": "An integer does not fit into 64 bits.",
-    "MG112": "The bounds exclude every value, or two bounds limit the same direction.",
+    "MG112": "No value satisfies the bounds, or a schema has two lower bounds or two upper bounds.",
     "MG113": "`required` names a key that `properties` does not describe.",
     "MG114": "A keyword that needs at least one entry is empty.",
-    "MG115": "A `pattern` is not a regular expression with the same meaning in ECMA-262 and Python.",
+    "MG115": "A `pattern` uses syntax that ECMA-262 and Python do not share.",
     "MG116": "The root of the document describes a type. The root has no name, so the type is ignored.",
     "MG117": "`properties`, `additionalProperties` or `items` is used without `type`. The generator assumes the type.",
     "MG118": "Bounds are used without `type`, or a `pattern` is used beside `enum` or `const`.",
-    "MG119": "The `default` of a required key may not be a valid value of that key.",
+    "MG119": "The `default` of a required key is invalid for that key, or the generator cannot test it.",
     "MG120": "The schema parser (datamodel-code-generator) rejects the document.",
     "MG121": "`additionalProperties` restricts further keys of an object that also has `properties`.",
     "MG122": "Two members of an `allOf` give different schemas for one property.",
@@ -95,7 +95,7 @@ CODES: dict[str, str] = {
 
 
 class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
-    """One finding about a schema document."""
+    """One fault of a schema document, an overlay or the output, or a warning about one."""
 
     code: str  # "MG104"; a key of CODES
     severity: Literal["error", "warning"] = "error"
@@ -104,7 +104,7 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""  # what to do next
 
     def __str__(self) -> str:
-        """Return the finding as one line, without the hint."""
+        """Return the diagnostic as one line, without the hint."""
         place = f" at {self.pointer}" if self.pointer else ""
         return f"{self.code} {self.severity}{place}: {self.message}"
 

@@ -43,9 +43,10 @@ _FORMATS = {"text": text, "md": markdown}
 def diff(old: str, new: str, *, output: str) -> None:
     """Report the differences from A to B.
 
-    A and B are vendored revisions (see `mcpgen schema list`) or paths of schema documents, in any order. A file that
-    equals a vendored document, apart from descriptions, counts as that revision. If one of them is another file, both
-    are compared without the overlays of revisions. The exit status is 0 with and without differences.
+    A and B are vendored revisions (see `mcpgen schema list`) or paths of schema documents. A may be newer than B. A
+    file that equals a vendored document, apart from descriptions, counts as that revision. If A or B is a file that
+    equals no vendored document, both are compared without the overlays of their revisions. The exit status is 0 even if
+    there are differences.
     """
     with refusals_reported(as_json=output == "json", option="--format json"):
         room = SchemaRoom()
@@ -68,8 +69,8 @@ def diff(old: str, new: str, *, output: str) -> None:
 def losses(source: str | None, target: str | None, *, as_json: bool) -> None:
     """List the losses between revisions, with reasons, as Markdown.
 
-    A loss is a value that an adapter drops, replaces by one with less information, fills in with a default, or
-    refuses.
+    A loss is a place where an adapter drops a value, replaces it by one with less information, adds a default, or
+    refuses the whole message.
     """
     # `diff` starts faster without the adapter compiler.
     from mcpgen.codegen.adapters.build import planned  # noqa: PLC0415

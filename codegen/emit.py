@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["RESERVED", "Emitter"]
 
 _CLASS_INDENT = "    "
+_METHOD_INDENT = _CLASS_INDENT * 2
 _MOST_WITHOUT_HEADING = 5
 
 # The names that the generated modules import. If a definition has the same name (`Annotated` of 2024-11-05), the import
@@ -230,7 +231,10 @@ class Emitter:
             self._use("misplaced")
         optional = [name for name, each in settled if not each.required]
         return ShortcutView(
-            doc=f"Check the unions and open objects of {owner} in {self.revision}.",
+            doc=wrapped(
+                f"Raise ValueError if a union or an open object of {owner} in {self.revision} has an invalid value.",
+                indent=_METHOD_INDENT,
+            ),
             converts=converts,
             present=" or ".join(f"self.{name} is not {unset}" for name in optional),
         )

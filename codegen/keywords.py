@@ -283,5 +283,5 @@ def bounds_faults(schema: dict[str, Json]) -> Iterator[Fault]:
             yield Fault("MG112", message, "Correct one of the bounds.", (low,))
     for plain, exclusive in _TWICE:
         if plain in schema and exclusive in schema:
-            hint = "Keep the narrower one: msgspec supports one bound in each direction."
-            yield Fault("MG112", f"`{plain}` and `{exclusive}` limit the same direction", hint, (exclusive,))
+            hint = "Keep the narrower one: msgspec supports one lower and one upper bound."
+            yield Fault("MG112", f"the schema has both `{plain}` and `{exclusive}`", hint, (exclusive,))

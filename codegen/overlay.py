@@ -251,7 +251,7 @@ class _Application:
             yield from found
 
     def _report(self, code: str, pointer: str, message: str) -> None:
-        hint = "Upstream may have changed the document. Compare, then correct or delete this table of the overlay."
+        hint = "The official document may have changed. Compare, then correct or delete this table of the overlay."
         self.diagnostics.append(Diagnostic(code=code, pointer=pointer, message=message, hint=hint))
 
 

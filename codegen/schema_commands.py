@@ -31,7 +31,8 @@ _file = click.argument("file", type=click.Path(path_type=Path))
 def schema() -> None:
     """List, add and verify vendored schema documents.
 
-    A vendored document is a copy of an official one in schema/, without descriptions. Its hash is pinned.
+    A vendored document is a copy of an official one in schema/, without descriptions. schema/PINNED.toml records its
+    hash.
     """
 
 
@@ -61,8 +62,10 @@ def list_documents(*, as_json: bool) -> None:
 @schema.command()
 @click.argument("revision")
 @_file
-@click.option("--upstream-path", default="", metavar="PATH", help="The path of the file in the upstream repository.")
-@click.option("--commit", default="", metavar="SHA", help="The upstream commit that last changed the file.")
+@click.option(
+    "--upstream-path", default="", metavar="PATH", help="The path of FILE in the repository of the specification."
+)
+@click.option("--commit", default="", metavar="SHA", help="The commit of that repository that last changed FILE.")
 @click.option("--date", type=click.DateTime(["%Y-%m-%d"]), help="The date of that commit.")
 @_as_json
 def add(  # noqa: PLR0913 - one parameter for each option

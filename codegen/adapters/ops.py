@@ -1,6 +1,6 @@
-"""What a generated adapter does, as data: functions over JSON values, and the operations inside them.
+"""The content of a generated adapter as data: functions over JSON values, and their operations.
 
-`walk` writes these nodes, `emit` lays them out as Python, `losses` as the table for people.
+`function_builder` makes these nodes. `emit` writes them as Python, `losses` as the table of losses.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ __all__ = [
 
 
 class Keep(msgspec.Struct, frozen=True):
-    """The value stays."""
+    """Keep the value."""
 
 
 class Call(msgspec.Struct, frozen=True):
-    """The value, each item of the list or each member of the map goes through *function*."""
+    """Apply *function* to the value, to each item of the list, or to each value of the map."""
 
     function: str
     over: Literal["value", "items", "members"] = "value"
@@ -48,13 +48,13 @@ Transform: TypeAlias = Keep | Call
 
 
 class Foreign(msgspec.Struct, frozen=True, kw_only=True):
-    """Keys go that only other revisions know, or, going down, only the target."""
+    """Drop the foreign *keys*: only other revisions define them; going down, also those of the target alone."""
 
     keys: tuple[str, ...]
 
 
 class Converted(msgspec.Struct, frozen=True, kw_only=True):
-    """A declared function rewrites the value of *key*, or of the whole object; the source spelt the key *spelled*."""
+    """Replace the value of *key*, or the whole object, by a declared function; the source spells the key *spelled*."""
 
     key: str | None
     spelled: str | None = None
@@ -63,14 +63,14 @@ class Converted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Moved(msgspec.Struct, frozen=True, kw_only=True):
-    """*key* gets the name *to*."""
+    """Rename *key* to *to*."""
 
     key: str
     to: str
 
 
 class Admit(msgspec.Struct, frozen=True, kw_only=True):
-    """A key that only the target defines stays if it is valid there."""
+    """Keep *key*, which only the target defines, if its value is valid there; otherwise drop it."""
 
     definition: str
     key: str
@@ -78,7 +78,7 @@ class Admit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dropped(msgspec.Struct, frozen=True, kw_only=True):
-    """*key* goes, without a loss if its value is *unless*."""
+    """Drop *key*; it is no loss if its value is in *unless*."""
 
     key: str
     reason: str
@@ -86,7 +86,7 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
-    """*key*, or the object as a whole, cannot be expressed."""
+    """Refuse the message if *key* is present; without a key, refuse each such object."""
 
     key: str | None
     reason: str
@@ -94,7 +94,7 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Absent(msgspec.Struct, frozen=True, kw_only=True):
-    """Without *key* the object cannot be expressed."""
+    """Refuse the message if *key* is absent."""
 
     key: str
     reason: str
@@ -102,7 +102,7 @@ class Absent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Defaulted(msgspec.Struct, frozen=True, kw_only=True):
-    """*key* is filled in where it is absent, with *value* or what *function* makes."""
+    """Add *key* if it is absent, with *value* or the result of *function*."""
 
     key: str
     value: Any
@@ -111,13 +111,13 @@ class Defaulted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Relabelled(msgspec.Struct, frozen=True, kw_only=True):
-    """*key* names the revision of the message."""
+    """Replace the revision in *key* by the target."""
 
     key: str
 
 
 class Nested(msgspec.Struct, frozen=True, kw_only=True):
-    """What *key* holds is adapted; the source spelt the key *spelled*."""
+    """Adapt the value of *key*; the source spells the key *spelled*."""
 
     key: str
     spelled: str
@@ -131,13 +131,13 @@ Operation: TypeAlias = (
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True):
-    """How a value is told to be of one arm of a union.
+    """The condition by which a value is recognised as one of an arm of a union.
 
     Attributes:
-        sort: Its JSON type.
-        constants: The values that a key may have, by key.
-        keys: Keys that must be there.
-        some_of: Optional keys, one of which must be there, that no arm tried later has.
+        sort: The JSON type of the value.
+        constants: For each key, the values that it may have.
+        keys: Keys that must be present.
+        some_of: Optional keys that no later arm has; one of them must be present.
     """
 
     sort: Literal["object", "array", "string", "number", "boolean", "null"]
@@ -147,15 +147,15 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of the values of one arm.
+    """The conversion of the values of one arm of a union.
 
     Attributes:
-        arm: In words.
-        definition: Its name, if it is an object.
-        condition: How it is told.
-        transform: What is done to its values; or
-        converted: how they become values of another arm; or
-        refused: why they cannot be expressed.
+        arm: The arm as text.
+        definition: The name of its definition, if it has one.
+        condition: The condition by which its values are recognised.
+        transform: The conversion of its values, unless one of the next two is set.
+        converted: A declared conversion to values of another arm.
+        refused: The reason why its values cannot be expressed.
     """
 
     arm: str
@@ -167,7 +167,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Switch(msgspec.Struct, frozen=True, kw_only=True):
-    """The arms of a union, in the order in which they are tried; *first* rewrites a value before."""
+    """The arms of a union, in the order in which they are tried; *first* converts a value before that."""
 
     first: Converted | None
     cases: tuple[Case, ...]
@@ -178,11 +178,11 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: ``up_tool``.
-        source: What it takes, in words.
-        target: What it returns.
-        also: What else it takes that needs the same.
-        is_closing: It only takes foreign keys out of a value that the target defines.
-        body: For an object its operations, for a union its arms, for a list or map what happens to what it holds.
+        source: The type or the place in the source, as text.
+        target: The type or the place in the target.
+        also: Other types of the source that need the same conversion.
+        is_closing: Whether it only removes foreign keys from a value that is valid in the target.
+        body: The operations for an object, the switch for a union, or the conversion of each item of a list or map.
     """
 
     name: str
@@ -199,7 +199,7 @@ def called(function: Function) -> set[str]:
 
 
 def is_idle(function: Function) -> bool:
-    """Whether *function*, those that it calls aside, leaves alone what holds no foreign keys."""
+    """Whether *function* itself keeps every value without foreign keys; the functions that it calls do not count."""
     match function.body:
         case Switch(first=first, cases=cases):
             return first is None and not any(each.converted or each.refused for each in cases)

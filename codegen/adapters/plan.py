@@ -1,7 +1,7 @@
-"""All steps between the revisions of a room, planned: walked in both directions, checked against what is declared.
+"""Plan the steps between neighbouring revisions in both directions, and check the declared changes.
 
-Which keys are foreign to a revision depends on all the others, so the steps are walked twice: first to find out which
-objects are the same one, then for the operations.
+The foreign keys of a revision depend on all other revisions. So each step is planned twice: the first time to find the
+objects that are the same one in different revisions, the second time for the operations.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class DirectionPlan(msgspec.Struct, frozen=True, kw_only=True):
     """One direction of a step.
 
     Attributes:
-        functions: Those that do something, by name, in the order in which they were found.
-        apart: The same before those that do the same became one.
-        idle: The functions that only foreign keys keep busy.
-        messages: One for each method of the source.
-        errors: The codes that change.
-        definitions: By the source's name, the target's name and what is done.
+        functions: The functions that change values, by name, in the order of discovery. Equal functions are merged.
+        apart: The same functions before equal ones are merged.
+        idle: The names of the functions that change only values with foreign keys.
+        messages: The plan of each method of the source.
+        errors: The error codes that change.
+        definitions: For each definition of the source, its name in the target and its conversion.
     """
 
     source: str
@@ -72,19 +72,19 @@ class DirectionPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A step in both directions, with the differences and what is declared about them.
+    """A step in both directions, with its differences and declared changes.
 
     Attributes:
-        declared: The changes.
+        declared: The declared changes.
         diff: The differences.
-        rules: The changes by place.
-        lineages: Which objects of all revisions are the same one.
+        rules: The declared changes by place.
+        lineages: The objects that are the same one in different revisions.
         definitions: The names of the definitions of each revision.
         senders: The (sender, method) pairs of each revision.
         codes: The error codes of each revision.
-        up: From the older to the newer revision.
-        down: And back.
-        needs: What nothing covers.
+        up: The direction from the older to the newer revision.
+        down: The direction from the newer to the older revision.
+        needs: The differences that need a declared change and have none.
     """
 
     declared: Declared
@@ -100,10 +100,10 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_steps(editions: Sequence[Edition], declared: Sequence[Declared]) -> list[StepPlan]:
-    """Return the plans of the steps between neighbouring *editions*, for each of which *declared* holds one.
+    """Return the plans of the steps between neighbouring *editions*; *declared* has the changes of each step.
 
     Raises:
-        Refused: MG501, differences that nothing covers; MG502, changes that are not needed; MG503, wrong renames.
+        Refused: MG501, a difference needs a declared change; MG502, a change is not needed; MG503, a rename is wrong.
     """
     plans = survey_steps(editions, declared)
     findings: list[Diagnostic] = []
@@ -116,10 +116,10 @@ def plan_steps(editions: Sequence[Edition], declared: Sequence[Declared]) -> lis
 
 
 def survey_steps(editions: Sequence[Edition], declared: Sequence[Declared]) -> list[StepPlan]:
-    """Return what `plan_steps` returns, finished or not: what a plan lacks stands in its ``needs``.
+    """Return the plans that `plan_steps` returns, even if changes are missing: they are in the ``needs`` of a plan.
 
     Raises:
-        Refused: MG503, a rename names what is not there.
+        Refused: MG503, a rename names a definition that does not exist.
     """
     codes = {each.label: frozenset(error.code for error in each.errors or ()) for each in editions}
     everywhere = frozenset[int]().union(*codes.values())
@@ -130,7 +130,7 @@ def survey_steps(editions: Sequence[Edition], declared: Sequence[Declared]) -> l
         step.trace(lineages, kept)
     definitions = {each.label: frozenset(each.schema.definitions) for each in editions}
     senders = {each.label: frozenset((method.sender, method.name) for method in each.methods) for each in editions}
-    return [replace(step.walk(lineages, kept), definitions=definitions, senders=senders, codes=codes) for step in steps]
+    return [replace(step.plan(lineages, kept), definitions=definitions, senders=senders, codes=codes) for step in steps]
 
 
 class _Step:
@@ -151,25 +151,25 @@ class _Step:
         self.schemas = SchemaPair(old.schema, new.schema, find_renames(old.schema, new.schema, renames))
 
     def trace(self, lineages: Lineages, kept: _Kept) -> None:
-        """Tell *lineages* which objects of the two sides are the same, also those that no message of both holds."""
-        walk = self._walks(lineages, kept, Rules(self.declared.step, self.diff))[0]
+        """Record in *lineages* the objects that are the same one on both sides, including those in no message."""
+        builder = self._builders(lineages, kept, Rules(self.declared.step, self.diff))[0]
         for name, partner in self.schemas.old.partners.items():
             one, other = ir.Named(name=name), ir.Named(name=partner)
-            walk.transform(one, other, walk.place(name, partner))
-        Messages(walk).plan()
+            builder.transform(one, other, builder.place(name, partner))
+        Messages(builder).plan()
 
-    def walk(self, lineages: Lineages, kept: _Kept) -> StepPlan:
+    def plan(self, lineages: Lineages, kept: _Kept) -> StepPlan:
         """Return the plan of this step."""
         rules = Rules(self.declared.step, self.diff)
-        walks = self._walks(lineages, kept, rules)
-        up, down = (_direction(walk, self.codes) for walk in walks)
-        rules.settle(name for walk in walks for name in (*walk.pairs, *walk.pairs.values()))
-        needs = tuple(need for walk in walks for need in (*walk.needs, *walk.closing.needs))
+        builders = self._builders(lineages, kept, rules)
+        up, down = (_direction(builder, self.codes) for builder in builders)
+        rules.settle(name for builder in builders for name in (*builder.pairs, *builder.pairs.values()))
+        needs = tuple(need for builder in builders for need in (*builder.needs, *builder.closing.needs))
         return StepPlan(
             declared=self.declared, diff=self.diff, rules=rules, lineages=lineages, up=up, down=down, needs=needs
         )
 
-    def _walks(self, lineages: Lineages, kept: _Kept, rules: Rules) -> tuple[FunctionBuilder, FunctionBuilder]:
+    def _builders(self, lineages: Lineages, kept: _Kept, rules: Rules) -> tuple[FunctionBuilder, FunctionBuilder]:
         old, new = (
             RevisionTypes(each, frozenset((name, key) for label, name, key in kept if label == each.label))
             for each in (self.old, self.new)
@@ -195,32 +195,32 @@ def _kept(steps: Sequence[_Step]) -> _Kept:
     return frozenset(kept)
 
 
-def _direction(walk: FunctionBuilder, codes: frozenset[int]) -> DirectionPlan:
-    messages = Messages(walk)
+def _direction(builder: FunctionBuilder, codes: frozenset[int]) -> DirectionPlan:
+    messages = Messages(builder)
     plans = messages.plan()
-    functions = {**walk.functions, **walk.closing.functions}
+    functions = {**builder.functions, **builder.closing.functions}
     busy = _spread(functions, {name for name, each in functions.items() if _acts(each)})
     idle = frozenset(busy - _spread(functions, {name for name, each in functions.items() if not is_idle(each)}))
     apart = {name: _trimmed(each, busy) for name, each in functions.items() if name in busy}
-    walk.needs |= dict.fromkeys(_untold(walk, apart.values()))
+    builder.needs |= dict.fromkeys(_untold(builder, apart.values()))
     kept, names = merged(apart)
-    made = {one: walk.function(one, other) for one, other in sorted(walk.pairs.items())}
+    made = {one: builder.function(one, other) for one, other in sorted(builder.pairs.items())}
     return DirectionPlan(
-        source=walk.source.label,
-        target=walk.target.label,
+        source=builder.source.label,
+        target=builder.target.label,
         functions=kept,
         apart=tuple(apart.values()),
         idle=idle & kept.keys(),
         messages=tuple(_final_message(each, names) for each in plans),
         errors=tuple(messages.errors(codes)),
-        definitions={one: (other, final(made[one], names)) for one, other in sorted(walk.pairs.items())},
+        definitions={one: (other, final(made[one], names)) for one, other in sorted(builder.pairs.items())},
     )
 
 
-def _untold(walk: FunctionBuilder, functions: Iterable[Function]) -> Iterator[Need]:
-    """Yield a need for each union with lists or scalars of one JSON type that need different things.
+def _untold(builder: FunctionBuilder, functions: Iterable[Function]) -> Iterator[Need]:
+    """Yield a need for each union whose lists or scalars of one JSON type need different conversions.
 
-    Of objects that nothing tells apart the first is taken: they have the same keys.
+    Objects that cannot be distinguished need none: they have the same keys, and the first arm is used.
     """
     for function in functions:
         if not isinstance(function.body, Switch) or function.body.first is not None:
@@ -231,11 +231,11 @@ def _untold(walk: FunctionBuilder, functions: Iterable[Function]) -> Iterator[Ne
                 problem = (
                     f"{one.arm} and {other.arm} need different conversions, but their values cannot be distinguished"
                 )
-                yield Need(kind="arms-alike", id=function.target, way=walk.way, pointer="", problem=problem)
+                yield Need(kind="arms-alike", id=function.target, way=builder.way, pointer="", problem=problem)
 
 
 def _acts(function: Function) -> bool:
-    """Whether *function*, those that it calls aside, ever does anything."""
+    """Whether *function* itself changes values; the functions that it calls do not count."""
     match function.body:
         case Switch(first=first, cases=cases):
             return first is not None or any(each.converted or each.refused for each in cases)

@@ -101,7 +101,7 @@ class InitializedNotification(Constants, Checked, frozen=True, kw_only=True):
     params: _Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of InitializedNotification in 2024-11-05."""
+        """Raise ValueError if a union or an open object of InitializedNotification in 2024-11-05 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -129,7 +129,7 @@ class JSONRPCNotification(Constants, Checked, frozen=True, kw_only=True):
     params: _Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of JSONRPCNotification in 2024-11-05."""
+        """Raise ValueError if a union or an open object of JSONRPCNotification in 2024-11-05 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -147,7 +147,7 @@ class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
     params: _Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of JSONRPCRequest in 2024-11-05."""
+        """Raise ValueError if a union or an open object of JSONRPCRequest in 2024-11-05 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -165,7 +165,7 @@ class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
     """Result of the request. Its type depends on the method."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of JSONRPCResponse in 2024-11-05."""
+        """Raise ValueError if a union or an open object of JSONRPCResponse in 2024-11-05 has an invalid value."""
         try:
             convert(self.result, models.Result)
         except ValidationError as error:
@@ -212,7 +212,7 @@ class ListRootsRequest(Constants, Checked, frozen=True, kw_only=True):
     params: _Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of ListRootsRequest in 2024-11-05."""
+        """Raise ValueError if a union or an open object of ListRootsRequest in 2024-11-05 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -247,7 +247,7 @@ class Notification(Checked, frozen=True, kw_only=True):
     params: _Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of Notification in 2024-11-05."""
+        """Raise ValueError if a union or an open object of Notification in 2024-11-05 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -273,7 +273,7 @@ class PingRequest(Constants, Checked, frozen=True, kw_only=True):
     params: _Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of PingRequest in 2024-11-05."""
+        """Raise ValueError if a union or an open object of PingRequest in 2024-11-05 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -299,7 +299,9 @@ class PromptListChangedNotification(Constants, Checked, frozen=True, kw_only=Tru
     params: _Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of PromptListChangedNotification in 2024-11-05."""
+        """Raise ValueError if a union or an open object of PromptListChangedNotification in 2024-11-05 has an invalid
+        value.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -324,7 +326,7 @@ class Request(Checked, frozen=True, kw_only=True):
     params: _Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of Request in 2024-11-05."""
+        """Raise ValueError if a union or an open object of Request in 2024-11-05 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -339,7 +341,9 @@ class ResourceListChangedNotification(Constants, Checked, frozen=True, kw_only=T
     params: _Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of ResourceListChangedNotification in 2024-11-05."""
+        """Raise ValueError if a union or an open object of ResourceListChangedNotification in 2024-11-05 has an invalid
+        value.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -365,7 +369,9 @@ class RootsListChangedNotification(Constants, Checked, frozen=True, kw_only=True
     params: _Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of RootsListChangedNotification in 2024-11-05."""
+        """Raise ValueError if a union or an open object of RootsListChangedNotification in 2024-11-05 has an invalid
+        value.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -400,7 +406,9 @@ class ToolListChangedNotification(Constants, Checked, frozen=True, kw_only=True)
     params: _Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of ToolListChangedNotification in 2024-11-05."""
+        """Raise ValueError if a union or an open object of ToolListChangedNotification in 2024-11-05 has an invalid
+        value.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 

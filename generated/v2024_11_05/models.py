@@ -828,7 +828,7 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
     """Description of the tool, for the model."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of Tool in 2024-11-05."""
+        """Raise ValueError if a union or an open object of Tool in 2024-11-05 has an invalid value."""
         try:
             convert(self.input_schema, ToolInputSchema)
         except ValidationError as error:

@@ -102,7 +102,7 @@ class InitializedNotification(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of InitializedNotification in 2025-03-26."""
+        """Raise ValueError if a union or an open object of InitializedNotification in 2025-03-26 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -130,7 +130,7 @@ class JSONRPCNotification(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of JSONRPCNotification in 2025-03-26."""
+        """Raise ValueError if a union or an open object of JSONRPCNotification in 2025-03-26 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -148,7 +148,7 @@ class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of JSONRPCRequest in 2025-03-26."""
+        """Raise ValueError if a union or an open object of JSONRPCRequest in 2025-03-26 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -166,7 +166,7 @@ class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
     """Result of the request. Its type depends on the method."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of JSONRPCResponse in 2025-03-26."""
+        """Raise ValueError if a union or an open object of JSONRPCResponse in 2025-03-26 has an invalid value."""
         try:
             convert(self.result, models.Result)
         except ValidationError as error:
@@ -213,7 +213,7 @@ class ListRootsRequest(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of ListRootsRequest in 2025-03-26."""
+        """Raise ValueError if a union or an open object of ListRootsRequest in 2025-03-26 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -248,7 +248,7 @@ class Notification(Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of Notification in 2025-03-26."""
+        """Raise ValueError if a union or an open object of Notification in 2025-03-26 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -274,7 +274,7 @@ class PingRequest(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of PingRequest in 2025-03-26."""
+        """Raise ValueError if a union or an open object of PingRequest in 2025-03-26 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -300,7 +300,9 @@ class PromptListChangedNotification(Constants, Checked, frozen=True, kw_only=Tru
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of PromptListChangedNotification in 2025-03-26."""
+        """Raise ValueError if a union or an open object of PromptListChangedNotification in 2025-03-26 has an invalid
+        value.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -325,7 +327,7 @@ class Request(Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of Request in 2025-03-26."""
+        """Raise ValueError if a union or an open object of Request in 2025-03-26 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -340,7 +342,9 @@ class ResourceListChangedNotification(Constants, Checked, frozen=True, kw_only=T
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of ResourceListChangedNotification in 2025-03-26."""
+        """Raise ValueError if a union or an open object of ResourceListChangedNotification in 2025-03-26 has an invalid
+        value.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -366,7 +370,9 @@ class RootsListChangedNotification(Constants, Checked, frozen=True, kw_only=True
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of RootsListChangedNotification in 2025-03-26."""
+        """Raise ValueError if a union or an open object of RootsListChangedNotification in 2025-03-26 has an invalid
+        value.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -401,7 +407,9 @@ class ToolListChangedNotification(Constants, Checked, frozen=True, kw_only=True)
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of ToolListChangedNotification in 2025-03-26."""
+        """Raise ValueError if a union or an open object of ToolListChangedNotification in 2025-03-26 has an invalid
+        value.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 

@@ -112,7 +112,7 @@ class InitializedNotification(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of InitializedNotification in 2025-06-18."""
+        """Raise ValueError if a union or an open object of InitializedNotification in 2025-06-18 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -140,7 +140,7 @@ class JSONRPCNotification(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of JSONRPCNotification in 2025-06-18."""
+        """Raise ValueError if a union or an open object of JSONRPCNotification in 2025-06-18 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -158,7 +158,7 @@ class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of JSONRPCRequest in 2025-06-18."""
+        """Raise ValueError if a union or an open object of JSONRPCRequest in 2025-06-18 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -176,7 +176,7 @@ class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
     """Result of the request. Its type depends on the method."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of JSONRPCResponse in 2025-06-18."""
+        """Raise ValueError if a union or an open object of JSONRPCResponse in 2025-06-18 has an invalid value."""
         try:
             convert(self.result, models.Result)
         except ValidationError as error:
@@ -223,7 +223,7 @@ class ListRootsRequest(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of ListRootsRequest in 2025-06-18."""
+        """Raise ValueError if a union or an open object of ListRootsRequest in 2025-06-18 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -258,7 +258,7 @@ class Notification(Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of Notification in 2025-06-18."""
+        """Raise ValueError if a union or an open object of Notification in 2025-06-18 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -284,7 +284,7 @@ class PingRequest(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of PingRequest in 2025-06-18."""
+        """Raise ValueError if a union or an open object of PingRequest in 2025-06-18 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -310,7 +310,9 @@ class PromptListChangedNotification(Constants, Checked, frozen=True, kw_only=Tru
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of PromptListChangedNotification in 2025-06-18."""
+        """Raise ValueError if a union or an open object of PromptListChangedNotification in 2025-06-18 has an invalid
+        value.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -335,7 +337,7 @@ class Request(Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of Request in 2025-06-18."""
+        """Raise ValueError if a union or an open object of Request in 2025-06-18 has an invalid value."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -350,7 +352,9 @@ class ResourceListChangedNotification(Constants, Checked, frozen=True, kw_only=T
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of ResourceListChangedNotification in 2025-06-18."""
+        """Raise ValueError if a union or an open object of ResourceListChangedNotification in 2025-06-18 has an invalid
+        value.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -376,7 +380,9 @@ class RootsListChangedNotification(Constants, Checked, frozen=True, kw_only=True
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of RootsListChangedNotification in 2025-06-18."""
+        """Raise ValueError if a union or an open object of RootsListChangedNotification in 2025-06-18 has an invalid
+        value.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -411,7 +417,9 @@ class ToolListChangedNotification(Constants, Checked, frozen=True, kw_only=True)
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of ToolListChangedNotification in 2025-06-18."""
+        """Raise ValueError if a union or an open object of ToolListChangedNotification in 2025-06-18 has an invalid
+        value.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 

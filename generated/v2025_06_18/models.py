@@ -308,7 +308,7 @@ class ElicitRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
     """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of ElicitRequestParams in 2025-06-18."""
+        """Raise ValueError if a union or an open object of ElicitRequestParams in 2025-06-18 has an invalid value."""
         if self.meta is not UNSET:
             Checked.__post_init__(self)
             return
@@ -1069,7 +1069,7 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
     """Metadata of this object. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of Tool in 2025-06-18."""
+        """Raise ValueError if a union or an open object of Tool in 2025-06-18 has an invalid value."""
         if self.output_schema is not UNSET:
             Checked.__post_init__(self)
             return

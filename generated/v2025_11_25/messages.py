@@ -233,7 +233,7 @@ class JSONRPCResultResponse(Constants, Checked, frozen=True, kw_only=True):
     """Result of the request. Its type depends on the method."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of JSONRPCResultResponse in 2025-11-25."""
+        """Raise ValueError if a union or an open object of JSONRPCResultResponse in 2025-11-25 has an invalid value."""
         try:
             convert(self.result, models.Result)
         except ValidationError as error:

@@ -460,7 +460,7 @@ class ElicitRequestFormParams(Checked, frozen=True, kw_only=True, rename="camel"
     """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of ElicitRequestFormParams in 2025-11-25."""
+        """Raise ValueError if a union or an open object of ElicitRequestFormParams in 2025-11-25 has an invalid value."""
         if self.meta is not UNSET:
             Checked.__post_init__(self)
             return
@@ -1600,7 +1600,7 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
     """Metadata of this object. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of Tool in 2025-11-25."""
+        """Raise ValueError if a union or an open object of Tool in 2025-11-25 has an invalid value."""
         if self.output_schema is not UNSET:
             Checked.__post_init__(self)
             return
@@ -1687,7 +1687,7 @@ class ToolOutputSchema(Constants, Open, frozen=True, kw_only=True):
 
 
 class ToolResultContent(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A content block with the result of a tool call, in a sampling message of the user.
+    """A content block with the result of a tool call, in a sampling message with the role `user`.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#tool-result-messages
     """
@@ -1737,7 +1737,9 @@ class URLElicitationRequiredErrorError(Constants, Checked, frozen=True, kw_only=
     """One short sentence that describes the error, for people to read."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of URLElicitationRequiredErrorError in 2025-11-25."""
+        """Raise ValueError if a union or an open object of URLElicitationRequiredErrorError in 2025-11-25 has an
+        invalid value.
+        """
         try:
             convert(self.data, URLElicitationRequiredErrorErrorData)
         except ValidationError as error:

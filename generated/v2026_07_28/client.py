@@ -22,14 +22,17 @@ C = TypeVar("C")
 class ClientHandlers(Generic[C]):
     """The requests and notifications that a client of 2026-07-28 handles.
 
-    Override the methods that you support; the others raise `Unhandled` for a request. The session that calls a method
-    passes its own object as ``context``. If a message has no parameters, ``params`` is an empty object.
+    Override the methods that you support. A method that you do not override ignores a notification, and raises
+    `Unhandled` for a request, which the engine answers with the error "method not found". The engine passes its own
+    object as ``context``: ``ClientHandlers[T]`` states its type ``T``. If a message has no parameters,
+    ``params`` is an empty object.
     """
 
     def capabilities(self) -> models.ClientCapabilities:
         """Return the capabilities that follow from the methods which a subclass overrides.
 
-        Add those that no method implies: change notifications, modes of elicitation, kinds of tasks, extensions.
+        Capabilities that no method implies are not among them: change notifications, modes of elicitation, kinds of
+        tasks, extensions. To declare them, override this method and add them to its result.
         """
         return convert(declared(self, ClientHandlers, _CAPABILITIES), models.ClientCapabilities)
 
@@ -39,7 +42,7 @@ class ClientHandlers(Generic[C]):
         """Request `sampling/createMessage`, which a server sends inside `inputRequests`: the client continues a
         conversation with a language model. The user may refuse.
 
-        Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+        Deprecated: Part of sampling, which 2026-07-28 deprecates.
 
         Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#creating-messages
         """
@@ -57,15 +60,15 @@ class ClientHandlers(Generic[C]):
         """Request `roots/list`, which a server sends inside `inputRequests`: the client gives the directories and files
         that the server may use.
 
-        Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+        Deprecated: Part of roots, which 2026-07-28 deprecates.
 
         Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/roots#listing-roots
         """
         raise Unhandled("roots/list")
 
     async def cancelled(self, params: models.CancelledNotificationParams, context: C, /) -> None:
-        """Notification `notifications/cancelled`: the client cancels one of its requests, or the server ends a
-        subscription on stdio.
+        """Notification `notifications/cancelled`, only on stdio: the client cancels one of its requests, or the server
+        ends a subscription.
 
         Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation#cancellation-flow
         """
@@ -74,7 +77,7 @@ class ClientHandlers(Generic[C]):
         """Notification `notifications/message`: the server sends a log message for a request whose `_meta` sets a log
         level.
 
-        Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+        Deprecated: Part of logging, which 2026-07-28 deprecates.
 
         Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging#log-message-notifications
         """
@@ -212,8 +215,8 @@ class ClientMethods:
         return await self._sender.request(methods.SUBSCRIPTIONS_LISTEN, params)
 
     async def cancelled(self, params: models.CancelledNotificationParams, /) -> None:
-        """Notification `notifications/cancelled`: the client cancels one of its requests, or the server ends a
-        subscription on stdio.
+        """Notification `notifications/cancelled`, only on stdio: the client cancels one of its requests, or the server
+        ends a subscription.
 
         Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation#cancellation-flow
         """

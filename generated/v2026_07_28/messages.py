@@ -58,8 +58,8 @@ class CallToolResultResponse(Constants, Checked, frozen=True, kw_only=True):
 
 
 class CancelledNotification(Constants, frozen=True, kw_only=True):
-    """Notification `notifications/cancelled`: the client cancels one of its requests, or the server ends a subscription
-    on stdio.
+    """Notification `notifications/cancelled`, only on stdio: the client cancels one of its requests, or the server ends
+    a subscription.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation#cancellation-flow
     """
@@ -219,7 +219,7 @@ class JSONRPCResultResponse(Constants, Checked, frozen=True, kw_only=True):
     """Result of the request. Its type depends on the method."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of JSONRPCResultResponse in 2026-07-28."""
+        """Raise ValueError if a union or an open object of JSONRPCResultResponse in 2026-07-28 has an invalid value."""
         try:
             convert(self.result, models.Result)
         except ValidationError as error:
@@ -330,7 +330,7 @@ class LoggingMessageNotification(Constants, frozen=True, kw_only=True):
     """Notification `notifications/message`: the server sends a log message for a request whose `_meta` sets a log
     level.
 
-    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+    Deprecated: Part of logging, which 2026-07-28 deprecates.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging#log-message-notifications
     """

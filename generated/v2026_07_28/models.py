@@ -163,7 +163,7 @@ class CallToolRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
     """On a retry: the `requestState` that the server sent, unchanged. Absent if the server sent none."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of CallToolRequestParams in 2026-07-28."""
+        """Raise ValueError if a union or an open object of CallToolRequestParams in 2026-07-28 has an invalid value."""
         if self.input_responses is not UNSET:
             Checked.__post_init__(self)
             return
@@ -226,10 +226,10 @@ class ClientCapabilities(Model, frozen=True, kw_only=True):
     object.
     """
     roots: dict[str, JSON] | UnsetType = UNSET
-    """If present, the client answers `roots/list`. Deprecated: 2026-07-28 deprecates roots, sampling and logging."""
+    """If present, the client answers `roots/list`. Deprecated: Part of roots, which 2026-07-28 deprecates."""
     sampling: ClientCapabilitiesSampling | UnsetType = UNSET
-    """If present, the client answers `sampling/createMessage`. Deprecated: 2026-07-28 deprecates roots, sampling and
-    logging.
+    """If present, the client answers `sampling/createMessage`. Deprecated: Part of sampling, which 2026-07-28
+    deprecates.
     """
 
 
@@ -248,7 +248,7 @@ class ClientCapabilitiesElicitation(Model, frozen=True, kw_only=True):
 class ClientCapabilitiesSampling(Model, frozen=True, kw_only=True):
     """Sampling features that a client supports.
 
-    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+    Deprecated: Part of sampling, which 2026-07-28 deprecates.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#capabilities
     """
@@ -276,7 +276,7 @@ class CompleteRequestParams(Checked, frozen=True, kw_only=True):
     """Values of other arguments that are already known."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of CompleteRequestParams in 2026-07-28."""
+        """Raise ValueError if a union or an open object of CompleteRequestParams in 2026-07-28 has an invalid value."""
         try:
             convert(self.meta, RequestMetaObject)
         except ValidationError as error:
@@ -336,7 +336,7 @@ class CreateMessageRequest(Constants, frozen=True, kw_only=True):
     """Request `sampling/createMessage`, which a server sends inside `inputRequests`: the client continues a
     conversation with a language model. The user may refuse.
 
-    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+    Deprecated: Part of sampling, which 2026-07-28 deprecates.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#creating-messages
     """
@@ -349,7 +349,7 @@ class CreateMessageRequestParams(Model, frozen=True, kw_only=True, rename="camel
     """Parameters of `sampling/createMessage`: the conversation, and the preferences of the server for the model and its
     output.
 
-    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+    Deprecated: Part of sampling, which 2026-07-28 deprecates.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#creating-messages
     """
@@ -385,7 +385,7 @@ class CreateMessageRequestParams(Model, frozen=True, kw_only=True, rename="camel
 class CreateMessageResult(Model, frozen=True, kw_only=True, rename="camel"):
     """Result of `sampling/createMessage`: the output of the language model.
 
-    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+    Deprecated: Part of sampling, which 2026-07-28 deprecates.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#creating-messages
     """
@@ -454,7 +454,7 @@ class ElicitRequestFormParams(Checked, frozen=True, kw_only=True, rename="camel"
     """Always `form`. Absent means the same."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of ElicitRequestFormParams in 2026-07-28."""
+        """Raise ValueError if a union or an open object of ElicitRequestFormParams in 2026-07-28 has an invalid value."""
         try:
             convert(self.requested_schema, ElicitRequestFormParamsRequestedSchema)
         except ValidationError as error:
@@ -551,7 +551,7 @@ class GetPromptRequestParams(Checked, frozen=True, kw_only=True, rename="camel")
     """On a retry: the `requestState` that the server sent, unchanged. Absent if the server sent none."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of GetPromptRequestParams in 2026-07-28."""
+        """Raise ValueError if a union or an open object of GetPromptRequestParams in 2026-07-28 has an invalid value."""
         if self.input_responses is not UNSET:
             Checked.__post_init__(self)
             return
@@ -689,7 +689,9 @@ class InputResponseRequestParams(Checked, frozen=True, kw_only=True, rename="cam
     """On a retry: the `requestState` that the server sent, unchanged. Absent if the server sent none."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of InputResponseRequestParams in 2026-07-28."""
+        """Raise ValueError if a union or an open object of InputResponseRequestParams in 2026-07-28 has an invalid
+        value.
+        """
         if self.input_responses is not UNSET:
             Checked.__post_init__(self)
             return
@@ -840,7 +842,7 @@ class ListRootsRequest(Constants, frozen=True, kw_only=True):
     """Request `roots/list`, which a server sends inside `inputRequests`: the client gives the directories and files
     that the server may use.
 
-    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+    Deprecated: Part of roots, which 2026-07-28 deprecates.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/roots#listing-roots
     """
@@ -852,7 +854,7 @@ class ListRootsRequest(Constants, frozen=True, kw_only=True):
 class ListRootsRequestParams(Model, frozen=True, kw_only=True):
     """Parameters of `roots/list`: metadata only.
 
-    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+    Deprecated: Part of roots, which 2026-07-28 deprecates.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/roots#listing-roots
     """
@@ -864,7 +866,7 @@ class ListRootsRequestParams(Model, frozen=True, kw_only=True):
 class ListRootsResult(Model, frozen=True, kw_only=True):
     """Result of `roots/list`: the directories and files that the server may use.
 
-    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+    Deprecated: Part of roots, which 2026-07-28 deprecates.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/roots#listing-roots
     """
@@ -900,7 +902,7 @@ class ListToolsResult(Constants, CheckedMeta, frozen=True, kw_only=True, rename=
 class LoggingMessageNotificationParams(CheckedMeta, frozen=True, kw_only=True):
     """Parameters of `notifications/message`: a log message.
 
-    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+    Deprecated: Part of logging, which 2026-07-28 deprecates.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging#log-message-notifications
     """
@@ -941,7 +943,9 @@ class MissingRequiredClientCapabilityErrorError(Constants, Checked, frozen=True,
     """One short sentence that describes the error, for people to read."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of MissingRequiredClientCapabilityErrorError in 2026-07-28."""
+        """Raise ValueError if a union or an open object of MissingRequiredClientCapabilityErrorError in 2026-07-28 has
+        an invalid value.
+        """
         try:
             convert(self.data, MissingRequiredClientCapabilityErrorErrorData)
         except ValidationError as error:
@@ -961,7 +965,7 @@ class MissingRequiredClientCapabilityErrorErrorData(Open, frozen=True, kw_only=T
 class ModelHint(Model, frozen=True, kw_only=True, gc=False):
     """One preferred model in a sampling request.
 
-    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+    Deprecated: Part of sampling, which 2026-07-28 deprecates.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#model-hints
     """
@@ -973,7 +977,7 @@ class ModelHint(Model, frozen=True, kw_only=True, gc=False):
 class ModelPreferences(Model, frozen=True, kw_only=True, rename="camel"):
     """Preferences of a server for the choice of a model. The client may ignore them.
 
-    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+    Deprecated: Part of sampling, which 2026-07-28 deprecates.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#model-preferences
     """
@@ -1044,7 +1048,7 @@ class PaginatedRequestParams(Checked, frozen=True, kw_only=True):
     """The `nextCursor` of the previous page. Absent for the first page."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of PaginatedRequestParams in 2026-07-28."""
+        """Raise ValueError if a union or an open object of PaginatedRequestParams in 2026-07-28 has an invalid value."""
         try:
             convert(self.meta, RequestMetaObject)
         except ValidationError as error:
@@ -1176,7 +1180,9 @@ class ReadResourceRequestParams(Checked, frozen=True, kw_only=True, rename="came
     """On a retry: the `requestState` that the server sent, unchanged. Absent if the server sent none."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of ReadResourceRequestParams in 2026-07-28."""
+        """Raise ValueError if a union or an open object of ReadResourceRequestParams in 2026-07-28 has an invalid
+        value.
+        """
         if self.input_responses is not UNSET:
             Checked.__post_init__(self)
             return
@@ -1225,7 +1231,7 @@ class RequestMetaObject(Open, frozen=True, kw_only=True, rename="camel"):
     """Name and version of the client. They are unverified: use them for display and logs only."""
     log_level: LoggingLevel | UnsetType = field(name="io.modelcontextprotocol/logLevel", default=UNSET)
     """Lowest severity of the log messages that the server sends for this request. If absent, it sends none. Deprecated:
-    2026-07-28 deprecates roots, sampling and logging.
+    Part of logging, which 2026-07-28 deprecates.
     """
     progress_token: ProgressToken | UnsetType = UNSET
     """If present, the sender asks for progress notifications. Each of them carries this token."""
@@ -1241,7 +1247,7 @@ class RequestParams(Checked, frozen=True, kw_only=True):
     """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of RequestParams in 2026-07-28."""
+        """Raise ValueError if a union or an open object of RequestParams in 2026-07-28 has an invalid value."""
         try:
             convert(self.meta, RequestMetaObject)
         except ValidationError as error:
@@ -1331,7 +1337,7 @@ class ResourceRequestParams(Checked, frozen=True, kw_only=True):
     """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of ResourceRequestParams in 2026-07-28."""
+        """Raise ValueError if a union or an open object of ResourceRequestParams in 2026-07-28 has an invalid value."""
         try:
             convert(self.meta, RequestMetaObject)
         except ValidationError as error:
@@ -1414,7 +1420,7 @@ class ResultMetaObject(Open, frozen=True, kw_only=True):
 class Root(Model, frozen=True, kw_only=True):
     """A directory or file that a client exposes to servers.
 
-    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+    Deprecated: Part of roots, which 2026-07-28 deprecates.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/roots#root
     """
@@ -1430,7 +1436,7 @@ class Root(Model, frozen=True, kw_only=True):
 class SamplingMessage(Model, frozen=True, kw_only=True):
     """One message of a conversation with a language model: its author and its content.
 
-    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+    Deprecated: Part of sampling, which 2026-07-28 deprecates.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#messages
     """
@@ -1458,7 +1464,7 @@ class ServerCapabilities(Model, frozen=True, kw_only=True):
     object.
     """
     logging: JSONObject | UnsetType = UNSET
-    """If present, the server can send log messages. Deprecated: 2026-07-28 deprecates roots, sampling and logging."""
+    """If present, the server can send log messages. Deprecated: Part of logging, which 2026-07-28 deprecates."""
     prompts: ServerCapabilitiesPrompts | UnsetType = UNSET
     """If present, the server offers prompts."""
     resources: ServerCapabilitiesResources | UnsetType = UNSET
@@ -1523,7 +1529,7 @@ class StringSchema(Constants, frozen=True, kw_only=True, rename="camel", gc=Fals
 
 
 class SubscriptionFilter(Model, frozen=True, kw_only=True, rename="camel"):
-    """Kinds of notification that a subscription stream carries. The server does not send absent kinds.
+    """Kinds of notification that a subscription stream carries. The server does not send kinds that are absent here.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#notification-filter
     """
@@ -1562,7 +1568,9 @@ class SubscriptionsListenRequestParams(Checked, frozen=True, kw_only=True):
     """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of SubscriptionsListenRequestParams in 2026-07-28."""
+        """Raise ValueError if a union or an open object of SubscriptionsListenRequestParams in 2026-07-28 has an
+        invalid value.
+        """
         try:
             convert(self.meta, RequestMetaObject)
         except ValidationError as error:
@@ -1582,7 +1590,9 @@ class SubscriptionsListenResult(Constants, Checked, frozen=True, kw_only=True, r
     """Metadata of the result. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of SubscriptionsListenResult in 2026-07-28."""
+        """Raise ValueError if a union or an open object of SubscriptionsListenResult in 2026-07-28 has an invalid
+        value.
+        """
         try:
             convert(self.meta, SubscriptionsListenResultMetaObject)
         except ValidationError as error:
@@ -1732,7 +1742,7 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
     """Metadata of this object. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of Tool in 2026-07-28."""
+        """Raise ValueError if a union or an open object of Tool in 2026-07-28 has an invalid value."""
         if self.output_schema is not UNSET:
             Checked.__post_init__(self)
             return
@@ -1765,7 +1775,7 @@ class ToolAnnotations(Model, frozen=True, kw_only=True, rename="camel", gc=False
 class ToolChoice(Model, frozen=True, kw_only=True, gc=False):
     """Whether the model may, must or must not call tools during sampling.
 
-    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+    Deprecated: Part of sampling, which 2026-07-28 deprecates.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#tool-choice-modes
     """
@@ -1800,9 +1810,9 @@ class ToolOutputSchema(Open, frozen=True, kw_only=True):
 
 
 class ToolResultContent(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A content block with the result of a tool call, in a sampling message of the user.
+    """A content block with the result of a tool call, in a sampling message with the role `user`.
 
-    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+    Deprecated: Part of sampling, which 2026-07-28 deprecates.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#tool-result-messages
     """
@@ -1827,7 +1837,7 @@ class ToolResultContent(Constants, frozen=True, kw_only=True, rename="camel"):
 class ToolUseContent(Constants, frozen=True, kw_only=True):
     """A content block with which the model calls a tool.
 
-    Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+    Deprecated: Part of sampling, which 2026-07-28 deprecates.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#sampling-with-tools
     """
@@ -1856,7 +1866,9 @@ class UnsupportedProtocolVersionErrorError(Constants, Checked, frozen=True, kw_o
     """One short sentence that describes the error, for people to read."""
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of UnsupportedProtocolVersionErrorError in 2026-07-28."""
+        """Raise ValueError if a union or an open object of UnsupportedProtocolVersionErrorError in 2026-07-28 has an
+        invalid value.
+        """
         try:
             convert(self.data, UnsupportedProtocolVersionErrorErrorData)
         except ValidationError as error:
@@ -1965,7 +1977,7 @@ else:
     )
 """A content block of a sampling message. The `type` field gives its kind.
 
-Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+Deprecated: Part of sampling, which 2026-07-28 deprecates.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#messages
 """
@@ -1981,7 +1993,7 @@ else:
     ) | list[SamplingMessageContentBlock]
 """Output of the language model: one content block, or a list of them.
 
-Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+Deprecated: Part of sampling, which 2026-07-28 deprecates.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#messages
 """
@@ -2091,7 +2103,7 @@ Spec: https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonobject
 LoggingLevel: TypeAlias = Literal['alert', 'critical', 'debug', 'emergency', 'error', 'info', 'notice', 'warning']
 """Severity of a log message, with the levels of syslog: `debug` is the lowest, `emergency` the highest.
 
-Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+Deprecated: Part of logging, which 2026-07-28 deprecates.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging#log-levels
 """
@@ -2182,7 +2194,7 @@ else:
     ) | list[SamplingMessageContentBlock]
 """Content of one message: one content block, or a list of them.
 
-Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+Deprecated: Part of sampling, which 2026-07-28 deprecates.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#messages
 """

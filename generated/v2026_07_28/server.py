@@ -22,14 +22,17 @@ C = TypeVar("C")
 class ServerHandlers(Generic[C]):
     """The requests and notifications that a server of 2026-07-28 handles.
 
-    Override the methods that you support; the others raise `Unhandled` for a request. The session that calls a method
-    passes its own object as ``context``. If a message has no parameters, ``params`` is an empty object.
+    Override the methods that you support. A method that you do not override ignores a notification, and raises
+    `Unhandled` for a request, which the engine answers with the error "method not found". The engine passes its own
+    object as ``context``: ``ServerHandlers[T]`` states its type ``T``. If a message has no parameters,
+    ``params`` is an empty object.
     """
 
     def capabilities(self) -> models.ServerCapabilities:
         """Return the capabilities that follow from the methods which a subclass overrides.
 
-        Add those that no method implies: change notifications, modes of elicitation, kinds of tasks, extensions.
+        Capabilities that no method implies are not among them: change notifications, modes of elicitation, kinds of
+        tasks, extensions. To declare them, override this method and add them to its result.
         """
         return convert(declared(self, ServerHandlers, _CAPABILITIES), models.ServerCapabilities)
 
@@ -116,8 +119,8 @@ class ServerHandlers(Generic[C]):
         raise Unhandled("subscriptions/listen")
 
     async def cancelled(self, params: models.CancelledNotificationParams, context: C, /) -> None:
-        """Notification `notifications/cancelled`: the client cancels one of its requests, or the server ends a
-        subscription on stdio.
+        """Notification `notifications/cancelled`, only on stdio: the client cancels one of its requests, or the server
+        ends a subscription.
 
         Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation#cancellation-flow
         """
@@ -142,8 +145,8 @@ class ServerMethods:
         self._sender = sender
 
     async def cancelled(self, params: models.CancelledNotificationParams, /) -> None:
-        """Notification `notifications/cancelled`: the client cancels one of its requests, or the server ends a
-        subscription on stdio.
+        """Notification `notifications/cancelled`, only on stdio: the client cancels one of its requests, or the server
+        ends a subscription.
 
         Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation#cancellation-flow
         """
@@ -153,7 +156,7 @@ class ServerMethods:
         """Notification `notifications/message`: the server sends a log message for a request whose `_meta` sets a log
         level.
 
-        Deprecated: 2026-07-28 deprecates roots, sampling and logging.
+        Deprecated: Part of logging, which 2026-07-28 deprecates.
 
         Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging#log-message-notifications
         """

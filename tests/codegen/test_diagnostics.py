@@ -86,7 +86,7 @@ def test_a_flood_of_findings_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
 
     lines = capsys.readouterr().err.splitlines()
     assert lines.count("MG101 error: m") == MOST_SHOWN
-    assert lines[-1] == "3 more findings are not shown; use --json to list all"
+    assert lines[-1] == "3 more diagnostics are not shown; use --json to list all"
 
 
 @pytest.mark.parametrize(

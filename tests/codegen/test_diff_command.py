@@ -106,7 +106,7 @@ def test_the_help_says_what_a_file_is_compared_as() -> None:
     said = " ".join(run("--help").stdout.split())
 
     assert "A file that equals a vendored document, apart from descriptions, counts as that revision." in said
-    assert "both are compared without the overlays of revisions" in said
+    assert "both are compared without the overlays of their revisions" in said
 
 
 # Findings
@@ -116,7 +116,7 @@ def test_a_refusal_that_is_too_long_names_an_option_that_this_command_has(tmp_pa
     faults = {f"A{index}": {"oneOf": []} for index in range(MOST_SHOWN + 10)}
     file = write(tmp_path / "bad.json", {"$defs": faults})
 
-    assert "10 more findings are not shown; use --format json to list all" == run(file, file).stderr.splitlines()[-1]
+    assert "10 more diagnostics are not shown; use --format json to list all" == run(file, file).stderr.splitlines()[-1]
     assert MOST_SHOWN + 10 == len(json.loads(run(file, file, "--format", "json").stdout)["diagnostics"])
 
 
@@ -134,7 +134,7 @@ def test_warnings_that_no_format_lists_are_only_counted(tmp_path: Path) -> None:
     result = run(file, file)
 
     assert 0 == result.exit_code
-    assert f"{MOST_SHOWN} more findings are not shown" == result.stderr.splitlines()[-1]
+    assert f"{MOST_SHOWN} more diagnostics are not shown" == result.stderr.splitlines()[-1]
 
 
 # Colours

@@ -28,7 +28,7 @@ class Holder(Checked, frozen=True, kw_only=True):
     maybe: Annotated[dict[str, JSON], Result] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of Holder in open_object_with_known_keys."""
+        """Raise ValueError if a union or an open object of Holder in open_object_with_known_keys has an invalid value."""
         if self.list_ is not UNSET or self.map is not UNSET or self.maybe is not UNSET:
             Checked.__post_init__(self)
             return

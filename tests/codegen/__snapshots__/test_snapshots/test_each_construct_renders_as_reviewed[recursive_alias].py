@@ -26,7 +26,7 @@ class Holder(Checked, frozen=True, kw_only=True):
     tree: Tree | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of Holder in recursive_alias."""
+        """Raise ValueError if a union or an open object of Holder in recursive_alias has an invalid value."""
         if self.forest is not UNSET or self.tree is not UNSET:
             Checked.__post_init__(self)
 

@@ -25,7 +25,7 @@ class Holder(Checked, frozen=True, kw_only=True):
     schema: Annotated[dict[str, JSON], Schema] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of Holder in recursive_open_object."""
+        """Raise ValueError if a union or an open object of Holder in recursive_open_object has an invalid value."""
         if self.schema is not UNSET:
             Checked.__post_init__(self)
 
@@ -37,6 +37,6 @@ class Schema(Open, Checked, frozen=True, kw_only=True):
     type: str | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of Schema in recursive_open_object."""
+        """Raise ValueError if a union or an open object of Schema in recursive_open_object has an invalid value."""
         if self.items is not UNSET:
             Checked.__post_init__(self)

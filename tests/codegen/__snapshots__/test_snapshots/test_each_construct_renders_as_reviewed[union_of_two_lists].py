@@ -25,7 +25,7 @@ class Table(Checked, frozen=True, kw_only=True):
     rows: Rows | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of Table in union_of_two_lists."""
+        """Raise ValueError if a union or an open object of Table in union_of_two_lists has an invalid value."""
         if self.rows is not UNSET:
             Checked.__post_init__(self)
 

@@ -35,7 +35,9 @@ class Holder(Checked, frozen=True, kw_only=True):
     answer: Answer | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Check the unions and open objects of Holder in union_structural_with_open_arm."""
+        """Raise ValueError if a union or an open object of Holder in union_structural_with_open_arm has an invalid
+        value.
+        """
         if self.answer is not UNSET:
             Checked.__post_init__(self)
 
