@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         ServerInterface,
         Transport,
     )
-    from mcpgen.runtime.transports.process import Process
+    from mcpgen.runtime.transports.process_transport import Process
     from mcpgen.runtime.transports.spawner import Spawner, TaskHandle, open_spawner
 
 __all__ = [
@@ -145,7 +145,7 @@ _MODULES = {
     "MessageWriter": "mcpgen.runtime.transports.interfaces",
     "NoCommonRevision": "mcpgen.runtime.errors",
     "PeerError": "mcpgen.runtime.errors",
-    "Process": "mcpgen.runtime.transports.process",
+    "Process": "mcpgen.runtime.transports.process_transport",
     "RequestError": "mcpgen.runtime.errors",
     "RequestLost": "mcpgen.runtime.errors",
     "RequestRefused": "mcpgen.runtime.errors",

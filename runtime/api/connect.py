@@ -28,7 +28,7 @@ from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.transports.command_line import is_url
 from mcpgen.runtime.transports.interfaces import ServerInterface, Transport
 from mcpgen.runtime.transports.memory import Memory
-from mcpgen.runtime.transports.process import Process
+from mcpgen.runtime.transports.process_transport import Process
 
 if TYPE_CHECKING:
     from collections.abc import Generator

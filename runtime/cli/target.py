@@ -16,7 +16,7 @@ from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.client.bearer_auth import bearer
 from mcpgen.runtime.http.client.transport import Http
 from mcpgen.runtime.transports.command_line import is_url, join_command
-from mcpgen.runtime.transports.process import Process
+from mcpgen.runtime.transports.process_transport import Process
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol.newest import ErrorCode
-from mcpgen.runtime.server import dispatch, input_required
+from mcpgen.runtime.server import dispatcher, input_required
 from mcpgen.runtime.server.context import Context, collect_input
 from mcpgen.runtime.server.server_session import ServerSession
 from mcpgen.runtime.server.subscriptions import end_stream, notify_change
@@ -59,7 +59,7 @@ class Connection:
         try:
             for each in frames:
                 try:
-                    dispatch.receive(session, each)
+                    dispatcher.receive(session, each)
                 except Exception:  # noqa: BLE001 (the boundary: one frame must not cost the peer the others)
                     _LOG.exception("a message could not be handled")
         finally:
@@ -169,14 +169,14 @@ class Connection:
                     result = await call(exchange.params, context)
             if exchange.request is not None:  # or thousands of responses would pile up for a client that does not read
                 await exchange.request.session.output.drain(exchange)
-            dispatch.complete(session, exchange, result)
+            dispatcher.complete(session, exchange, result)
         except Exception as failure:  # noqa: BLE001 (the boundary: a handler's failure becomes an error response)
-            dispatch.fail(session, exchange, failure)
+            dispatcher.fail(session, exchange, failure)
         finally:
             if not exchange.has_ended and exchange.request is None:  # the connection ends while the exchange is parked
                 input_required.forget_parked(self._engine, exchange)
             if not exchange.has_ended:  # cancelled, but not by us: the request must not stay unanswered
-                dispatch.fail(session, exchange, RequestError(ErrorCode.INTERNAL_ERROR, "the request was given up"))
+                dispatcher.fail(session, exchange, RequestError(ErrorCode.INTERNAL_ERROR, "the request was given up"))
             if exchange.task is not None:
                 exchange.task.close()
             session.running -= 1

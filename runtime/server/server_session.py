@@ -1,9 +1,9 @@
 """One session of a server: the state of one connection, and how its requests are answered.
 
 Theory of operation. One connection carries requests of both eras. A request that states its revision in its metadata
-belongs to no handshake. Any other belongs to the client that sent `initialize`. `mcpgen.runtime.server.dispatch` makes
-an `OpenRequest` of either, decodes it in its own revision, and starts its handler as an `Exchange`; what the handler
-returns comes back to `dispatch` and is sent from here.
+belongs to no handshake. Any other belongs to the client that sent `initialize`. `mcpgen.runtime.server.dispatcher`
+makes an `OpenRequest` of either, decodes it in its own revision, and starts its handler as an `Exchange`; what the
+handler returns comes back to the dispatcher and is sent from here.
 
 Spec:
     2024-11-05 to 2025-11-25, basic/lifecycle; 2026-07-28, basic/index, "Statelessness", and basic/versioning.

@@ -17,7 +17,7 @@ import anyio
 import msgspec
 
 from mcpgen.runtime.limits import ClientLimits
-from mcpgen.runtime.transports.process import Process
+from mcpgen.runtime.transports.process_transport import Process
 from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 
 if TYPE_CHECKING:

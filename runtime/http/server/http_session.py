@@ -18,7 +18,7 @@ from mcpgen.runtime.http.server.event_streams import EventStream
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.protocol.messages import Batch
 from mcpgen.runtime.server.connection import Connection
-from mcpgen.runtime.server.dispatch import take
+from mcpgen.runtime.server.dispatcher import take
 from mcpgen.runtime.server.exchange import Exchange
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import ErrorResponse, Malformed, Notification, Response
 from mcpgen.runtime.server.connection import Connection
-from mcpgen.runtime.server.dispatch import take
+from mcpgen.runtime.server.dispatcher import take
 
 if TYPE_CHECKING:
     from mcpgen.runtime.http.server.app_state import AppState

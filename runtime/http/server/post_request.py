@@ -33,7 +33,7 @@ from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Fault, Malformed, Notification, Request, Response
 from mcpgen.runtime.protocol.negotiation import read_meta
 from mcpgen.runtime.protocol.newest import ErrorCode
-from mcpgen.runtime.server.dispatch import take
+from mcpgen.runtime.server.dispatcher import take
 from mcpgen.runtime.server.exchange import Exchange, OpenRequest
 
 if TYPE_CHECKING:

@@ -371,7 +371,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch, mistake: str) -> None:
         return json.dumps(text).encode()
 
     if mistake == "writes text in another way":
-        monkeypatch.setattr("mcpgen.runtime.server.dispatch._encode", write)
+        monkeypatch.setattr("mcpgen.runtime.server.dispatcher._encode", write)
     else:
         monkeypatch.setattr(fast_path.FastPath, "__call__", eager)
 

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from mcpgen.runtime.limits import HttpLimits
-from mcpgen.runtime.server import dispatch
+from mcpgen.runtime.server import dispatcher
 from tests.specification.http_server.asgi_exchange import PATIENCE_SECONDS
 from tests.specification.http_server.http_clients import STATELESS, caller, cancellation, joined
 from tests.specification.http_server.revision_sets import on_both_loops, spec, with_sessions
@@ -60,7 +60,7 @@ async def test_what_was_told_of_a_request_that_is_cancelled_at_once_is_no_answer
 
     async def told(own: Any, arguments: dict[str, Any], context: Any) -> Any:
         await context.progress(1)
-        dispatch.receive(context._session, cancellation(5))  # as if it came in the same breath
+        dispatcher.receive(context._session, cancellation(5))  # as if it came in the same breath
         await own.gate.wait()
 
     async with caller(demo(tools={"told": told}), revision) as peer:

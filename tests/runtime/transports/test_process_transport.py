@@ -17,7 +17,7 @@ import pytest
 from mcpgen.runtime.errors import ServerExited, UsageError
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.transports.interfaces import Transport
-from mcpgen.runtime.transports.process import Process, _is_readable
+from mcpgen.runtime.transports.process_transport import Process, _is_readable
 from tests.harness import child_programs
 from tests.harness.child_programs import (
     BUSY_SECONDS,
