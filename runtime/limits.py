@@ -4,7 +4,7 @@
 server. docs/guide/limits.md lists those that users set. Other bounds are constants or arguments beside their code:
 
 * levels of nesting of a message: the recursion limit of the interpreter, about 1,000 in CPython 3.11;
-* an output schema that a client checks (100 levels of nesting, and others): `client/schema_cost.py`; how many are kept:
+* an output schema that a client checks, beside `MAX_SCHEMA_DEPTH`: `client/schema_cost.py`; how many are kept:
   `client/output_validation.py`;
 * what a `requestState` carries: `server/request_state.py`;
 * stored tasks: `server/tasks/task_store.py`; stored events: `http/server/event_store.py`;
@@ -27,6 +27,7 @@ __all__ = [
     "MAX_BATCH_LENGTH",
     "MAX_COMPLETION_VALUES",
     "MAX_FRAME_BYTES",
+    "MAX_SCHEMA_DEPTH",
     "MAX_URI_CHARS",
     "ClientLimits",
     "HttpLimits",
@@ -47,6 +48,9 @@ MAX_URI_CHARS: Final = 8192
 
 # Spec: 2026-07-28, server/utilities/completion#completion-results; the same in every revision.
 MAX_COMPLETION_VALUES: Final = 100
+
+# The deepest nesting of an output schema that a client checks, as JSON. The validator itself reads 255 levels.
+MAX_SCHEMA_DEPTH: Final = 100
 
 
 class Limits(Struct, frozen=True, kw_only=True):

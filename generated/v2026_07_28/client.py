@@ -22,10 +22,9 @@ C = TypeVar("C")
 class ClientHandlers(Generic[C]):
     """The requests and notifications that a client of 2026-07-28 handles.
 
-    Override the methods that you support. A method that you do not override ignores a notification, and raises
-    `Unhandled` for a request, which the engine answers with the error "method not found". The engine passes its own
-    object as ``context``: ``ClientHandlers[T]`` states its type ``T``. If a message has no parameters,
-    ``params`` is an empty object.
+    Override the methods that you support. The others ignore notifications and raise `Unhandled` for requests, which the
+    engine answers with "method not found". ``T`` of ``ClientHandlers[T]`` is the type of ``context``.
+    If a message has no parameters, ``params`` is an empty object.
     """
 
     def capabilities(self) -> models.ClientCapabilities:

@@ -22,10 +22,9 @@ C = TypeVar("C")
 class ServerHandlers(Generic[C]):
     """The requests and notifications that a server of 2026-07-28 handles.
 
-    Override the methods that you support. A method that you do not override ignores a notification, and raises
-    `Unhandled` for a request, which the engine answers with the error "method not found". The engine passes its own
-    object as ``context``: ``ServerHandlers[T]`` states its type ``T``. If a message has no parameters,
-    ``params`` is an empty object.
+    Override the methods that you support. The others ignore notifications and raise `Unhandled` for requests, which the
+    engine answers with "method not found". ``T`` of ``ServerHandlers[T]`` is the type of ``context``.
+    If a message has no parameters, ``params`` is an empty object.
     """
 
     def capabilities(self) -> models.ServerCapabilities:

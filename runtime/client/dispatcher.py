@@ -55,7 +55,7 @@ class MessageDispatcher:
     """
 
     def __init__(self, session: ClientSession, start_handler: Callable[[IncomingRequest], None]) -> None:
-        self.requests = IncomingRequests(session, start_handler)
+        self.requests: IncomingRequests = IncomingRequests(session, start_handler)
         self._session = session
 
     def dispatch(self, frame: Frame | OversizedLine) -> None:

@@ -26,14 +26,12 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from mcpgen.runtime.adapt.json_pointer import ABSENT, is_array, is_object, look_up, tokens_of
+from mcpgen.runtime.limits import MAX_SCHEMA_DEPTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = ["SchemaGraph", "SchemaRefused", "SchemaTooCostly"]
-
-MAX_DEPTH: Final = 100
-"""The deepest nesting of the schema as JSON. The validator itself reads 255 levels."""
 
 MAX_SUBSCHEMAS: Final = 5000
 """The most subschemas. The largest output schemas in use have a few hundred."""
@@ -157,6 +155,7 @@ class SchemaGraph:
         nodes = list(self._nodes.values())
         self._patterns = any(node.pattern or node.key_patterns for node in nodes)
         self.in_place: int = _longest_in_place(nodes)
+        self.weight: int | None
         self.weight, self._longest = _weight(nodes, self._root)
         self._reached: dict[_Node, list[tuple[_Node, int]]] = {}
 
@@ -201,8 +200,8 @@ class SchemaGraph:
         stack: list[tuple[Any, int]] = [(self._document, 1)]
         while stack:
             value, depth = stack.pop()
-            if depth > MAX_DEPTH:
-                raise SchemaRefused(f"it is nested more than {MAX_DEPTH} levels deep")
+            if depth > MAX_SCHEMA_DEPTH:
+                raise SchemaRefused(f"it is nested more than {MAX_SCHEMA_DEPTH} levels deep")
             if is_object(value):
                 self._count_patterns(value)
                 if value is not self._document:

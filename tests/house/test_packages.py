@@ -200,7 +200,7 @@ SHELLS = {
     "client/connection_task.py",
     "client/deadlines.py",
     "client/input_required.py",
-    "client/negotiate.py",
+    "client/era_negotiation.py",
     "client/outgoing_requests.py",
     "http/client/channel.py",
     "http/client/connection_pool.py",
