@@ -38,11 +38,10 @@ from mcpgen import Client, ClientLimits, Context, Http, Limits, Server, connect,
 from mcpgen.generated import registry
 from mcpgen.runtime import errors
 from mcpgen.runtime.client.outgoing_requests import CallOptions
-from mcpgen.runtime.client.schema_cost import MAX_DEPTH
 from mcpgen.runtime.http import errors as http_errors
 from mcpgen.runtime.http.server.application import Options as AsgiOptions
 from mcpgen.runtime.http.server.event_store import MemoryEventStore
-from mcpgen.runtime.limits import MAX_COMPLETION_VALUES, MAX_URI_CHARS, HttpLimits
+from mcpgen.runtime.limits import MAX_COMPLETION_VALUES, MAX_SCHEMA_DEPTH, MAX_URI_CHARS, HttpLimits
 from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, MIN_KEY_BYTES
 from mcpgen.runtime.server.tasks.task_store import MemoryTaskStore
 from mcpgen.runtime.transports import memory
@@ -461,7 +460,7 @@ def test_the_guide_has_what_no_limit_changes() -> None:
     expected = {
         "values of one completion": f"{MAX_COMPLETION_VALUES}",
         "characters of a URI that a template reads": f"{MAX_URI_CHARS:,}",
-        "levels of nesting of an output schema that a client checks": f"{MAX_DEPTH}",
+        "levels of nesting of an output schema that a client checks": f"{MAX_SCHEMA_DEPTH}",
         "functions in worker threads at once": f"{anyio.run(threads)}",
         "page_size` of a `Server": f"{inspect.signature(Server).parameters['page_size'].default}",
         "what one `requestState` carries": in_bytes(MAX_CONTENT_BYTES),

@@ -21,6 +21,7 @@ from mcpgen.generated import registry, v2025_06_18, v2026_07_28
 from mcpgen.runtime.client import output_validation, schema_cost
 from mcpgen.runtime.client.output_validation import OutputValidator, Policy
 from mcpgen.runtime.errors import InvalidStructuredContent, UsageError
+from mcpgen.runtime.limits import MAX_SCHEMA_DEPTH
 
 NEWEST = "2026-07-28"
 WEATHER = {
@@ -370,7 +371,7 @@ def test_what_the_graph_cannot_follow_is_not_used(schema: object) -> None:
     "schema",
     [
         {"description": "x" * output_validation.MAX_SCHEMA_BYTES},
-        {"default": nested(schema_cost.MAX_DEPTH)},
+        {"default": nested(MAX_SCHEMA_DEPTH)},
         {"properties": {f"a{i}": {} for i in range(schema_cost.MAX_SUBSCHEMAS)}},
         {"properties": {f"a{i}": {"pattern": f"a{i}"} for i in range(schema_cost.MAX_PATTERNS + 1)}},
         {"patternProperties": {f"a{i}": {} for i in range(schema_cost.MAX_PATTERNS + 1)}},
