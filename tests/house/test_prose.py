@@ -39,6 +39,7 @@ def test_prose_names_its_subjects() -> None:
     assert [] == guilty
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
 def test_the_examples_of_the_readme_satisfy_a_type_checker(checker: str, tmp_path: Path) -> None:
     if find_spec(checker) is None:
