@@ -44,12 +44,12 @@ SAFE: Final = {"PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
 # httptools and uvicorn decide.
 FLOORS: Final = (
     "tests/house/test_floors.py",
-    "tests/runtime/faults/test_http_heads.py",
-    "tests/runtime/faults/test_http_pipelines.py",
-    "tests/runtime/functions/test_schemas.py",
-    "tests/runtime/http/client/test_connections.py",
-    "tests/runtime/http/client/test_failures.py",
-    "tests/runtime/test_stdio.py",
+    "tests/faults/test_http_heads.py",
+    "tests/faults/test_http_pipelines.py",
+    "tests/runtime/server/functions/test_schemas.py",
+    "tests/specification/http_client/test_connections.py",
+    "tests/specification/http_client/test_failures.py",
+    "tests/runtime/transports/test_stdio.py",
 )
 
 BUILT: Final[list[Path]] = []  # one wheel for all sessions of a run

@@ -1,25 +1,30 @@
-"""What can go wrong at run time, as one tree; each branch says whose fault it is.
+"""The exceptions of the runtime, as one tree; each branch says whose fault it is.
 
 McpgenError
 ├── UsageError             you called us wrongly; fix your code
 │   ├── UnknownRevision
 │   ├── UnknownMethod
 │   └── UnknownDefinition
-├── PeerError              the other side broke the protocol; carries .revision and .pointer
+├── PeerError              the peer broke the protocol; carries .revision and .pointer
 │   ├── MalformedFrame     not JSON, not JSON-RPC, or over the size limit
-│   └── InvalidPayload     well-formed, but not what this revision's method allows
-│       └── InvalidStructuredContent   what a tool returned does not fit its own schema; carries .result
+│   └── InvalidPayload     well-formed, but the revision does not allow it there
+│       └── InvalidStructuredContent   a tool's result does not fit the tool's own output schema; carries .result
 ├── AdaptationError        a value has no meaning in the target revision; carries .step and .pointer
-├── RequestError           a request is answered with an error; carries .code, .message and .data
-│   └── RequestRefused     it is one of ours, and the other side answered so; carries .method, too
-├── UnsupportedByPeer      the peer cannot take part in what you ask for; nothing was sent
-├── NoCommonRevision       the two sides speak no revision in common; carries .offered and .supported
-├── RequestTimedOut        a request of ours was not answered in time; it is a TimeoutError, too
-├── RequestLost            a request of ours may not have arrived, or its answer will not; the others go on
-│   ├── ServerUnreachable  no connection to it could be made; carries .url and .reason (mcpgen.runtime.http.errors)
-│   └── HttpRefused        what came back over HTTP is no message; carries .status and .excerpt (likewise)
-└── TransportClosed        nothing wrong; there is just nobody there
-    └── ServerExited       the process of the server is gone; carries .status and .stderr
+├── RequestError           a handler raises it to answer with an error; carries .code, .message and .data
+│   ├── RequestRefused     the peer answered our request with an error; carries .method, too
+│   └── ResourceNotFound   there is no resource at a URI (mcpgen.runtime.server.functions.resources)
+├── ToolError              a tool failed; its text is for the model (mcpgen.runtime.server.functions.tools)
+├── UnsupportedByPeer      the peer's revision or capabilities do not allow a call; nothing was sent
+├── NoCommonRevision       client and server have no revision in common; carries .offered and .supported
+├── RequestTimedOut        our request was not answered in time; a TimeoutError, too
+├── RequestLost            our request or its answer was lost; other requests are not affected
+│   ├── ServerUnreachable  no connection could be made; carries .url and .reason (mcpgen.runtime.http.errors)
+│   └── HttpRefused        the HTTP response is not a message; carries .status and .excerpt (mcpgen.runtime.http.errors)
+├── StoreFull              a `TaskStore` has no room (mcpgen.runtime.server.tasks.task_store)
+└── TransportClosed        the connection is closed; no fault of either side
+    └── ServerExited       the server's process has ended; carries .status and .stderr
+
+Exceptions that stay inside of one module are not drawn.
 """
 
 from __future__ import annotations
@@ -65,10 +70,10 @@ _E = TypeVar("_E", bound=Exception)
 
 
 class McpgenError(Exception):
-    """Base of everything that mcpgen raises at run time."""
+    """The base of all exceptions of the runtime."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return how it is copied, or sent to another process: its arguments are not all that it has."""
+        """Support `copy` and `pickle`; the default would lose the attributes that are not arguments."""
         return _remade, (type(self), self.args, self.__dict__)
 
 
@@ -79,24 +84,20 @@ def _remade(kind: type[_E], arguments: tuple[object, ...], attributes: Mapping[s
 
 
 class UsageError(McpgenError):
-    """The caller asked for something that does not exist or makes no sense."""
+    """The caller passed something that does not exist or is not allowed."""
 
 
 class UnknownRevision(UsageError, registry.UnknownRevision):  # noqa: N818 (as the tree above names it)
-    """There are no bindings for a revision; the message lists those that there are.
+    """There are no bindings for a revision; the message lists the known ones.
 
-    It is the registry's error too, so that either name catches it.
+    It is a subclass of the registry's error, so that either name catches it.
     """
 
 
 class UnknownMethod(UsageError):  # noqa: N818 (as the tree above names it)
     """A revision has no such method, or not of this kind and from this sender.
 
-    Attributes:
-        revision: The revision that was asked.
-        method: The method that it lacks.
-        known: The methods that would do.
-        hint: What the method is instead, if anything.
+    Carries `revision`, `method`, the `known` methods of this kind, and a `hint` that may be empty.
     """
 
     def __init__(self, method: str, *, revision: str, kind: str, known: Sequence[str], hint: str = "") -> None:
@@ -114,13 +115,7 @@ class UnknownMethod(UsageError):  # noqa: N818 (as the tree above names it)
 
 
 class UnknownDefinition(UsageError):  # noqa: N818 (as the tree above names it)
-    """A revision has no definition of a name.
-
-    Attributes:
-        revision: The revision that was asked.
-        name: What it was asked for.
-        similar: Names of definitions that may be meant.
-    """
+    """A revision has no definition of this name; carries `revision`, `name`, and `similar` names that it has."""
 
     def __init__(self, name: str, *, revision: str, similar: Sequence[str]) -> None:
         self.revision = revision
@@ -134,11 +129,9 @@ class UnknownDefinition(UsageError):  # noqa: N818 (as the tree above names it)
 
 
 class PeerError(McpgenError):
-    """The other side broke the protocol.
+    """The peer broke the protocol.
 
-    Attributes:
-        revision: The revision that it speaks.
-        pointer: Where, as an RFC 6901 pointer; empty for the value as a whole.
+    Carries its `revision`, and `pointer`, the place in RFC 6901; empty for the value as a whole.
     """
 
     def __init__(self, *, revision: str, pointer: str) -> None:
@@ -148,11 +141,9 @@ class PeerError(McpgenError):
 
 
 class InvalidPayload(PeerError):  # noqa: N818 (as the tree above names it)
-    """A value is JSON that its revision does not allow there, or no JSON at all.
+    """A value is not allowed by its revision, or not JSON at all.
 
-    Attributes:
-        what: Which value: ``the result of tools/call``.
-        reason: What is wrong with it.
+    Carries `what` it is, such as ``the result of tools/call``, and the `reason`.
     """
 
     def __init__(self, *, revision: str, pointer: str, what: str, reason: str) -> None:
@@ -166,11 +157,7 @@ class InvalidPayload(PeerError):  # noqa: N818 (as the tree above names it)
 
 
 class InvalidStructuredContent(InvalidPayload):
-    """What a tool returned as structured content does not fit the schema that its server listed for it.
-
-    Attributes:
-        result: All that the tool returned; nothing of it is lost.
-    """
+    """The structured content of a tool's result does not fit the output schema; carries the whole `result`."""
 
     def __init__(self, *, revision: str, pointer: str, tool: str, reason: str, result: object) -> None:
         what = f"structured content of the tool {tool[:100]!r}"
@@ -179,13 +166,10 @@ class InvalidStructuredContent(InvalidPayload):
 
 
 class MalformedFrame(PeerError):  # noqa: N818 (as the tree above names it)
-    """What came is no message: not JSON, not JSON-RPC, or over the size limit.
+    """A frame is not a message: not JSON, not JSON-RPC, or over the size limit.
 
-    The engine reads frames without raising; this is for a caller whose request was answered so.
-
-    Attributes:
-        reason: What is wrong with it.
-        request_id: The request that it answers or makes, if that could be read.
+    Frames are read without raising; this error is for a caller whose request got such an answer. Carries the `reason`,
+    and `request_id`, the id in the frame, if it could be read.
     """
 
     def __init__(self, *, revision: str, reason: str, request_id: str | int | None = None) -> None:
@@ -202,11 +186,11 @@ class AdaptationError(McpgenError):
     """A message, or a value in it, has no meaning in the target revision.
 
     Attributes:
-        step: The step that cannot be taken: ``2025-11-25 to 2026-07-28``.
-        pointer: The value that is in its way, in the message as that step found it; empty for the whole message.
+        step: The step that failed, such as ``2025-11-25 to 2026-07-28``.
+        pointer: The value, in the message before that step; empty for the whole message.
         reason: Why.
-        service: What an engine that knows both peers can do instead (docs/adapters.md lists them), or None.
-        losses: What was lost before.
+        service: The service by which an engine can translate it instead (docs/adapters.md lists them), or None.
+        losses: The losses of the steps before.
     """
 
     def __init__(
@@ -221,17 +205,17 @@ class AdaptationError(McpgenError):
 
     def __str__(self) -> str:
         place = f" at {self.pointer}" if self.pointer else ""
-        service = f" (an engine can do it by {self.service})" if self.service else ""
+        service = f" (an engine translates it with the service {self.service!r})" if self.service else ""
         return f"cannot be adapted from {self.step}{place}: {self.reason}{service}"
 
 
 class RequestError(McpgenError):
-    """A request is answered with an error: a handler raises it to say so, and whoever sent the request gets it.
+    """A request is answered with an error. A handler raises it, and the sender of the request receives it.
 
     Attributes:
-        code: The error code, as the revision at home has it; the ``ErrorCode`` of its bindings lists MCP's own.
-        message: One sentence, for the other side.
-        data: More about it, as JSON; UNSET if there is none.
+        code: The error code in the native revision; the ``ErrorCode`` of its bindings lists MCP's own.
+        message: One sentence, for the peer.
+        data: Details, as JSON; UNSET if there are none.
     """
 
     def __init__(self, code: int, message: str, data: object = UNSET) -> None:
@@ -245,11 +229,7 @@ class RequestError(McpgenError):
 
 
 class RequestRefused(RequestError):  # noqa: N818 (as the tree above names it)
-    """The other side answered a request of ours with an error.
-
-    Attributes:
-        method: What it was asked.
-    """
+    """The peer answered our request with an error; carries its `method`, too."""
 
     def __init__(self, method: str, error: RequestError) -> None:
         self.method = method
@@ -261,13 +241,13 @@ class RequestRefused(RequestError):  # noqa: N818 (as the tree above names it)
 
 
 class UnsupportedByPeer(McpgenError):  # noqa: N818 (as the tree above names it)
-    """A call that the peer's revision cannot express, or that needs what the peer has not declared; nothing was sent.
+    """The peer's revision has no such call, or the peer has not declared the capability; nothing was sent.
 
     Attributes:
         revision: The revision that the peer speaks.
-        what: The call: ``elicitation/create``.
-        reason: Why it cannot be made.
-        required: The capabilities that the peer would have had to declare; None if that would not help.
+        what: The call, such as ``elicitation/create``.
+        reason: Why it cannot be sent.
+        required: The capabilities that the peer does not declare; None if no capability would help.
     """
 
     def __init__(self, *, revision: str, what: str, reason: str, required: Mapping[str, object] | None = None) -> None:
@@ -282,10 +262,10 @@ class UnsupportedByPeer(McpgenError):  # noqa: N818 (as the tree above names it)
 
 
 class TransportClosed(McpgenError):  # noqa: N818 (as the tree above names it)
-    """Nothing went wrong, but there is nobody there any more."""
+    """The connection is closed, so no more messages can be sent or received; no fault of either side."""
 
     def again(self) -> TransportClosed:
-        """Return the same error anew: many may wait when the other side goes, and each raises its own."""
+        """Return a copy: each of the tasks that wait for the peer raises its own."""
         return _remade(type(self), self.args, self.__dict__)
 
 
@@ -293,9 +273,9 @@ class ServerExited(TransportClosed):
     """The process of a server has ended.
 
     Attributes:
-        command: What was started.
-        status: Its exit status, negative for the signal that ended it; None if that cannot be known.
-        stderr: The last of what it printed as errors.
+        command: The command that started it.
+        status: Its exit status, negative for the signal that ended it; None if it is not known.
+        stderr: The end of its standard error.
     """
 
     def __init__(self, *, command: str, status: int | None, stderr: str) -> None:
@@ -311,18 +291,17 @@ class ServerExited(TransportClosed):
             how = f"was ended by {_signal_name(-self.status)}"
         else:
             how = f"has exited with status {self.status}"
-        printed = self.stderr.strip()
-        last = "; it printed nothing on its standard error"
-        if self.status == 0:
-            last += " (does it serve? Python files call server.run())"
-        if printed:
-            lines = printed.splitlines()[-_MOST_LINES:]
+        lines = self.stderr.strip().splitlines()[-_MAX_LINES:]
+        if lines:
             last = ", having printed last:\n" + "\n".join(f"    {printable(line.expandtabs())}" for line in lines)
+        else:
+            hint = " (to serve, a Python file has to call server.run())" if self.status == 0 else ""
+            last = f"; it printed nothing on its standard error{hint}"
         return f"the server {self.command!r} {how}{last}"
 
 
-_MOST_LINES = 12
-_MOST_CHARACTERS = 40  # of a revision, which has ten
+_MAX_LINES = 12
+_MAX_REVISION_CHARS = 40  # a revision has ten
 
 
 def _signal_name(number: int) -> str:
@@ -333,19 +312,19 @@ def _signal_name(number: int) -> str:
 
 
 class RequestTimedOut(McpgenError, TimeoutError):  # noqa: N818 (as the tree above names it)
-    """A request of ours was not answered in time; the other side was told that nobody waits any more.
+    """Our request was not answered in time; the peer was notified that it is cancelled.
 
     Attributes:
-        method: What was asked.
-        seconds: How long was waited, since it was asked or since the last progress.
-        server: The server, if it was not ready in all the time that connecting may take; None for any other request.
+        method: The method of the request.
+        seconds: The time since the request was sent, or since the last progress.
+        server: The server, if connecting to it took too long; None for any other request.
     """
 
     def __init__(self, method: str, seconds: float, server: str | None = None) -> None:
         self.method = method
         self.seconds = seconds
         self.server = server
-        super().__init__(method)  # two arguments would make it an error of the system with this number
+        super().__init__(method)  # a TimeoutError takes two arguments as errno and its text
 
     def __str__(self) -> str:
         if self.server is not None:
@@ -354,11 +333,9 @@ class RequestTimedOut(McpgenError, TimeoutError):  # noqa: N818 (as the tree abo
 
 
 class NoCommonRevision(McpgenError):  # noqa: N818 (as the tree above names it)
-    """The two sides speak no revision in common.
+    """Client and server have no revision in common.
 
-    Attributes:
-        offered: What we would speak, oldest first.
-        supported: What the other side says it speaks; empty if it did not say.
+    Carries the revisions `offered` by the client, and those `supported` by the server; empty if it named none.
     """
 
     def __init__(self, *, offered: Sequence[str], supported: Sequence[str], reason: str = "") -> None:
@@ -368,44 +345,44 @@ class NoCommonRevision(McpgenError):  # noqa: N818 (as the tree above names it)
         super().__init__(self.offered, self.supported)
 
     def __str__(self) -> str:
-        listed = [printable(each[:_MOST_CHARACTERS]) for each in self.supported[:_MOST_LINES]]
-        if len(self.supported) > _MOST_LINES:
-            listed.append(f"and {len(self.supported) - _MOST_LINES} more")
+        listed = [printable(each[:_MAX_REVISION_CHARS]) for each in self.supported[:_MAX_LINES]]
+        if len(self.supported) > _MAX_LINES:
+            listed.append(f"and {len(self.supported) - _MAX_LINES} more")
         theirs = f"the server speaks {', '.join(listed)}" if listed else "the server did not say which"
-        why = f" ({printable(self.reason[: 10 * _MOST_CHARACTERS])})" if self.reason else ""
+        why = f" ({printable(self.reason[: 10 * _MAX_REVISION_CHARS])})" if self.reason else ""
         return f"no revision in common: offered were {', '.join(self.offered)}, {theirs}{why}"
 
 
 class RequestLost(McpgenError):  # noqa: N818 (as the tree above names it)
-    """A request of ours may not have arrived, or its answer will not; nobody knows whether it was acted on.
+    """Our request or its answer was lost; the server may or may not have handled it.
 
-    The conversation goes on: other requests are not concerned, and this one may be made again if that does no harm.
+    The connection stays open for other requests. Send this one again only if handling it twice does no harm.
     """
 
     is_general: bool = False
-    """Whether any other request would fare alike, as without the right credentials."""
+    """Whether any other request would fail, too, for example without the right credentials."""
 
 
-# Enough to recognise it; an error must not be as long as what caused it.
+# Enough to recognise the text; an error must not be as long as the message that caused it.
 MAX_QUOTED_CHARS = 300
 
-# Blanks of other widths, such as the one between Japanese words: they are no danger, and an escape would be ugly.
-_BLANK = "Zs"
+# Spaces of other widths, such as the one between Japanese words, need no escape: terminals print them as they are.
+_SPACES = "Zs"
 
 
 def quoted(text: str) -> str:
-    """Return a text that may hold what a peer sent, cut to a bearable length, and harmless to a terminal."""
+    """Return text from a peer, truncated, and with control characters escaped."""
     shown = text if len(text) <= MAX_QUOTED_CHARS else f"{text[:MAX_QUOTED_CHARS]}…"
     return "\n".join(map(printable, shown.split("\n")))
 
 
 def printable(text: str) -> str:
-    """Return *text* on one line, with what could steer a terminal written as an escape."""
+    """Return *text* on one line, with line breaks and control characters escaped."""
     return text if text.isprintable() else "".join(map(_escaped, text))
 
 
 def _escaped(character: str) -> str:
-    if character.isprintable() or unicodedata.category(character) == _BLANK:
+    if character.isprintable() or unicodedata.category(character) == _SPACES:
         return character
     return character.encode("unicode_escape").decode("ascii")
 
@@ -414,6 +391,6 @@ E = TypeVar("E", bound=BaseException)
 
 
 def sole_exception(error: E) -> E:
-    """Return the one error in a group; what happened matters, not that a task group ran it."""
+    """Return the exception inside of a group that holds only one, as task groups wrap it; otherwise *error* itself."""
     inner: Sequence[E] = getattr(error, "exceptions", ()) if issubclass(type(error), BaseExceptionGroup) else ()
     return sole_exception(inner[0]) if len(inner) == 1 else error

@@ -1,4 +1,18 @@
-"""How much a peer may ask of us at once, and how long we wait for it; each bound has a default and a reason."""
+"""Bounds on what a peer can make us hold, do, or wait for. Each has a default, a name with its unit, and a reason.
+
+`Limits` bounds a server, `HttpLimits` an HTTP application, `ClientLimits` a client, and `TaskLimits` the tasks of a
+server. docs/guide/limits.md lists those that users set. Other bounds are constants or arguments beside their code:
+
+* levels of nesting of a message: the recursion limit of the interpreter, about 1,000 in CPython 3.11;
+* an output schema that a client checks (100 levels of nesting, and others): `client/schema_cost.py`; how many are kept:
+  `client/output_validation.py`;
+* what a `requestState` carries: `server/request_state.py`;
+* stored tasks: `server/tasks/task_store.py`; stored events: `http/server/event_store.py`;
+* the head of an HTTP request, pipelining and idle connections: `http/server/uvicorn_limits.py`; the head of a response:
+  `http/client/response_body.py`;
+* reconnects of a client over HTTP: `http/client/post_requests.py` and `http/client/get_stream.py`;
+* one stash: `adapt/stash.py`; remembered clients: `protocol/capabilities.py`.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +23,30 @@ from msgspec.structs import asdict
 
 from mcpgen.runtime.errors import UsageError
 
-__all__ = ["MAX_BATCH_LENGTH", "MAX_FRAME_BYTES", "ClientLimits", "HttpLimits", "Limits"]
+__all__ = [
+    "MAX_BATCH_LENGTH",
+    "MAX_COMPLETION_VALUES",
+    "MAX_FRAME_BYTES",
+    "MAX_URI_CHARS",
+    "ClientLimits",
+    "HttpLimits",
+    "Limits",
+    "TaskLimits",
+]
 
-# MCP sets no ceiling; without one, a peer that never sends a newline fills our memory. 4 MiB is the python-sdk's
-# default request-body limit, so what its servers accept over HTTP fits here too.
+# MCP sets no limit; without one, a peer that never sends a newline fills our memory. 4 MiB is the python-sdk's default
+# limit of a request body, so every message that its servers accept over HTTP fits.
 MAX_FRAME_BYTES: Final = 4 * 1024 * 1024
 
-# JSON-RPC sets no ceiling, and each message of a batch may start work of its own, while a frame of 4 MiB holds a
-# hundred thousand of them. A client that lists and calls needs a few dozen.
+# JSON-RPC sets no limit. Each message of a batch may start a handler, and a frame of 4 MiB holds 100,000 messages. A
+# client that lists and calls needs a few dozen.
 MAX_BATCH_LENGTH: Final = 1000
+
+# Web servers commonly accept request lines of this length, and file systems no longer paths.
+MAX_URI_CHARS: Final = 8192
+
+# Spec: 2026-07-28, server/utilities/completion#completion-results; the same in every revision.
+MAX_COMPLETION_VALUES: Final = 100
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -27,17 +56,17 @@ class Limits(Struct, frozen=True, kw_only=True):
         max_frame_bytes: The longest message that is read.
         max_batch_length: The most messages in a batch (2025-03-26).
         max_in_flight: The most requests of one peer that are served at once; a host runs a few, a gateway a thousand.
-        max_in_flight_bytes: How much the params of those may hold; what comes then is refused until some are served.
+        max_in_flight_bytes: The size of the params of these requests; above it, new requests are refused.
         max_subscriptions: The most resources that one session watches, and the most open streams of a connection.
         max_waiting: The most handlers that wait for an answer of a stateless peer, which may never come.
-        max_waiting_bytes: The most that the requests behind them hold.
-        waiting_seconds: How long each of them waits. People answer within minutes; a form that took longer is sent
-            anew.
-        answer_seconds: How long a handshake peer may take to answer a request of ours.
-        max_rounds: How often one request may demand input, one demand after the other.
-        max_buffered_bytes: How much is written ahead of a peer that does not read.
-        grace_seconds: How long running handlers may go on when the input has ended; hosts wait a second or two before
-            they kill a server.
+        max_waiting_bytes: The size of the requests of these handlers.
+        waiting_seconds: The time that each of these handlers waits. People answer within minutes; a form that took
+            longer is sent again.
+        answer_seconds: The time in which a handshake peer has to answer our request.
+        max_rounds: The most `input_required` results of one request, one after the other.
+        max_buffered_bytes: The bytes that are buffered for a peer that does not read.
+        grace_seconds: The time for running handlers to finish when the input has ended; hosts kill a server after a
+            second or two.
     """
 
     max_frame_bytes: int = MAX_FRAME_BYTES
@@ -58,23 +87,23 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class HttpLimits(Struct, frozen=True, kw_only=True):
-    """Bounds on what one HTTP application holds for all its clients; `Limits` bounds what each may ask for.
+    """Bounds on what one HTTP application holds for all its clients together; `Limits` bounds each client.
 
     Attributes:
-        max_sessions: The most sessions; each takes some kilobytes. When there are so many, one whose client never came
-            back after `initialize` makes room, and otherwise no other begins.
+        max_sessions: The most sessions; each takes some kilobytes. At the limit, a new session replaces one whose
+            client sent nothing after `initialize`; if there is none, it is refused.
         max_open: The most requests and streams that are open at once.
-        max_open_bytes: How much the bodies of those requests may hold.
-        idle_seconds: How long a session may be silent, with no stream open, before it ends.
-        handshake_seconds: How long a client may take to come back after `initialize`.
-        body_seconds: How long a client may take to send the rest of a body.
-        stream_after_seconds: How long the answer in a session may take before a stream is begun, on which it can come
-            later. What is lost before cannot be had again.
-        keep_alive_seconds: How long a stream is silent before a comment is sent, so that nobody in between takes it for
-            dead; many do so after 30 seconds or a minute.
-        write_seconds: How long a client may read nothing while there is something to read.
-        retry_seconds: When a client of a stream that broke is to come back.
-        max_kept_messages: The most messages that wait for a session's own stream to be opened.
+        max_open_bytes: The size of the bodies of these requests.
+        idle_seconds: The time after which a session without messages and open streams ends.
+        handshake_seconds: The time in which a client has to send its next message after `initialize`.
+        body_seconds: The time in which a client has to send the rest of a body.
+        stream_after_seconds: The time after which a response in a session becomes a stream, which the client can
+            resume. A response that is lost before cannot be resumed.
+        keep_alive_seconds: The time after which a comment is sent on a silent stream, because many proxies close it
+            after 30 or 60 seconds.
+        write_seconds: The time in which a client has to read something while there is something to read.
+        retry_seconds: The delay after which a client of a broken stream is told to reconnect.
+        max_kept_messages: The most messages that are kept until a session's own stream is opened.
     """
 
     max_sessions: int = 10_000
@@ -99,24 +128,24 @@ class ClientLimits(Struct, frozen=True, kw_only=True):
     Attributes:
         max_frame_bytes: The longest message that is read.
         max_batch_length: The most messages in a batch (2025-03-26).
-        max_in_flight: The most requests of a server that are answered at once; an honest one asks a user one thing at a
-            time, and a model a few.
-        max_buffered_bytes: How much is written ahead of a server that does not read.
-        max_rounds: How often one request may be answered with a demand for input, one after the other.
-        max_pages: The most pages of one list; a server that always has another page would never end.
-        max_changes: The most changes that wait to be looked at on one stream; those that are equal count once.
-        max_notices: The most other notifications that wait for their handlers, such as log entries.
-        max_notices_bytes: How much they may hold.
-        max_stderr_bytes: How much is kept of what a server prints as errors: the last of it.
-        call_seconds: How long a request waits for its answer, or for progress, unless the call says otherwise.
-        max_call_seconds: How long it waits in all, however much progress is told.
-        probe_seconds: How long a server may take to say which era it is of, before it is taken for an old one.
-        connect_seconds: How long it may take in all until it can be used; some are downloaded first.
-        max_connections: The most requests to an HTTP server that are on their way at once; others wait for their turn.
-            What the server asked us is answered all the same, and streams of changes do not count.
-        open_seconds: How long a connection to an HTTP server may take to be made, and a part of a request to be sent.
-        stdin_seconds: How long a process may take to exit when its input is closed.
-        term_seconds: How long it may take when it was then told to terminate; after that it is killed.
+        max_in_flight: The most requests of a server that are handled at once; an honest server asks a user one thing at
+            a time, and a model a few.
+        max_buffered_bytes: The bytes that are buffered for a server that does not read.
+        max_rounds: The most `input_required` results of one request, one after the other.
+        max_pages: The most pages of one list; a list without an end would never return.
+        max_changes: The most unread changes of one subscription; equal ones count once.
+        max_notices: The most other notifications, such as log entries, that wait for their handlers.
+        max_notices_bytes: The size of these notifications.
+        max_stderr_bytes: The bytes that are kept of the end of a server's standard error.
+        call_seconds: The time that a request waits for its answer, or for progress; a call may set another.
+        max_call_seconds: The time that a request waits in all, however much progress there is.
+        probe_seconds: The time in which a server has to show its era; after that, it is treated as an old one.
+        connect_seconds: The time until a server has to be ready; some are downloaded first.
+        max_connections: The most concurrent requests to an HTTP server; others wait for their turn. Answers to the
+            server's requests, and streams of subscriptions, do not count.
+        open_seconds: The time to connect to an HTTP server, and to send each part of a request.
+        stdin_seconds: The time in which a process has to exit when its input is closed.
+        term_seconds: The time in which it has to exit after SIGTERM; after that, it is killed.
     """
 
     max_frame_bytes: int = MAX_FRAME_BYTES
@@ -142,7 +171,32 @@ class ClientLimits(Struct, frozen=True, kw_only=True):
         _check(self)
 
 
+class TaskLimits(Struct, frozen=True, kw_only=True):
+    """Bounds on the lifetime and number of a server's tasks. Lifetimes count from creation, in milliseconds.
+
+    Attributes:
+        default_ttl_ms: The lifetime if the client asks for none: time to fetch a result after minutes of work.
+        min_ttl_ms: The shortest lifetime; a task that expires before its first answer arrives is useless.
+        max_ttl_ms: The longest lifetime: a day.
+        poll_interval_ms: The interval at which a client is told to poll.
+        page_size: The number of tasks in one page of ``tasks/list``.
+        max_running: The most handlers that run as tasks.
+        max_running_per_principal: The most of these for one client.
+        max_waits_per_task: The most ``tasks/result`` requests that wait for one task; a client needs one.
+    """
+
+    default_ttl_ms: int = 10 * 60 * 1000
+    min_ttl_ms: int = 1000
+    max_ttl_ms: int = 24 * 60 * 60 * 1000
+    poll_interval_ms: int = 1000
+    page_size: int = 50
+    max_running: int = 1000
+    max_running_per_principal: int = 64
+    max_waits_per_task: int = 16
+
+
 def _check(limits: Struct, may_be_zero: str = "") -> None:
     for name, value in asdict(limits).items():
         if not value >= 0 or (value == 0 and name != may_be_zero):  # so written, nan is refused, too
-            raise UsageError(f"{name} is {value}; it has to be more than 0")
+            allowed = "0 or more" if name == may_be_zero else "a value greater than 0"
+            raise UsageError(f"`{name}` of {type(limits).__name__} is {value}; use {allowed}")

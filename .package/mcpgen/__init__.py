@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         UnsupportedByPeer,
         UsageError,
     )
-    from mcpgen.runtime.http.client.bearer import bearer
+    from mcpgen.runtime.http.client.bearer_auth import bearer
     from mcpgen.runtime.http.client.transport import Http
     from mcpgen.runtime.http.errors import HttpRefused, ServerUnreachable
     from mcpgen.runtime.http.server.application import Application
@@ -47,18 +47,32 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.functions.resources import ResourceNotFound
     from mcpgen.runtime.server.functions.tools import ToolError
     from mcpgen.runtime.server.tasks.task_store import MemoryTaskStore, TaskStore
+    from mcpgen.runtime.transports.interfaces import (
+        Channel,
+        ClientEndpoint,
+        Endpoint,
+        EndpointFactory,
+        MessageWriter,
+        ServerInterface,
+        Transport,
+    )
     from mcpgen.runtime.transports.process import Process
+    from mcpgen.runtime.transports.spawner import Spawner, TaskHandle, open_spawner
 
 __all__ = [
     "AdaptationError",
     "Application",
     "BaseClient",
     "Change",
+    "Channel",
     "Client",
     "ClientContext",
+    "ClientEndpoint",
     "ClientLimits",
     "Context",
     "Elicited",
+    "Endpoint",
+    "EndpointFactory",
     "EventStore",
     "Http",
     "HttpLimits",
@@ -70,6 +84,7 @@ __all__ = [
     "McpgenError",
     "MemoryEventStore",
     "MemoryTaskStore",
+    "MessageWriter",
     "NoCommonRevision",
     "PeerError",
     "Process",
@@ -80,9 +95,13 @@ __all__ = [
     "ResourceNotFound",
     "Server",
     "ServerExited",
+    "ServerInterface",
     "ServerUnreachable",
+    "Spawner",
+    "TaskHandle",
     "TaskStore",
     "ToolError",
+    "Transport",
     "TransportClosed",
     "UnknownDefinition",
     "UnknownMethod",
@@ -92,6 +111,7 @@ __all__ = [
     "__version__",
     "bearer",
     "connect",
+    "open_spawner",
 ]
 
 # The one place that states the version: the build reads it from here.
@@ -102,11 +122,15 @@ _MODULES = {
     "Application": "mcpgen.runtime.http.server.application",
     "BaseClient": "mcpgen.runtime.client.base_client",
     "Change": "mcpgen.runtime.client.subscriptions",
+    "Channel": "mcpgen.runtime.transports.interfaces",
     "Client": "mcpgen.runtime.api.client",
     "ClientContext": "mcpgen.runtime.client.base_client",
+    "ClientEndpoint": "mcpgen.runtime.transports.interfaces",
     "ClientLimits": "mcpgen.runtime.limits",
     "Context": "mcpgen.runtime.server.context",
     "Elicited": "mcpgen.runtime.server.elicitation_forms",
+    "Endpoint": "mcpgen.runtime.transports.interfaces",
+    "EndpointFactory": "mcpgen.runtime.transports.interfaces",
     "EventStore": "mcpgen.runtime.http.server.event_store",
     "Http": "mcpgen.runtime.http.client.transport",
     "HttpLimits": "mcpgen.runtime.limits",
@@ -118,6 +142,7 @@ _MODULES = {
     "McpgenError": "mcpgen.runtime.errors",
     "MemoryEventStore": "mcpgen.runtime.http.server.event_store",
     "MemoryTaskStore": "mcpgen.runtime.server.tasks.task_store",
+    "MessageWriter": "mcpgen.runtime.transports.interfaces",
     "NoCommonRevision": "mcpgen.runtime.errors",
     "PeerError": "mcpgen.runtime.errors",
     "Process": "mcpgen.runtime.transports.process",
@@ -128,17 +153,22 @@ _MODULES = {
     "ResourceNotFound": "mcpgen.runtime.server.functions.resources",
     "Server": "mcpgen.runtime.api.server",
     "ServerExited": "mcpgen.runtime.errors",
+    "ServerInterface": "mcpgen.runtime.transports.interfaces",
     "ServerUnreachable": "mcpgen.runtime.http.errors",
+    "Spawner": "mcpgen.runtime.transports.spawner",
+    "TaskHandle": "mcpgen.runtime.transports.spawner",
     "TaskStore": "mcpgen.runtime.server.tasks.task_store",
     "ToolError": "mcpgen.runtime.server.functions.tools",
+    "Transport": "mcpgen.runtime.transports.interfaces",
     "TransportClosed": "mcpgen.runtime.errors",
     "UnknownDefinition": "mcpgen.runtime.errors",
     "UnknownMethod": "mcpgen.runtime.errors",
     "UnknownRevision": "mcpgen.runtime.errors",
     "UnsupportedByPeer": "mcpgen.runtime.errors",
     "UsageError": "mcpgen.runtime.errors",
-    "bearer": "mcpgen.runtime.http.client.bearer",
+    "bearer": "mcpgen.runtime.http.client.bearer_auth",
     "connect": "mcpgen.runtime.api.connect",
+    "open_spawner": "mcpgen.runtime.transports.spawner",
 }
 
 

@@ -1,4 +1,4 @@
-"""Adapt values between revisions, for gateways and for the runtime: `route` returns the way from one to another."""
+"""Adapt values between revisions, for gateways and for the runtime; `route` returns the adapter of a message part."""
 
 from __future__ import annotations
 

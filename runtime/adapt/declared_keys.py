@@ -1,4 +1,4 @@
-"""Which keys of a value its revision declares; the others are foreign or unknown, and not ours to bring back."""
+"""Find out whether a revision declares a key of a value; adapters do not restore other keys."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["is_declared"]
 
 
 def is_declared(model: Any, annotation: Any, tokens: Sequence[str]) -> bool:  # noqa: ANN401 (any decoded value and type)
-    """Whether the place *tokens* exists by the word of a schema: a declared key, a member of a list or of a typed map.
+    """Whether a schema declares the place at *tokens*: a declared key, an item of a list, or a member of a typed map.
 
     Args:
-        model: A value that was decoded with its revision's bindings.
+        model: A value, decoded with its revision's bindings.
         annotation: The type that it was decoded as.
         tokens: Keys and indexes, outermost first; the value need not have them.
     """
@@ -42,7 +42,7 @@ def is_declared(model: Any, annotation: Any, tokens: Sequence[str]) -> bool:  # 
             model = None if index is None else model[index]
         elif is_object(model):
             annotation = _member(annotation, dict)
-            if annotation in (object, Any):  # any key may stand there; none is declared
+            if annotation in (object, Any):  # any key is allowed; none is declared
                 return False
             model = model.get(token)
         else:
@@ -56,7 +56,7 @@ def _hints(struct: type[Struct]) -> dict[str, Any]:
 
 
 def _view(annotation: Any) -> type[Struct] | None:  # noqa: ANN401 (any type)
-    """Return the view of the open object that *annotation* is, or has as an arm."""
+    """Return the view of an open object; *annotation* may be a union with one."""
     for arm in _arms(annotation):
         candidates = [arm, *(typing.get_args(arm)[1:] if typing.get_origin(arm) is Annotated else ())]
         for each in candidates:
@@ -66,7 +66,7 @@ def _view(annotation: Any) -> type[Struct] | None:  # noqa: ANN401 (any type)
 
 
 def _member(annotation: Any, container: type) -> Any:  # noqa: ANN401 (any type)
-    """Return the type of the members of the list or map that *annotation* is, or has as an arm."""
+    """Return the item type of a list, or the value type of a map; *annotation* may be a union with one."""
     for arm in _arms(annotation):
         bare = typing.get_args(arm)[0] if typing.get_origin(arm) is Annotated else arm
         if typing.get_origin(bare) is container:

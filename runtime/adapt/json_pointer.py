@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["ABSENT", "index_of", "is_array", "is_object", "look_up", "pointer_to", "tokens_of"]
 
 ABSENT: Final = object()
-"""What stands where nothing stands; null is a value."""
+"""The result of looking up a place that does not exist; null is a value."""
 
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 
@@ -27,15 +27,15 @@ def is_array(value: object) -> TypeGuard[list[Any]]:
 
 
 def pointer_to(tokens: Iterable[str | int]) -> str:
-    """Return the pointer that these keys and indexes make, outermost first."""
+    """Return the pointer of these keys and indexes, outermost first."""
     return "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens)
 
 
 def tokens_of(pointer: str) -> tuple[str, ...]:
-    """Return the keys and indexes that *pointer* is made of, outermost first.
+    """Return the keys and indexes of *pointer*, outermost first.
 
     Raises:
-        ValueError: It is no pointer.
+        ValueError: It is not a pointer.
     """
     if not pointer:
         return ()
@@ -45,7 +45,7 @@ def tokens_of(pointer: str) -> tuple[str, ...]:
 
 
 def look_up(value: Any, tokens: Sequence[str]) -> Any:  # noqa: ANN401 (any JSON value)
-    """Return what stands in *value* at *tokens*; `ABSENT` if nothing does."""
+    """Return the value in *value* at *tokens*; `ABSENT` if there is none."""
     for token in tokens:
         if is_object(value):
             value = value.get(token, ABSENT)
@@ -58,8 +58,8 @@ def look_up(value: Any, tokens: Sequence[str]) -> Any:  # noqa: ANN401 (any JSON
 
 
 def index_of(token: str, length: int) -> int | None:
-    """Return the index that *token* spells in a list of *length*; None if it spells none."""
-    # No list that we can hold needs ten digits, and int() of a peer's text is not free.
+    """Return *token* as an index of a list of *length*; None if it is not one."""
+    # No list in memory needs ten digits, and int() of a long text from a peer is slow.
     if _INDEX.fullmatch(token) is None:
         return None
     index = int(token)

@@ -1,7 +1,7 @@
-"""What a revision allows as one part of a message, or as one of its definitions.
+"""The types that a revision allows for a part of a message, or for one of its definitions.
 
-A value is checked as a peer's would be that came over the wire: encoded, and decoded with the bindings of its revision.
-Converting it in memory would be no faster, and not as exact: unions are told apart, and numbers judged, by the decoder.
+A value is checked like one from a peer: it is encoded, and decoded with the bindings of its revision. Converting it in
+memory would not be faster, and less exact: only the decoder selects the arm of a union and checks the range of numbers.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
 __all__ = ["Part", "Payload", "Sender", "bindings", "definition_payload", "message_payload", "senders"]
 
 Part: TypeAlias = Literal["params", "result", "notification", "error"]
-"""A part of a message: what a request or a notification carries, or what a request is answered with."""
+"""A part of a message: the params of a request or a notification, or the answer to a request."""
 
 Sender: TypeAlias = Literal["client", "server"]
-"""Who sends a request or a notification; results and errors go the other way."""
+"""The side that sends a request or a notification; results and errors go the other way."""
 
-# An error is for people. msgspec quotes what it does not like, which a peer can make as long as a message.
-MOST_CHARACTERS = 400
+# Errors of msgspec quote the peer's value, which may be as long as a message.
+MAX_REASON_CHARS = 400
 
 
 class Payload(Struct, frozen=True):
-    """What one place of a message may hold.
+    """The types of one place of a message.
 
     Attributes:
-        revision: The revision whose rules these are.
+        revision: The revision that defines them.
         what: The place, in words.
-        types: The types that it may have; the first is the usual one.
-        decoders: Of each type, what decodes it.
-        holder: The key whose object takes what is no part of the protocol: ``_meta``, or ``data`` of an error.
+        types: The allowed types; the first is the usual one.
+        decoders: The decoder of each type.
+        holder: The key of the object for data that is not part of the protocol: ``_meta``, or ``data`` of an error.
     """
 
     revision: str
@@ -55,7 +55,7 @@ class Payload(Struct, frozen=True):
         """Return *value* decoded, and the type that it was decoded as.
 
         Raises:
-            InvalidPayload: It is not JSON, or not of these types.
+            InvalidPayload: It is not JSON, or not of one of these types.
         """
         data = self._encode(value)
         failure: msgspec.DecodeError | None = None
@@ -70,23 +70,23 @@ class Payload(Struct, frozen=True):
         raise self.invalid(reason, pointer)
 
     def invalid(self, reason: str, pointer: str = "") -> InvalidPayload:
-        """Return the error that says what is wrong with a value."""
+        """Return the error for an invalid value."""
         return InvalidPayload(revision=self.revision, pointer=pointer, what=self.what, reason=reason)
 
     def too_deep(self) -> InvalidPayload:
-        """Return the error for a value that is nested deeper than this interpreter can follow."""
+        """Return the error for a value that is nested deeper than the interpreter's recursion limit."""
         return self.invalid("it is nested too deeply")
 
     def _encode(self, value: object) -> bytes:
         try:
             data = msgspec.json.encode(value)
-            # msgspec writes more than JSON: NaN as null, a tuple as an array, the key 1 as "1". They come back changed.
+            # msgspec encodes more than JSON: NaN as null, a tuple as an array, the key 1 as "1". These change.
             if msgspec.json.decode(data) == value:
                 return data
         except RecursionError:
             raise self.too_deep() from None
         except (TypeError, ValueError, OverflowError, msgspec.DecodeError):
-            pass  # found again, and the place with it
+            pass  # `_first_non_json` finds the place
         reason, pointer = _first_non_json(value)
         raise self.invalid(reason, pointer)
 
@@ -104,7 +104,7 @@ def bindings(label: str) -> ModuleType:
 
 
 def definition_payload(label: str, name: str) -> Payload:
-    """Return what the revision *label* allows as its definition *name*.
+    """Return the types of the definition *name* in the revision *label*.
 
     Raises:
         UnknownRevision: There is no such revision.
@@ -119,19 +119,19 @@ def definition_payload(label: str, name: str) -> Payload:
 
 
 def message_payload(label: str, method: str, part: Part, sender: Sender | None) -> Payload:
-    """Return what the revision *label* allows as *part* of *method*.
+    """Return the types of *part* of *method* in the revision *label*.
 
     Raises:
         UnknownRevision: There is no such revision.
         UnknownMethod: It has no such method, or not of the kind that has this part, or not from this sender.
-        UsageError: *part* is no part.
+        UsageError: *part* or *sender* is not one of the allowed names.
     """
     methods: ModuleType = bindings(label).methods
     found = _found(label, method, part, sender)
     if part == "error":
         return _payload(label, f"an error of {method}", [bindings(label).models.Error], "data")
     if part == "result":
-        # A request that may be answered with a task has a second entry, which no table lists.
+        # A request that may be answered with a task has a second entry, which is not in the tables.
         named: dict[str, Any] = vars(methods)
         entries = [*found, *(each for each in named.values() if isinstance(each, methods.RequestMethod))]
         types = [each.result for each in entries if each.name == method]
@@ -140,7 +140,7 @@ def message_payload(label: str, method: str, part: Part, sender: Sender | None) 
 
 
 def senders(label: str, method: str, part: Part) -> list[Sender]:
-    """Return who sends *method* in the revision *label*; nobody, if it has no such method of that kind."""
+    """Return the senders of *method* in the revision *label*; none if it has no such method of that kind."""
     tables = _tables(bindings(label).methods, part)
     return list(dict.fromkeys(sender for sender, table in tables if method in table))
 
@@ -149,10 +149,10 @@ def _found(label: str, method: str, part: Part, sender: Sender | None) -> list[A
     """Return the entries of *method* in the tables of its revision."""
     methods = bindings(label).methods
     if part not in ("params", "result", "notification", "error"):
-        raise UsageError(f"no part of a message is called {part!r}; it is params, result, notification or error")
+        raise UsageError(f"`part` is {part!r}; use params, result, notification or error")
     if sender not in (None, "client", "server"):
-        raise UsageError(f"a sender is client or server, not {sender!r}")
-    tables = [table for who, table in _tables(methods, part) if sender in (None, who)]
+        raise UsageError(f"`sender` is {sender!r}; use client or server")
+    tables = [table for side, table in _tables(methods, part) if sender in (None, side)]
     found = [table[method] for table in tables if method in table]
     if not found:
         kind = "notification" if part == "notification" else "request"
@@ -163,7 +163,7 @@ def _found(label: str, method: str, part: Part, sender: Sender | None) -> list[A
 
 
 def _hint(methods: ModuleType, method: str) -> str:
-    """Return what *method* is, for somebody who took it for something else."""
+    """Return the kind of message that *method* has, if it has another kind than expected."""
     requests = [sender for sender, table in _tables(methods, "params") if method in table]
     notifications = [sender for sender, table in _tables(methods, "notification") if method in table]
     if requests:
@@ -183,7 +183,7 @@ def _tables(methods: ModuleType, part: Part) -> list[tuple[Sender, Any]]:
 
 def _payload(label: str, what: str, types: list[Any], holder: Literal["_meta", "data"]) -> Payload:
     distinct: list[Any] = []
-    for each in types:  # not hashed: aliases of unions need not be hashable
+    for each in types:  # not in a set, because aliases of unions may not be hashable
         if not any(each is known for known in distinct):
             distinct.append(each)
     decoder = bindings(label).decoder
@@ -191,7 +191,7 @@ def _payload(label: str, what: str, types: list[Any], holder: Literal["_meta", "
 
 
 def _first_non_json(value: object) -> tuple[str, str]:
-    """Return what the first thing in *value* is that JSON cannot hold, and where."""
+    """Return why *value* is not JSON, and the pointer to the first such place."""
     pending: list[tuple[tuple[Any, ...], Any]] = [((), value)]
     while pending:
         at, found = pending.pop()
@@ -217,7 +217,7 @@ def _non_json(value: object) -> str | None:
         case dict():
             keys: list[object] = list(value)  # pyright: ignore[reportUnknownArgumentType]  # of anything
             bad = [key for key in keys if not (isinstance(key, str) and _is_text(key))]
-            return f"a key of an object is not text: {bad[0]!r}"[:MOST_CHARACTERS] if bad else None
+            return f"a key of an object is not a string: {bad[0]!r}"[:MAX_REASON_CHARS] if bad else None
         case _:
             return f"a {type(value).__name__} is not a JSON value"
 
@@ -234,7 +234,7 @@ def _is_writable(number: int) -> bool:
     try:
         msgspec.json.encode(number)
     except (ValueError, OverflowError, TypeError):
-        # 64 bits in older releases of msgspec; Python's limit of digits in newer; a subclass of int.
+        # More than 64 bits in older releases of msgspec, Python's limit of digits in newer ones, or a subclass of int.
         return False
     return True
 
@@ -251,32 +251,32 @@ _PLACE = re.compile(r"(?P<what>.*?)(?: in `(?P<inner>[^`]*)`)?(?: - at `(?:key` 
 
 
 def _placed(message: str, value: object) -> tuple[str, str]:
-    """Split an error *message* of the bindings about *value* into what is wrong, and the pointer to it."""
-    if len(message) > 10 * MOST_CHARACTERS:  # the place is at the end, and made of names of ours
-        message = f"{message[:MOST_CHARACTERS]}...{message[-4 * MOST_CHARACTERS :]}"
+    """Split an error *message* of the bindings about *value* into the reason and the pointer."""
+    if len(message) > 10 * MAX_REASON_CHARS:  # keep the end, which holds the place
+        message = f"{message[:MAX_REASON_CHARS]}...{message[-4 * MAX_REASON_CHARS :]}"
     match = _PLACE.fullmatch(message)
-    if match is None:  # cannot be: the pattern takes any text
+    if match is None:  # for type checkers; the pattern matches any text
         return message, ""
     what, inner, path = match.group("what", "inner", "path")
     path = path or ""
     if inner:
         path += inner if inner.startswith("[") else f".{inner}"
-    return (what if len(what) <= MOST_CHARACTERS else f"{what[:MOST_CHARACTERS]}..."), _pointer(path, value)
+    return (what if len(what) <= MAX_REASON_CHARS else f"{what[:MAX_REASON_CHARS]}..."), _pointer(path, value)
 
 
 def _pointer(path: str, value: Any) -> str:  # noqa: ANN401 (any JSON value)
-    """Return the pointer into *value* that msgspec's *path* means, as far as it can be told."""
+    """Return msgspec's *path* as a pointer into *value*, up to the first part that is ambiguous."""
     tokens: list[str | int] = []
     while path:
         if path.startswith("["):
             inside, _, path = path[1:].partition("]")
             if not (inside.isdigit() and is_array(value) and int(inside) < len(value)):
-                break  # "..." is any key of a map: the message does not say which
+                break  # "..." stands for some key of a map
             tokens.append(int(inside))
             value = value[int(inside)]
             continue
         rest = path[1:]
-        # Names have dots (io.modelcontextprotocol/clientInfo), so the value is asked which are keys.
+        # Keys may contain dots (io.modelcontextprotocol/clientInfo), so compare with the keys of the value.
         keys = [key for key in value if _begins(rest, key)] if is_object(value) else []
         if not keys:
             break

@@ -1,10 +1,9 @@
-"""Adapters between revisions, for gateways and for the engine: a route takes a value from one revision to another.
+"""Routes: adapters of one part of a message from one revision to another, for gateways and for the engine.
 
-Theory of operation. Between neighbouring revisions there are generated steps, for each part of each message. A route is
-made once: it strings together the steps of one part, leaves out those that have nothing to do, and is kept for as long
-as the process lives. A step may assume that its value is valid, so `Route.adapt` checks it first, against the revision
-that it comes from. A step after the first cannot meet a key that its revision does not define, so one that does nothing
-but drop such keys is needed only at the beginning.
+Theory of operation. The generator writes a step between neighbouring revisions for each part of each message. A route
+composes the steps of one part, omits those that change nothing, and is cached for the life of the process. A step
+assumes that its value is valid, so `Route.adapt` first checks the value against the source revision. Only the first
+step can meet a key that its revision does not define, so a later step that would only drop such keys is omitted, too.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ JSON: TypeAlias = Any
 
 
 class Adapted(Struct, frozen=True, kw_only=True):
-    """What came out of a route.
+    """The result of a route.
 
     Attributes:
-        value: The value as the target revision writes it. It may share parts with the value that went in.
-        losses: What the target cannot say as the source did, in the order in which it was lost.
-        kept: Whether *value* carries a stash with what was lost.
-        restored: Whether a stash gave back what had been lost before.
+        value: The value in the target revision. It may share parts with the source value.
+        losses: The losses, in the order in which they occurred.
+        kept: Whether *value* carries a stash of the lost values.
+        restored: Whether values from a stash were restored.
     """
 
     value: JSON
@@ -51,18 +50,18 @@ class Adapted(Struct, frozen=True, kw_only=True):
 
 
 class Route(Struct, frozen=True, kw_only=True, eq=False):
-    """The way of one part of a message, or of one definition, from a revision to another; `route` makes it.
+    """Adapts one part of a message, or one definition, from a revision to another; `route` returns it.
 
     Attributes:
-        source: The revision that values come from.
+        source: The revision of the values.
         target: The revision that they are adapted to.
-        method: The method whose part it is; None for a definition.
-        part: Which part; None for a definition.
-        definition: The name that the source has for the definition; None for a message.
-        target_definition: The name that the target has for it.
-        payload: What the source allows.
-        steps: The name of each step to take, and what it does; none, if values stay as they are.
-        mirror: Returns the route back.
+        method: The method of the message; None for a definition.
+        part: The part of the message; None for a definition.
+        definition: The source's name of the definition; None for a message.
+        target_definition: The target's name of it.
+        payload: The types that the source allows.
+        steps: The name and the function of each step; empty if values stay as they are.
+        reverse: Returns the route back.
     """
 
     source: str
@@ -73,24 +72,24 @@ class Route(Struct, frozen=True, kw_only=True, eq=False):
     target_definition: str | None = None
     payload: Payload
     steps: tuple[tuple[str, Callable[[Any, Any, Losses], Any]], ...]
-    mirror: Callable[[], Route]
+    reverse: Callable[[], Route]
 
     @property
     def is_identity(self) -> bool:
-        """Whether values stay as they are, so that there is nothing to adapt, and nothing to lose."""
+        """Whether values stay as they are, so that there are no losses."""
         return not self.steps
 
     def adapt(self, value: JSON, *, keep: bool = False) -> Adapted:
-        """Check *value* against the source revision, and return it as the target revision writes it.
+        """Check *value* against the source revision, and return it in the target revision.
 
-        What a stash for the target holds is restored, where the value has not changed since.
+        If the message has a stash for the target, its values are restored where the message has not changed since.
 
         Args:
-            value: A JSON value, which is not changed. Params that are absent are ``{}``.
-            keep: Whether to stash in the message what is lost, so that the way back restores it.
+            value: A JSON value, which is not changed. Absent params are ``{}``.
+            keep: Whether to stash lost values in the message, so that the route back restores them.
 
         Raises:
-            InvalidPayload: It is not JSON, or not what the source revision allows.
+            InvalidPayload: It is not JSON, or the source revision does not allow it.
             AdaptationError: The target revision cannot express it.
         """
         try:
@@ -102,9 +101,9 @@ class Route(Struct, frozen=True, kw_only=True, eq=False):
             raise self.payload.too_deep() from None
 
     def adapt_valid(self, value: JSON, losses: Losses) -> JSON:
-        """Return *value*, which is known to be valid, as the target revision writes it, and nothing more.
+        """Return *value*, which is known to be valid, in the target revision.
 
-        For engines, which decode what they receive anyway: nothing is checked, stashed or restored.
+        For engines, which check values by decoding them: this checks, stashes and restores nothing.
 
         Args:
             value: A JSON value, which is not changed.
@@ -132,7 +131,7 @@ class Route(Struct, frozen=True, kw_only=True, eq=False):
         message, stash, problem = take_stash(value, holder, self.target)
         model, annotation = self.payload.check(message)
         if message is not value and not is_declared(model, annotation, (holder,)) and holder in message:
-            message, stash, problem = value, None, None  # the key of somebody else, where the schema has no metadata
+            message, stash, problem = value, None, None  # the schema has no metadata here, so the key is not ours
             model, annotation = self.payload.check(message)
         losses = Losses()
         adapted = self.adapt_valid(message, losses)
@@ -143,7 +142,7 @@ class Route(Struct, frozen=True, kw_only=True, eq=False):
             restored, problem = self._restore(message, adapted, stash)
         if restored is not None:
             adapted = restored.value
-            found = [each for each in found if not restored.mends(each)]
+            found = [each for each in found if not restored.covers(each)]
         if keep and self.steps:
             kept = self._keep((message, model, annotation), adapted, losses.found)
         if problem is not None:
@@ -158,23 +157,24 @@ class Route(Struct, frozen=True, kw_only=True, eq=False):
         )
 
     def _restore(self, message: JSON, adapted: JSON, stash: Stash) -> tuple[_Restored | None, str | None]:
-        """Return *adapted* with what *stash* gives back, and what is wrong with the stash.
+        """Return *adapted* with the restored values of *stash*, and the problem of the stash, if there is one.
 
-        The source must not see a difference: seen from there, what is restored is the message that came. If that very
-        message comes out, it said nothing that is not in the restored value, so nothing was lost.
+        A peer controls the stash, so the restored value must be the same message for the source: adapted back, it must
+        equal the received message, or at least what *adapted* becomes when it is adapted back. If it equals the
+        received message, nothing was lost.
         """
         patch = apply_stash(stash, adapted)
         if patch.stale and not patch.restored:
             return None, _STALE
         try:
-            back = self.mirror()
+            back = self.reverse()
             model, annotation = back.payload.check(patch.value)
             losses = Losses()
-            view = back.adapt_valid(patch.value, losses)
-            is_whole = is_same_json(view, message)
-            if not is_whole and not is_same_json(view, back.adapt_valid(adapted, Losses())):
+            returned = back.adapt_valid(patch.value, losses)
+            is_whole = is_same_json(returned, message)
+            if not is_whole and not is_same_json(returned, back.adapt_valid(adapted, Losses())):
                 return None, _FORGED
-        except _NO_WAY_BACK:
+        except _NO_ROUTE_BACK:
             return None, _FORGED
         if _foreign(losses.found, back.steps, (patch.value, model, annotation)):
             return None, _FORGED
@@ -182,15 +182,15 @@ class Route(Struct, frozen=True, kw_only=True, eq=False):
         return _Restored(value=patch.value, pointers=pointers), _STALE if patch.stale else None
 
     def _keep(self, checked: _Checked, adapted: JSON, found: Sequence[Loss]) -> JSON | None:
-        """Return *adapted* with a stash of what it lost; None if nothing was, or if there is no room for one."""
+        """Return *adapted* with a stash of its losses; None if there are none, or no room for a stash."""
         message, model, annotation = checked
         foreign = _foreign(found, self.steps, checked)
         try:
-            back = self.mirror()
+            back = self.reverse()
             losses = Losses()
             returned = back.adapt_valid(adapted, losses)
             stash = difference(returned, _without(message, foreign))
-            # What was foreign and valid in the target was admitted there, and is lost on the way back alone.
+            # A foreign key that is valid in the target was admitted there, so only the route back loses it.
             added = [tokens_of(edit.at) for edit in stash.edits if edit.index is not UNSET]
             admitted = [
                 pointer_to(each)
@@ -199,60 +199,59 @@ class Route(Struct, frozen=True, kw_only=True, eq=False):
             ]
             if admitted:
                 stash = difference(returned, _without(message, [*foreign, *admitted]))
-            # What the way back makes up by itself may be just what was lost; a stash without edits says so.
+            # The route back may make up exactly the lost values by itself; then the stash has no edits.
             if not (stash.edits or stash.orders or losses.found):
                 return None
             kept = put_stash(adapted, back.payload.holder, self.source, stash)
             if kept is None or not is_declared(*back.payload.check(kept), (back.payload.holder,)):
                 return None
-        except _NO_WAY_BACK:
+        except _NO_ROUTE_BACK:
             return None
         return kept
 
 
 class _Restored(Struct, frozen=True, kw_only=True):
-    """A value with what a stash gave back, and the pointers below which nothing is lost any more."""
+    """A value with restored values, and the pointers below which there are no losses any more."""
 
     value: JSON
     pointers: frozenset[str]
 
-    def mends(self, loss: Loss) -> bool:
-        """Whether what *loss* is about was given back."""
+    def covers(self, loss: Loss) -> bool:
+        """Whether the value that *loss* is about was restored."""
         tokens = tokens_of(loss.pointer)
         return any(pointer_to(tokens[:length]) in self.pointers for length in range(len(tokens) + 1))
 
 
-_NO_WAY_BACK = (AdaptationError, InvalidPayload, UsageError)  # the last, where the target has no method of that name
-_STALE = "the message has changed since the stash was made, so that not everything could be restored"
-_FORGED = "what the stash would restore does not belong to this message"
+_NO_ROUTE_BACK = (AdaptationError, InvalidPayload, UsageError)  # the last if the target has no such method
+_STALE = "the message has changed since the stash was made, so some values were not restored"
+_FORGED = "the stash does not belong to this message"
 
 
 class Router:
-    """Makes routes, each once.
+    """Makes routes, and caches them.
 
     Args:
-        ladder: The steps between neighbours.
+        steps: The steps between neighbouring revisions.
     """
 
-    def __init__(self, ladder: Steps) -> None:
-        self._ladder = ladder
-        # Bounded by what exists: a route to nowhere is an exception, and those are not kept.
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        # The caches are bounded by the routes that exist, since `cache` does not keep exceptions.
         self.route: Callable[[str, str, str, Part, Sender | None], Route] = cache(self._route)
         self.definition_route: Callable[[str, str, str], Route] = cache(self._definition_route)
 
     def _route(self, source: str, target: str, method: str, part: Part, sender: Sender | None) -> Route:
         payload = message_payload(source, method, part, sender)
-        directions = self._ladder.directions(source, target)
         able: list[Sender] = senders(source, method, part) if sender is None else [sender]
         steps: list[tuple[str, Step]] = []
-        for direction in directions:
+        for direction in self._steps.directions(source, target):
             message = direction.messages.get(method, _UNKNOWN)
             able = _able(able, message, step_name(direction))
             step = _step(message, part)
             if step is None:
-                # A message that lacks a part is one that is asked inside a result, where errors are no answers.
+                # A known message lacks a part if it travels inside of an `input_required` result, which has no errors.
                 service = None if message is _UNKNOWN else "input"
-                raise _no_way(step_name(direction), f"{direction.source} has no {part} of {method}", service)
+                raise _no_route(step_name(direction), f"{direction.source} has no {part} of {method}", service)
             steps.append((step_name(direction), step))
         return Route(
             source=source,
@@ -261,17 +260,16 @@ class Router:
             part=part,
             payload=payload,
             steps=_composed(steps),
-            mirror=lambda: self.route(target, source, method, part, sender),
+            reverse=lambda: self.route(target, source, method, part, sender),
         )
 
     def _definition_route(self, source: str, target: str, definition: str) -> Route:
         payload = definition_payload(source, definition)
         name = definition
         steps: list[tuple[str, Step]] = []
-        for direction in self._ladder.directions(source, target):
+        for direction in self._steps.directions(source, target):
             if name not in direction.definitions:
-                reason = f"{direction.target} has nothing that corresponds to {name}"
-                raise _no_way(step_name(direction), reason, None)
+                raise _no_route(step_name(direction), f"{direction.target} has no counterpart of {name}", None)
             name, step = direction.definitions[name]
             steps.append((step_name(direction), step))
         return Route(
@@ -281,16 +279,16 @@ class Router:
             target_definition=name,
             payload=payload,
             steps=_composed(steps),
-            mirror=lambda: self.definition_route(target, source, name),
+            reverse=lambda: self.definition_route(target, source, name),
         )
 
 
 _UNKNOWN = Message()
-_UNCHANGED = Step().adapt  # of a part that says nothing of what it does
+_UNCHANGED = Step().adapt  # the default of a part that no rule changes
 
 
 def _able(senders: Sequence[Sender], message: Message, step: str) -> list[Sender]:
-    """Return those of *senders* that can send *message* after *step* too.
+    """Return those of *senders* that can still send *message* after *step*.
 
     Raises:
         AdaptationError: None of them can.
@@ -298,7 +296,7 @@ def _able(senders: Sequence[Sender], message: Message, step: str) -> list[Sender
     able: list[Sender] = [each for each in senders if each not in message.gone]
     if senders and not able:
         gone = message.gone[senders[0]]
-        raise _no_way(step, gone.reason, gone.service)
+        raise _no_route(step, gone.reason, gone.service)
     return able
 
 
@@ -312,18 +310,18 @@ def _step(message: Message, part: Part) -> Step | None:
             return message.error
 
 
-def _no_way(step: str, reason: str, service: str | None) -> AdaptationError:
+def _no_route(step: str, reason: str, service: str | None) -> AdaptationError:
     return AdaptationError(step=step, pointer="", reason=reason, service=service)
 
 
 def _composed(steps: Sequence[tuple[str, Step]]) -> tuple[tuple[str, Callable[[Any, Any, Losses], Any]], ...]:
-    """Return what is left of *steps* without those that have nothing to do."""
+    """Return *steps* without those that change nothing."""
     needed = [*steps[:1], *(each for each in steps[1:] if not each[1].idle)]
     return tuple((name, step.adapt) for name, step in needed if step.adapt is not _UNCHANGED)
 
 
 _Checked: TypeAlias = tuple[JSON, Any, Any]
-"""A value, the model that checking it returned, and the type of that."""
+"""A value, and the model and type that checking it returned."""
 
 
 def _foreign(losses: Sequence[Loss], steps: Sequence[tuple[str, Any]], checked: _Checked) -> list[str]:
@@ -339,7 +337,7 @@ def _foreign(losses: Sequence[Loss], steps: Sequence[tuple[str, Any]], checked: 
 
 
 def _without(value: JSON, pointers: Sequence[str]) -> JSON:
-    """Return *value* without the keys that *pointers* point to; a copy, if there are any."""
+    """Return *value* without the keys at *pointers*; a copy if there are any."""
     if not pointers:
         return value
     copy = msgspec.json.decode(msgspec.json.encode(value))
@@ -355,37 +353,35 @@ _ROUTER = Router(GENERATED)
 
 
 def route(source: str, target: str, method: str, part: Part, *, sender: Sender | None = None) -> Route:
-    """Return the way of *part* of *method* from the revision *source* to *target*.
-
-    It is made once, and kept.
+    """Return the route of *part* of *method* from the revision *source* to *target*; it is cached.
 
     Args:
-        source: The revision that values come from.
+        source: The revision of the values.
         target: The revision that they are adapted to.
-        method: The method as *source* writes it; for a result or an error, that of the request.
+        method: The method in *source*; for a result or an error, that of the request.
         part: ``params``, ``result`` and ``error`` belong to a request, ``notification`` to a notification.
-        sender: Who sends the request or the notification. None: whoever may.
+        sender: The side that sends the request or the notification. None: either.
 
     Raises:
         UnknownRevision: There are no bindings for one of them.
         UnknownMethod: The source has no such method.
-        UsageError: The part or the sender is none.
+        UsageError: The part or the sender is not one of the allowed names.
         AdaptationError: The target, or a revision on the way, has no such method from that sender.
     """
     return _ROUTER.route(source, target, method, part, sender)
 
 
 def definition_route(source: str, target: str, definition: str) -> Route:
-    """Return the way of one definition: capabilities, ``Implementation``, ``ContentBlock``, or any other.
+    """Return the route of a definition, such as ``ServerCapabilities``, ``Implementation`` or ``ContentBlock``.
 
     Args:
-        source: The revision that values come from.
+        source: The revision of the values.
         target: The revision that they are adapted to.
-        definition: The name that the bindings of *source* have for it.
+        definition: Its name in the bindings of *source*.
 
     Raises:
         UnknownRevision: There are no bindings for one of them.
         UnknownDefinition: The source has no such definition.
-        AdaptationError: The target, or a revision on the way, has nothing that corresponds to it.
+        AdaptationError: The target, or a revision on the way, has no counterpart.
     """
     return _ROUTER.definition_route(source, target, definition)

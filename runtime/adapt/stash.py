@@ -1,14 +1,13 @@
-"""What a message lost on its way, carried by the message itself, so that the way back can restore it.
+"""The stash: values that a message lost, carried in the message itself, so that the route back can restore them.
 
-Theory of operation. A route makes *y* of *x*. What the way back makes of *y* is *x0*, and the stash is what has to be
-edited in *x0* to get *x*: plain edits at pointers, independent of the rules of any step. When *y*, or what became of it
-in the hands of others, comes back, its *x0* is made again, and those edits are applied whose place is as it was. A
-digest tells: of the innermost item of a list that the place is in, because items move; of the place itself, if it is in
-no list.
+Theory of operation. A route adapts *x* to *y*. The route back adapts *y* to *x0*, and the stash holds the edits that
+turn *x0* into *x*: plain edits at pointers, independent of the steps. When *y* comes back, perhaps changed by others,
+it is adapted to *x0* again, and each edit is applied if its place has not changed. A digest shows that: of the
+innermost list item around the place, because items may move, or of the place itself if it is not in a list.
 
-The stash lies under one key of the message's ``_meta`` (of an error's ``data``), by the revision that wrote *x*. A peer
-can write there what it likes. So edits do nothing but set and delete, their number and size are bounded, and
-`mcpgen.runtime.adapt` accepts their result only if it is valid, and if the peer's revision sees no difference.
+The stash is stored under one key of the message's ``_meta`` (of an error's ``data``), by the revision of *x*. A peer
+controls it. So an edit can only set or delete a value, the number and size of edits are bounded, and
+`mcpgen.runtime.adapt` accepts the result only if it is valid and means the same in the peer's revision.
 """
 
 from __future__ import annotations
@@ -27,32 +26,32 @@ if TYPE_CHECKING:
 __all__ = ["KEY", "Edit", "Patch", "Stash", "apply_stash", "difference", "put_stash", "is_same_json", "take_stash"]
 
 KEY: Final = "io.github.mcpgen/stash"
-"""A key of ``_meta`` as the specification wants it: with a reversed domain whose second label is not the protocol's."""
+"""The key in ``_meta``, with a reversed domain as prefix, as the specification demands."""
 
-# A stash is there for titles and annotations, not to send a message twice. 64 KiB are the titles of a thousand tools,
-# and a small part of the 4 MiB that servers usually accept as one message.
+# A stash is for titles and annotations, not for a second copy of a message. 64 KiB hold the titles of 1,000 tools, and
+# are a small part of the 4 MiB that servers usually accept as one message.
 MAX_STASH_BYTES = 64 * 1024
 
-# An edit takes at least eleven bytes (`{"at":"/a"},`), so this only spares us the work on lists that are all brackets.
+# An edit takes at least 11 bytes (`{"at":"/a"},`), so this only avoids work on lists of empty brackets.
 MAX_EDITS = 6000
 
-# The schemas nest a dozen levels. What lies deeper is free content, which steps leave alone.
+# The schemas nest a dozen levels. Deeper values are free content, which steps do not change.
 MAX_TOKENS = 64
 
-# Digests are made of values that hold each other, as often as lists nest, which is a few times at most. A stash that is
-# meant to be slow points into a list of lists of lists. Small messages may be as odd as they like.
+# Digests of nested list items repeat the work for inner items, a few times in honest messages. A hostile stash points
+# into lists of lists of lists. Small messages are free of this bound.
 MAX_DIGESTED_PER_BYTE = 16
 FREE_DIGESTED_BYTES = 1024 * 1024
 
 
 class Edit(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One difference between what the way back makes, and what there was.
+    """One difference between the value that the route back returns and the original.
 
     Attributes:
         at: The pointer to the place.
-        was: A digest of the innermost item of a list around the place, or of the place. Absent: nothing was there.
-        value: What belongs there. Absent: nothing does.
-        index: Where the key stands in its object, if the object lacks it.
+        was: A digest of the innermost list item around the place, or of the place. Absent: the place did not exist.
+        value: The original value. Absent: there was none.
+        index: The position of the key in its object, if the edit adds the key.
     """
 
     at: str
@@ -62,12 +61,12 @@ class Edit(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown
 
 
 class Stash(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What was lost between two revisions.
+    """The values that were lost between two revisions.
 
     Attributes:
-        edits: Those that restore it.
+        edits: The edits that restore them.
         orders: The keys of objects whose order the edits do not restore, by pointer.
-        alone: Whether the stash is the only reason for the object that it lies in.
+        alone: Whether the object that holds the stash was added for it.
     """
 
     edits: Annotated[list[Edit], Meta(max_length=MAX_EDITS)]
@@ -76,12 +75,12 @@ class Stash(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
 
 
 class Patch(Struct, frozen=True, kw_only=True):
-    """What came of applying a stash.
+    """The result of applying a stash.
 
     Attributes:
         value: The edited value.
-        restored: The pointers of the edits that were made.
-        stale: How many were not, because their place has changed.
+        restored: The pointers of the applied edits.
+        stale: The number of edits that were not applied, because their place has changed.
     """
 
     value: Any
@@ -90,16 +89,15 @@ class Patch(Struct, frozen=True, kw_only=True):
 
 
 def is_same_json(one: object, other: object) -> bool:
-    """Whether two JSON values are the same but for the order of keys; 1, 1.0 and true are three values."""
+    """Whether two JSON values are equal, apart from the order of keys; 1, 1.0 and true differ."""
     return one is other or _canonical(one) == _canonical(other)
 
 
 def take_stash(message: Any, holder: str, revision: str) -> tuple[Any, Stash | None, str | None]:  # noqa: ANN401 (any JSON value)
-    """Take the stash for *revision* out of *message*.
+    """Remove the stash for *revision* from *message*; stashes for other revisions stay.
 
     Returns:
-        The message without it, a copy where it had one; the stash; and what is wrong with it, if anything is. Stashes
-        for other revisions stay.
+        The message without it (a copy if it had one), the stash, and the reason if the stash is not valid.
     """
     inside = message.get(holder) if is_object(message) else None
     if not is_object(inside) or KEY not in inside:
@@ -117,7 +115,7 @@ def take_stash(message: Any, holder: str, revision: str) -> tuple[Any, Stash | N
 
 
 def put_stash(message: dict[str, Any], holder: str, revision: str, stash: Stash) -> dict[str, Any] | None:
-    """Return a copy of *message* with *stash*; None if that is too large, or there is no room for it."""
+    """Return a copy of *message* with *stash*; None if the stash is too large, or the message has no place for it."""
     if len(stash.edits) > MAX_EDITS or len(stash.orders) > MAX_EDITS:
         return None
     inside = message.get(holder, {})
@@ -134,23 +132,23 @@ def put_stash(message: dict[str, Any], holder: str, revision: str, stash: Stash)
 
 
 def difference(now: object, wanted: object) -> Stash:
-    """Return what has to be edited in *now* to get *wanted*, the order of keys included."""
+    """Return the edits that turn *now* into *wanted*, including the order of keys."""
     return _Comparison().run(now, wanted)
 
 
 def apply_stash(stash: Stash, value: object) -> Patch:
-    """Apply the edits of *stash* to a copy of *value*, where their places are as they were."""
+    """Apply the edits of *stash* to a copy of *value*, except those whose place has changed."""
     return _Application(value).run(stash)
 
 
 def _read(raw: object) -> tuple[Stash | None, str | None]:
-    """Return the stash that a peer sent, or what is wrong with it."""
+    """Return the stash that a peer sent, or the reason why it is not valid."""
     try:
         if len(msgspec.json.encode(raw)) > MAX_STASH_BYTES:
-            return None, "the stash is larger than any that we make"
+            return None, f"the stash is larger than {MAX_STASH_BYTES} bytes"
         stash = msgspec.convert(raw, Stash)
         if _deepest(stash) > MAX_TOKENS:
-            return None, "the stash reaches deeper than any that we make"
+            return None, f"the stash has a pointer of more than {MAX_TOKENS} levels"
     except (msgspec.ValidationError, TypeError, ValueError, OverflowError):
         return None, "the stash is malformed"
     return stash, None
@@ -160,7 +158,7 @@ def _deepest(stash: Stash) -> int:
     """Return the length of the longest pointer.
 
     Raises:
-        ValueError: One is no pointer.
+        ValueError: One is not a pointer.
     """
     pointers = (*(edit.at for edit in stash.edits), *stash.orders)
     return max((len(tokens_of(each)) for each in pointers), default=0)
@@ -175,7 +173,7 @@ def _ordered(value: object) -> bytes:
 
 
 def _digest(data: bytes) -> str:
-    # Eight bytes tell a change from none. They prove nothing about who made the stash, and need not.
+    # Eight bytes are enough to detect a change. They do not authenticate the stash, which is not needed.
     return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
@@ -192,7 +190,7 @@ class _Comparison:
         return Stash(edits=self._edits, orders=self._orders)
 
     def _compare(self, now: Any, wanted: Any, at: tuple[str, ...], item: object) -> None:  # noqa: ANN401 (any JSON value)
-        """Compare what stands *at* a place; *item* is the innermost item of a list that it is in."""
+        """Compare the values *at* a place; *item* is the innermost list item around it."""
         if now is wanted:
             return
         if len(at) == MAX_TOKENS:
@@ -257,7 +255,7 @@ class _Application:
         return Patch(value=self._copy, restored=restored, stale=len(stash.edits) - len(restored))
 
     def _edit(self, edit: Edit, at: tuple[str, ...]) -> bool:
-        """Make one edit, if its place is as it was."""
+        """Apply one edit if its place has not changed; return whether it was applied."""
         if self._was(at) != edit.was:
             return False
         if not at:
@@ -265,26 +263,26 @@ class _Application:
                 return False
             self._copy = edit.value
             return True
-        holder = look_up(self._copy, at[:-1])
-        if is_array(holder):
-            index = index_of(at[-1], len(holder))
-            if index is None or edit.value is UNSET:  # items are only replaced: the length of a list is its own edit
+        parent = look_up(self._copy, at[:-1])
+        if is_array(parent):
+            index = index_of(at[-1], len(parent))
+            if index is None or edit.value is UNSET:  # items are only replaced, neither added nor removed
                 return False
-            holder[index] = edit.value
+            parent[index] = edit.value
             return True
-        return is_object(holder) and self._edit_key(holder, edit, at)
+        return is_object(parent) and self._edit_key(parent, edit, at)
 
-    def _edit_key(self, holder: dict[str, Any], edit: Edit, at: tuple[str, ...]) -> bool:
+    def _edit_key(self, parent: dict[str, Any], edit: Edit, at: tuple[str, ...]) -> bool:
         key = at[-1]
         if edit.value is UNSET:
-            return holder.pop(key, ABSENT) is not ABSENT
-        if key not in holder and edit.index is not UNSET:
+            return parent.pop(key, ABSENT) is not ABSENT
+        if key not in parent and edit.index is not UNSET:
             self._added.setdefault(at[:-1], []).append((edit.index, key))
-        holder[key] = edit.value
+        parent[key] = edit.value
         return True
 
     def _was(self, at: tuple[str, ...]) -> str | UnsetType | None:
-        """Return the digest that an edit at *at* has to know; None if there is no such place."""
+        """Return the digest that an edit at *at* must carry; None if there is no such place."""
         found = self._witness(at)
         if found is None:
             return None
@@ -300,7 +298,7 @@ class _Application:
         return self._digests[place]
 
     def _witness(self, at: tuple[str, ...]) -> tuple[Any, str] | None:
-        """Return the innermost item of a list around *at*, or what stands there, and its pointer; None for no place."""
+        """Return the innermost list item around *at*, or the value there, with its pointer; None for no such place."""
         value: Any = self._original
         item, place = ABSENT, 0
         for depth, token in enumerate(at, start=1):
@@ -316,7 +314,7 @@ class _Application:
 
 
 def _merged(keys: Iterable[str], added: Iterable[tuple[int, str]]) -> Iterator[str]:
-    """Yield *keys* with each of *added* at its index, as far as there are enough of them."""
+    """Yield *keys* with each of *added* at its index, or at the end if there are too few."""
     remaining = iter(keys)
     count = 0
     for index, key in added:

@@ -1,4 +1,4 @@
-"""The way from one revision to another: steps between neighbours, each loaded when a route first needs it."""
+"""The steps between neighbouring revisions; each module is loaded when a route first needs it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Steps:
     """The steps between neighbouring revisions.
 
     Args:
-        steps: The older and the newer revision of each, and the name of its module; oldest first, without a gap.
-        load: Imports a module by that name; it has the directions ``UP`` and ``DOWN``.
+        steps: The older and the newer revision of each step, and the name of its module; oldest first, without gaps.
+        load: Imports a module by name; the module has the directions ``UP`` and ``DOWN``.
     """
 
     def __init__(self, steps: Sequence[tuple[str, str, str]], load: Callable[[str], Any]) -> None:
@@ -29,25 +29,25 @@ class Steps:
         self._load = load
 
     def directions(self, source: str, target: str) -> tuple[Direction, ...]:
-        """Return the steps from *source* to *target* in the order in which they are taken; none, if they are one.
+        """Return the steps from *source* to *target*, in order; none if they are the same.
 
         Raises:
             UnknownRevision: There are no bindings for one of them, or no step leads there.
         """
-        rungs = [old for old, _, _ in self._steps] + [new for _, new, _ in self._steps[-1:]]
+        labels = [old for old, _, _ in self._steps] + [new for _, new, _ in self._steps[-1:]]
         for label in (source, target):
-            if label not in rungs:
+            if label not in labels:
                 raise UnknownRevision(label)
-        first, last = rungs.index(source), rungs.index(target)
+        first, last = labels.index(source), labels.index(target)
         if first < last:
             return tuple(self._load(module).UP for _, _, module in self._steps[first:last])
         return tuple(self._load(module).DOWN for _, _, module in reversed(self._steps[last:first]))
 
 
 def step_name(direction: Direction) -> str:
-    """Return what losses call a step."""
+    """Return the name of a step in losses and errors."""
     return f"{direction.source} to {direction.target}"
 
 
 GENERATED = Steps(adapters.STEPS, lambda module: import_module(f"{adapters.__name__}.{module}"))
-"""The steps that this package was built with."""
+"""The generated steps."""

@@ -1,4 +1,4 @@
-"""A client in the types of the newest revision, with a method for each thing that one wants of a server."""
+"""The client in the types of the newest revision, with a method for each request."""
 
 from __future__ import annotations
 
@@ -7,38 +7,39 @@ from typing import TYPE_CHECKING, Any, TypeGuard, Unpack
 
 from msgspec import UnsetType
 
-from mcpgen.runtime.client.base_client import BaseClient, ClientContext
+from mcpgen.runtime.client.base_client import BaseClient
 from mcpgen.runtime.errors import InvalidPayload, UsageError
 from mcpgen.runtime.protocol.newest import ClientMethods, models
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from mcpgen.runtime.client.call_options import CallOptions
+    from mcpgen.runtime.client.outgoing_requests import CallOptions
 
-__all__ = ["Client", "ClientContext"]
+__all__ = ["Client"]
 
 
 class Client(BaseClient):
-    """A connection to a server, made by `connect`; what it says comes in the types of the newest revision.
+    """A connection to a server, in the types of the newest revision. `connect` makes it.
 
-    What every request may raise:
+    Every request may raise:
 
     * `RequestRefused`: the server answered with an error;
-    * `RequestTimedOut`: it did not answer in time;
-    * `TransportClosed`: it is gone; `ServerExited`, with its status and last words, if it was a process;
-    * `UnsupportedByPeer`: its revision has no such request, or it has not declared it; nothing was sent;
-    * `AdaptationError`: what is asked cannot be said in its revision; nothing was sent either;
-    * `InvalidPayload`: its answer is not valid.
+    * `RequestTimedOut`: the server did not answer in time;
+    * `TransportClosed`: the connection is closed; `ServerExited`, with status and last output, if a process exited;
+    * `UnsupportedByPeer`: the server's revision has no such request, or the server has not declared it; nothing was
+      sent;
+    * `AdaptationError`: the server's revision cannot express the params; nothing was sent;
+    * `InvalidPayload`: the result is invalid.
 
-    Each takes `CallOptions`: ``timeout_seconds``, ``on_progress`` and ``meta``.
+    Every request takes `CallOptions`: ``timeout_seconds``, ``on_progress`` and ``meta``.
     """
 
     @property
     def methods(self) -> ClientMethods:
-        """The generated stub: one method for each request, params as they stand in the schema.
+        """The generated stub: a method for each request, with params as in the schema.
 
-        Params need what each request says about the client: ``meta=client.meta``.
+        The params of each request need `_meta`: ``meta=client.meta``.
         """
         return ClientMethods(self)
 
@@ -48,10 +49,10 @@ class Client(BaseClient):
         arguments: Mapping[str, object] | None = None,
         **options: Unpack[CallOptions],
     ) -> models.CallToolResult:
-        """Run a tool; what its server wants to know first is answered.
+        """Call a tool. If the server requires input first, the client's handlers give it.
 
         Raises:
-            InvalidStructuredContent: It does not fit what the server listed, and the policy is strict.
+            InvalidStructuredContent: The content does not match the tool's output schema, and ``structured="strict"``.
 
         Spec:
             2026-07-28, server/tools, "Calling Tools".
@@ -59,7 +60,7 @@ class Client(BaseClient):
         params: dict[str, Any] = {"name": name}
         if arguments is not None:
             params["arguments"] = _mapping(arguments)
-        result: models.CallToolResult = await self._ask("tools/call", params, **options)
+        result: models.CallToolResult = await self._engine.call("tools/call", params, **options)
         return result
 
     async def read_resource(
@@ -67,8 +68,8 @@ class Client(BaseClient):
         uri: str,
         **options: Unpack[CallOptions],
     ) -> models.ReadResourceResult:
-        """Return the content of a resource."""
-        result: models.ReadResourceResult = await self._ask("resources/read", {"uri": uri}, **options)
+        """Return the contents of a resource."""
+        result: models.ReadResourceResult = await self._engine.call("resources/read", {"uri": uri}, **options)
         return result
 
     async def get_prompt(
@@ -77,11 +78,11 @@ class Client(BaseClient):
         arguments: Mapping[str, str] | None = None,
         **options: Unpack[CallOptions],
     ) -> models.GetPromptResult:
-        """Return the messages of a prompt, filled in."""
+        """Return the messages of a prompt."""
         params: dict[str, Any] = {"name": name}
         if arguments is not None:
             params["arguments"] = _mapping(arguments)
-        result: models.GetPromptResult = await self._ask("prompts/get", params, **options)
+        result: models.GetPromptResult = await self._engine.call("prompts/get", params, **options)
         return result
 
     async def complete(
@@ -93,23 +94,23 @@ class Client(BaseClient):
         context: Mapping[str, str] | None = None,
         **options: Unpack[CallOptions],
     ) -> models.CompleteResultCompletion:
-        """Return suggestions for an argument that somebody is typing.
+        """Return suggestions for the value of an argument.
 
         Args:
-            ref: The prompt or resource template that takes it.
-            argument: Its name.
-            value: What was typed so far.
-            context: The arguments that were filled in before.
-            **options: As for every request.
+            ref: The prompt or resource template that has the argument.
+            argument: The name of the argument.
+            value: The part of the value that is typed already.
+            context: The arguments that have values already.
+            **options: The options of every request.
         """
         params: dict[str, Any] = {"ref": ref, "argument": {"name": argument, "value": value}}
         if context is not None:
             params["context"] = {"arguments": dict(context)}
-        result: models.CompleteResult = await self._ask("completion/complete", params, **options)
+        result: models.CompleteResult = await self._engine.call("completion/complete", params, **options)
         return result.completion
 
     async def list_tools(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> models.ListToolsResult:
-        """Return one page of the tools: the first, or the one at the ``next_cursor`` of another."""
+        """Return one page of the tools: the first one, or the one at *cursor*, a ``next_cursor`` of another page."""
         result: models.ListToolsResult = await self._page("tools/list", cursor, options)
         return result
 
@@ -133,7 +134,7 @@ class Client(BaseClient):
         return result
 
     async def tools(self, **options: Unpack[CallOptions]) -> AsyncIterator[models.Tool]:
-        """Iterate over all tools, page by page, as far as they are looked at."""
+        """Iterate over all tools. A page is requested when the iteration reaches it."""
         async for page in self._pages(self.list_tools, options):
             for each in page.tools:
                 yield each
@@ -157,17 +158,17 @@ class Client(BaseClient):
                 yield each
 
     async def _page(self, method: str, cursor: str | None, options: Mapping[str, Any]) -> Any:
-        return await self._ask(method, {} if cursor is None else {"cursor": cursor}, **options)
+        return await self._engine.call(method, {} if cursor is None else {"cursor": cursor}, **options)
 
     async def _pages(self, get: Callable[..., Awaitable[Any]], options: Mapping[str, Any]) -> AsyncIterator[Any]:
         """Iterate over the pages of a list.
 
         Raises:
-            InvalidPayload: There is no end of them.
+            InvalidPayload: The pages do not end.
         """
         cursor: str | None = None
         seen: set[str] = set()
-        for _ in range(self._session.limits.max_pages):
+        for _ in range(self._engine.session.limits.max_pages):
             page = await get(cursor, **options)
             yield page
             following: str | UnsetType = page.next_cursor
@@ -185,7 +186,7 @@ class Client(BaseClient):
 
 def _mapping(arguments: object) -> dict[str, Any]:
     if not _is_mapping(arguments):
-        raise UsageError(f"arguments are a mapping, such as {{'name': 'value'}}, not {arguments!r}")
+        raise UsageError(f"`arguments` must be a mapping, such as {{'name': 'value'}}, not {arguments!r}")
     return dict(arguments)
 
 

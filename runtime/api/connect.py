@@ -1,30 +1,32 @@
-"""Connecting to a server: from what is known of it, a URL, a command or an object, to a client of it."""
+"""`connect`: from a URL, a command, a server or a transport to a client."""
 
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack, cast, overload
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from mcpgen import __version__
 from mcpgen.generated import registry
 from mcpgen.runtime.api.client import Client
 from mcpgen.runtime.client.base_client import BaseClient, ClientContext
-from mcpgen.runtime.client.client_features import ClientFeatures, merged
+from mcpgen.runtime.client.client_features import ClientFeatures, merge_capabilities
 from mcpgen.runtime.client.connection_task import ConnectionTask
+from mcpgen.runtime.client.engine import ClientEngine
 from mcpgen.runtime.client.era_cache import EraCache
 from mcpgen.runtime.client.handler_functions import HandlerFunctions, handlers_from_functions
-from mcpgen.runtime.client.output_validation import OutputValidator
+from mcpgen.runtime.client.output_validation import OutputValidator, Policy
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.client.transport import Http
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.protocol.negotiation import selected_revisions
 from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.transports.command_line import is_url
-from mcpgen.runtime.transports.interfaces import Endpoints, Transport
+from mcpgen.runtime.transports.interfaces import ServerInterface, Transport
 from mcpgen.runtime.transports.memory import Memory
 from mcpgen.runtime.transports.process import Process
 
@@ -36,14 +38,15 @@ __all__ = ["Connection", "Options", "Target", "connect"]
 
 C_co = TypeVar("C_co", bound=BaseClient, covariant=True)
 
-Target = str | Sequence[str] | Endpoints | Transport
-"""How a server is reached: a URL, a command, a `Server` of this process, or a transport: `Http`, `Process`."""
+Target = str | Sequence[str] | ServerInterface | Transport
+"""How a server is reached: a URL, a command, a `Server` of this process, or a transport such as `Http` or `Process`."""
 
-_VERDICTS = EraCache()
-# What people look for here, and where it is.
-_OF_PROCESS = "; it is one of Process: connect(Process(command, environment=…, directory=…))"
-_OF_LIMITS = "; it is one of ClientLimits: connect(…, limits=ClientLimits(call_seconds=…))"
-_OF_HTTP = "; it is one of Http: connect(Http(url, headers=…, auth=…))"
+_ERAS = EraCache()
+
+# Options that users look for in `connect`, and where they are.
+_OF_PROCESS = "it is an option of Process: connect(Process(command, environment=…, directory=…))"
+_OF_LIMITS = "it is one of ClientLimits: connect(…, limits=ClientLimits(call_seconds=…))"
+_OF_HTTP = "it is an option of Http: connect(Http(url, headers=…, auth=…))"
 _ELSEWHERE = {
     **dict.fromkeys(("headers", "auth", "client", "http_client"), _OF_HTTP),
     **dict.fromkeys(("env", "environment", "cwd", "directory", "on_stderr", "inherit_environment"), _OF_PROCESS),
@@ -52,91 +55,84 @@ _ELSEWHERE = {
 
 
 class Options(HandlerFunctions, total=False):
-    """The options of `connect`; `HandlerFunctions` has those that are functions."""
+    """The options of `connect`. `HandlerFunctions` has those that are functions."""
 
     name: str
-    """What servers call this client; ``mcpgen`` by default."""
+    """The name of this client; ``mcpgen`` by default."""
     version: str
-    """Its version."""
+    """The version of this client."""
     title: str | None
-    """What people call it."""
+    """The name of this client for people."""
     revisions: Iterable[str] | None
     """The revisions to offer; all by default."""
     handlers: object
-    """An instance of a subclass of home's generated ``ClientHandlers``, instead of functions."""
+    """An instance of a subclass of the native revision's ``ClientHandlers``, instead of functions."""
     capabilities: Mapping[str, object] | None
-    """What is declared beyond what the above show, as JSON of home: ``{"sampling": {"tools": {}}}``."""
-    structured: Literal["off", "warn", "strict"]
-    """Whether structured results are checked against the schemas that the server listed for its tools."""
+    """Capabilities that do not follow from the functions, in the native revision: ``{"sampling": {"tools": {}}}``."""
+    structured: Policy
+    """Whether to check structured content against the tool's output schema; ``off`` by default."""
     limits: ClientLimits | None
-    """Bounds on what the server may ask for, and how long it is waited for."""
+    """Limits on what the server may send, and timeouts."""
 
 
-class _Settings(Struct, kw_only=True):
-    """The options with their defaults."""
+# The options whose default is not None.
+_DEFAULTS: Final[Options] = {"name": "mcpgen", "version": __version__, "structured": "off"}
 
-    name: str = "mcpgen"
-    version: str = __version__
-    title: str | None = None
-    revisions: Any = None
-    handlers: Any = None
-    functions: HandlerFunctions
-    capabilities: Any = None
-    structured: Any = "off"
-    limits: Any = None
-
-
-_WAIT = "write `async with connect(…) as client`, or `client = await connect(…)`"
+_HOW_TO_OPEN = "write `async with connect(…) as client`, or `client = await connect(…)`"
 
 
 class Connection(Generic[C_co]):
-    """A client that can be had: by ``async with``, which closes it at the end of the block, or by ``await``.
+    """A client that is not connected yet. Open it once: with ``async with``, or with ``await``.
 
-    Whoever awaits it has to call its ``close``.
+    ``async with`` closes the client at the end of the block. After ``await``, call ``client.close()``.
     """
 
-    def __init__(self, start: Callable[[], Awaitable[C_co]]) -> None:
+    def __init__(self, start: Callable[[], Awaitable[C_co]], description: str) -> None:
         self._start = start
-        self._has_begun = False
+        self._description = description
+        self._is_opened = False
         self._client: C_co | None = None
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {_WAIT}>"
+        state = f"not opened: {_HOW_TO_OPEN}"
+        if self._is_opened:
+            state = "opened, but not connected" if self._client is None else f"opened: {self._client!r}"
+        return f"<{type(self).__name__} to {self._description!r}, {state}>"
 
-    if not TYPE_CHECKING:  # to a type checker, there are no other attributes
+    if not TYPE_CHECKING:  # type checkers must report other attributes as errors
 
         def __getattr__(self, name: str) -> object:
-            raise AttributeError(f"a connection has no {name}, a client has: {_WAIT}")
+            raise AttributeError(f"a connection has no {name}, a client has: {_HOW_TO_OPEN}")
 
     def __await__(self) -> Generator[Any, Any, C_co]:
         """Connect.
 
         Raises:
-            McpgenError: That could not be done; nothing is left behind.
+            McpgenError: The connection failed. Nothing is left behind.
         """
-        return self._begin().__await__()
+        return self._open().__await__()
 
     async def __aenter__(self) -> C_co:
         """Connect.
 
         Raises:
-            McpgenError: That could not be done; nothing is left behind.
+            McpgenError: The connection failed. Nothing is left behind.
         """
-        self._client = await self._begin()
-        return self._client
+        return await self._open()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Close the client, whichever task this is."""
+        """Close the client."""
         if self._client is not None:
             await self._client.close()
 
-    async def _begin(self) -> C_co:
-        if self._has_begun:
-            raise UsageError("this connection was opened before; each client needs a connect() of its own")
-        self._has_begun = True
-        return await self._start()
+    async def _open(self) -> C_co:
+        if self._is_opened:
+            raise UsageError("this connection was opened before; call connect() again for each client")
+        self._is_opened = True
+        self._client = await self._start()
+        return self._client
 
 
 @overload
@@ -148,62 +144,78 @@ def connect(target: Target, *, native_revision: str, **options: Unpack[Options])
 
 
 def connect(target: Target, *, native_revision: str | None = None, **options: Unpack[Options]) -> Connection[Any]:
-    """Connect to a server, whichever revision it speaks.
+    """Connect to a server of any revision.
 
         async with connect("python server.py") as client:
             await client.call_tool("echo", {"text": "hi"})
 
     Args:
-        target: How it is reached: a URL of http or https; a command, as one string or a list; a `Server` of this
-            process; or a transport: `Http`, which takes headers and credentials, or `Process`.
-        native_revision: The revision in whose types the client is written; by default the newest. Only a client of the
-            newest has a method for everything. A client of another revision is a `BaseClient`, the sender of that
-            revision's ``ClientMethods``.
-        **options: `Options` says what else there is.
+        target: A URL (http or https); a command, as a string or a list; a `Server` of this process; or a transport:
+            `Http` takes headers and credentials, `Process` an environment.
+        native_revision: The revision in whose types you read and write; by default the newest. With any other, you get
+            a `BaseClient`, the sender of that revision's ``ClientMethods``.
+        **options: See `Options`: ``name``, ``revisions``, ``limits``, functions such as ``elicit``, and others.
 
     Raises:
-        UsageError: The arguments make no sense together; the message says why.
+        UsageError: An argument is wrong, or two do not fit together.
         UnknownRevision: There is no such revision.
     """
-    settings = _settings(options)
-    limits = ClientLimits() if settings.limits is None else settings.limits
-    if not isinstance(limits, ClientLimits):
-        raise UsageError(f"limits are a ClientLimits, such as ClientLimits(call_seconds=10), not {limits!r}")
-    offered = selected_revisions(settings.revisions)
+    _refuse_unknown(options)
+    given: dict[str, Any] = {**_DEFAULTS, **options}
+    limits = _limits(given.get("limits"))
+    offered = selected_revisions(given.get("revisions"))
     label = NEWEST if native_revision is None else registry.revision(native_revision).label
     transport = _transport(target)
-    offering = _offering(settings, label)
-    OutputValidator(settings.structured)  # what is wrong with the policy is found now
+    features = _features(given, label)
+    policy: Policy = given["structured"]
+    OutputValidator(policy)  # reports a wrong policy now, and not when the client connects
     kind: type[BaseClient] = Client if label == NEWEST else BaseClient
 
     async def start() -> BaseClient:
-        owner = ConnectionTask(
-            transport, offering, offered=offered, limits=limits, verdicts=_VERDICTS, context=ClientContext
+        task = ConnectionTask(
+            transport, features, offered=offered, limits=limits, eras=_ERAS, make_context=ClientContext
         )
-        conversation = await owner.start()
+        connection = await task.start()
         try:
-            client = kind(owner, conversation, label, OutputValidator(settings.structured))
-            owner.client = client
-            await client.begin()
+            engine = ClientEngine(task, connection, label, OutputValidator(policy))
+            client = task.client = kind(engine)
+            await engine.translated.subscribe_to_lists()
         except BaseException:
-            await owner.close()
+            await task.close()
             raise
         return client
 
-    return Connection(start)
+    return Connection(start, transport.description)
 
 
-def _settings(options: Options) -> _Settings:
+def _signature() -> inspect.Signature:
+    """Return the signature of `connect` with its options, for `help` and editors: types as in `Options`."""
+    signature = inspect.signature(connect)
+    named = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+    for name, annotation in Options.__annotations__.items():
+        shown = getattr(annotation, "__forward_arg__", annotation)
+        kind = inspect.Parameter.KEYWORD_ONLY
+        named.append(inspect.Parameter(name, kind, default=_DEFAULTS.get(name), annotation=shown))
+    return signature.replace(parameters=named)
+
+
+connect.__dict__["__signature__"] = _signature()
+
+
+def _refuse_unknown(options: Mapping[str, object]) -> None:
     known = Options.__annotations__
     for each in options:
         if each not in known:
             meant = difflib.get_close_matches(each, known, 1)
-            hint = f"; did you mean {meant[0]}?" if meant else f"; there are {', '.join(known)}"
-            hint = _ELSEWHERE.get(each, hint)
-            raise UsageError(f"connect has no option {each!r}{hint}")
-    functions = {name: each for name, each in options.items() if name in HandlerFunctions.__annotations__}
-    others: dict[str, Any] = {name: each for name, each in options.items() if name not in functions}
-    return _Settings(functions=cast("HandlerFunctions", functions), **others)
+            hint = f"did you mean `{meant[0]}`?" if meant else f"the options are {', '.join(known)}"
+            raise UsageError(f"connect() has no option `{each}`; {_ELSEWHERE.get(each, hint)}")
+
+
+def _limits(limits: Any) -> ClientLimits:
+    found = ClientLimits() if limits is None else limits
+    if not isinstance(found, ClientLimits):
+        raise UsageError(f"`limits` must be a ClientLimits, such as ClientLimits(call_seconds=10), not {limits!r}")
+    return found
 
 
 def _transport(target: Any) -> Transport:
@@ -211,48 +223,51 @@ def _transport(target: Any) -> Transport:
         return Http(target)
     if isinstance(target, str | list | tuple):
         return Process(_command(target))
-    if isinstance(target, Endpoints) and not isinstance(target, type):
+    if isinstance(target, ServerInterface) and not isinstance(target, type):
         return Memory(target)
     if isinstance(target, Transport) and not isinstance(target, type):
         return target
     hint = f"; write {target.__name__}()" if isinstance(target, type) else ""
     raise UsageError(
-        f"a server is reached by a URL, a command, a Server or a transport such as Process, not {target!r}{hint}"
+        f"`target` must be a URL, a command, a Server or a transport such as Process, not {target!r}{hint}"
     )
 
 
 def _command(target: Any) -> str | Sequence[str]:
-    command: str | Sequence[str] = target  # whose parts Process looks at
+    command: str | Sequence[str] = target  # Process checks its parts
     return command
 
 
-def _offering(settings: _Settings, native_revision: str) -> ClientFeatures:
-    functions = settings.functions
+def _features(options: Mapping[str, Any], native_revision: str) -> ClientFeatures:
+    """Return what the client declares and answers."""
+    functions = {name: each for name, each in options.items() if name in HandlerFunctions.__annotations__}
     has_functions = any(each is not None for each in functions.values())
     declared: dict[str, object] = {}
-    handlers = settings.handlers
-    if handlers is None:
-        if native_revision != NEWEST and has_functions:
-            raise UsageError(f"functions are written in {NEWEST}; for {native_revision} there are handlers")
-        handlers, declared = (
-            handlers_from_functions(functions) if native_revision == NEWEST else (_none(native_revision), {})
-        )
+    handlers = options.get("handlers")
+    if handlers is not None:
+        if has_functions:
+            raise UsageError("`handlers` and functions such as `elicit` were both given; choose one")
+    elif native_revision == NEWEST:
+        handlers, declared = handlers_from_functions(cast("HandlerFunctions", functions))
     elif has_functions:
-        raise UsageError("either handlers or functions answer the server, not both")
+        raise UsageError(f"functions such as `elicit` are written in {NEWEST}; pass `handlers` for {native_revision}")
+    else:
+        handlers = registry.revision(native_revision).bindings().client.ClientHandlers()
+    capabilities = merge_capabilities(declared, options.get("capabilities") or {})
+    made = ClientFeatures(handlers, capabilities=capabilities, info=_info(options))
+    if made.native_revision != native_revision:
+        written_in = made.native_revision
+        raise UsageError(f"`handlers` is written in {written_in}; pass native_revision={written_in!r}")
+    return made
+
+
+def _info(options: Mapping[str, Any]) -> models.Implementation:
+    title = options.get("title")
     info = models.Implementation(
-        name=settings.name, version=settings.version, title=UNSET if settings.title is None else settings.title
+        name=options["name"], version=options["version"], title=UNSET if title is None else title
     )
     try:
         models.decode(msgspec.json.encode(info), models.Implementation)
     except (msgspec.MsgspecError, TypeError) as error:
-        raise UsageError(f"what the client says about itself is not valid: {error}") from error
-    made = ClientFeatures(handlers, capabilities=merged(declared, settings.capabilities or {}), info=info)
-    if made.native_revision != native_revision:
-        raise UsageError(
-            f"the handlers are written in {made.native_revision}: say native_revision={made.native_revision!r}"
-        )
-    return made
-
-
-def _none(native_revision: str) -> object:
-    return registry.revision(native_revision).bindings().client.ClientHandlers()
+        raise UsageError(f"`name`, `version` or `title` is not valid: {error}") from error
+    return info

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.application import Application, Options
     from mcpgen.runtime.server.tasks.task_requests import TaskRequests
     from mcpgen.runtime.server.tasks.task_store import TaskStore
-    from mcpgen.runtime.transports.interfaces import Endpoint, Writer
+    from mcpgen.runtime.transports.interfaces import Endpoint, MessageWriter
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["Server"]
@@ -106,7 +106,7 @@ class Server(Registrations):
         _check(info, lifespan, limits, tasks)
         task_requests = None if tasks is None else _task_requests(tasks, handlers)
         table = HandlerTable(
-            FunctionHandlers(offered=self._offered) if handlers is None else handlers,
+            FunctionHandlers(registry=self._registry) if handlers is None else handlers,
             served=selected_revisions(revisions),
             info=info,
             instructions=instructions,
@@ -126,10 +126,10 @@ class Server(Registrations):
     def __repr__(self) -> str:
         if self._has_handlers:
             return f"<Server {self.name!r}: handlers of {self.native_revision}>"
-        offered = self._offered
-        resources = len(offered.resources.entries) + len(offered.templates.entries)
-        tools, prompts = len(offered.tools.entries), len(offered.prompts.entries)
-        return f"<Server {self.name!r}: {tools} tools, {resources} resources, {prompts} prompts>"
+        registered = self._registry
+        resources = len(registered.resources.entries) + len(registered.templates.entries)
+        tools, prompts = len(registered.tools.entries), len(registered.prompts.entries)
+        return f"<Server {self.name!r}: tools {tools}, resources {resources}, prompts {prompts}>"
 
     @property
     def state(self) -> Any:
@@ -168,7 +168,7 @@ class Server(Registrations):
         async with self._engine.running():
             yield self
 
-    def connect(self, writer: Writer, spawner: Spawner) -> Endpoint:
+    def connect(self, writer: MessageWriter, spawner: Spawner) -> Endpoint:
         """Return a new connection; a transport calls this."""
         connection = Connection(self._engine, writer, spawner)
         self._engine.add(connection)

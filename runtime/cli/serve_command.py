@@ -15,7 +15,7 @@ import click
 from mcpgen.runtime.api.server import Server
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.transports import stdio_server
-from mcpgen.runtime.transports.interfaces import Endpoints
+from mcpgen.runtime.transports.interfaces import ServerInterface
 from mcpgen.runtime.transports.standard_streams import StandardStreams
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _is_ours(frame: TracebackType) -> bool:
     return file.startswith("<frozen importlib") or file in {__file__, importlib.__file__}
 
 
-def _find_server(module: ModuleType, origin: str, name: str) -> Endpoints:
+def _find_server(module: ModuleType, origin: str, name: str) -> ServerInterface:
     """Return the server *name* in *module*; without a name, the only one or the one with a usual name.
 
     Raises:
@@ -209,7 +209,7 @@ def _find_server(module: ModuleType, origin: str, name: str) -> Endpoints:
     )
 
 
-def _named(module: ModuleType, origin: str, name: str) -> Endpoints:
+def _named(module: ModuleType, origin: str, name: str) -> ServerInterface:
     found: Any = module
     for part in name.split("."):
         try:
@@ -235,5 +235,5 @@ def _uvicorn_hint(found: object, origin: str, name: str) -> str:
     return f" Run it with: uvicorn {folder}{file.stem}:{name}"
 
 
-def _is_server(value: object) -> TypeGuard[Endpoints]:
-    return isinstance(value, Endpoints) and not isinstance(value, type)
+def _is_server(value: object) -> TypeGuard[ServerInterface]:
+    return isinstance(value, ServerInterface) and not isinstance(value, type)

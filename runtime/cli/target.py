@@ -13,7 +13,7 @@ import click
 
 from mcpgen.runtime.cli.terminal_text import escaped_line, sentence
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.client.bearer import bearer
+from mcpgen.runtime.http.client.bearer_auth import bearer
 from mcpgen.runtime.http.client.transport import Http
 from mcpgen.runtime.transports.command_line import is_url, join_command
 from mcpgen.runtime.transports.process import Process

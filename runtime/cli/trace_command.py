@@ -76,8 +76,8 @@ def trace(  # noqa: PLR0913 (one parameter for each option)
 ) -> None:
     """Relay the messages between a host and a server, and show each one.
 
-    In the configuration of the host, replace the server's COMMAND by "mcpgen trace -- COMMAND", or by "mcpgen trace --
-    URL" for a server over HTTP. All messages pass unchanged.
+    In the configuration of the host, put "mcpgen trace --" before the command of the server, or before the URL of a
+    server over HTTP. All messages pass unchanged.
 
     Each message is shown on standard error: its time, direction, kind, method, id, revision and type, a summary, and
     its violations. The server's own standard error passes through.
@@ -85,8 +85,8 @@ def trace(  # noqa: PLR0913 (one parameter for each option)
     A violation (✗) is something that the revision does not allow, such as a key or a method of another revision. A note
     (·) is something that is allowed but unusual.
 
-    Exit status: the server's; 128 plus the signal number if a signal ended it. For a URL: 1 if the connection was lost.
-    If an HTTP request fails, the host gets an error response.
+    Exit status: that of the server; 128 plus the signal number if a signal ended it. With a URL: 0, or 1 if the
+    connection was lost. The host gets an error response for each request that fails over HTTP.
     """
     if body and as_json_lines:
         raise click.UsageError("Give either `--json` or `--body`, not both.")

@@ -1,338 +1,189 @@
-"""The task that a client's conversation lives in, from the start of its server to its end.
+"""The task that owns a connection, from the start of the server to its end.
 
-Theory of operation. What a conversation needs (a process, a task that reads, handlers that run) has to be opened and
-closed by one task. That is not the caller's: whoever opened a client may close it from another task, in any order with
-others, or be cancelled in between. So a task of its own, the owner, runs all of it, and the others wait for what it
-says or tell it to end. Where the event loop ends without anybody having closed the client, it cancels the owner, which
-then ends its server all the same.
+Theory of operation. The parts of a connection (a process, a task that reads, handlers) must be opened and closed in one
+task. That cannot be the caller's task: the caller may close the client from another task, close clients in any order,
+or be cancelled in between. So a task of its own, the `ConnectionTask`, runs the connection. Callers wait for it, or
+tell it to close. If the event loop ends before the client is closed, it cancels the task, which then ends its server.
 
-What goes wrong is kept and raised, plain, from whatever is called next.
+An error is stored, and raised from the next call, without an exception group around it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
 from contextlib import AsyncExitStack
-from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from msgspec import Raw, UnsetType
 
 from mcpgen.generated import registry
-from mcpgen.runtime.client import incoming_requests
-from mcpgen.runtime.client.client_session import ClientSession
-from mcpgen.runtime.client.deadlines import Deadlines
-from mcpgen.runtime.client.negotiate import RestartServer, first_plan, negotiate
-from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestTimedOut, TransportClosed, UsageError
-from mcpgen.runtime.transports.auto_reset_event import (
-    OTHER_LOOP,
-    AutoResetEvent,
-    auto_reset_event_factory,
-    same_loop_check,
-)
+from mcpgen.runtime.client.connection import ClientConnection, current_connection
+from mcpgen.runtime.client.negotiate import RestartServer, negotiate
+from mcpgen.runtime.errors import RequestTimedOut, TransportClosed, UsageError
+from mcpgen.runtime.transports.auto_reset_event import OTHER_LOOP, same_loop_check
 from mcpgen.runtime.transports.spawner import open_group, open_spawner, start_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mcpgen.runtime.client.client_features import ClientFeatures, NotificationHandler
-    from mcpgen.runtime.client.era_cache import EraCache
-    from mcpgen.runtime.client.incoming_requests import IncomingRequest
-    from mcpgen.runtime.client.negotiate import Plan
-    from mcpgen.runtime.client.pending_request import PendingRequest
+    from mcpgen.runtime.client.client_features import ClientFeatures
+    from mcpgen.runtime.client.era_cache import EraCache, Plan
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.capabilities import ServerPeer
-    from mcpgen.runtime.protocol.framing import Frame, OversizedLine
-    from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.interfaces import Channel, Transport
-    from mcpgen.runtime.transports.spawner import Handle, Spawner
+    from mcpgen.runtime.transports.spawner import TaskHandle
 
-__all__ = ["Conversation", "ConnectionTask"]
+__all__ = ["ConnectionTask"]
 
 _LOG = logging.getLogger("mcpgen.session")
 
-# Set in handlers: one that closes its own client would wait for its own end.
-_RUNS_IN: ContextVar[Conversation | None] = ContextVar("mcpgen.conversation", default=None)
-
-
-class Conversation:
-    """One conversation with one server: the endpoint of its transport, and the sink of its session.
-
-    Attributes:
-        session: What was said, and what may be.
-        deadlines: Fails what takes too long.
-        writer: Where messages go.
-        is_here: Tells whether the event loop that runs is ours.
-    """
-
-    def __init__(
-        self,
-        offering: ClientFeatures,
-        limits: ClientLimits,
-        channel: Channel,
-        spawner: Spawner,
-        context: Callable[[ServerPeer, str], Any],
-    ) -> None:
-        self.writer: Channel = channel
-        self.session: ClientSession = ClientSession(offering, limits, self)
-        self.deadlines: Deadlines = Deadlines(self.session)
-        self._spawner = spawner
-        self.waker: Callable[[], AutoResetEvent] = auto_reset_event_factory()
-        self.is_here: Callable[[], bool] = same_loop_check()
-        self._make_context = context
-        self._notices: deque[tuple[NotificationHandler, Raw | UnsetType]] = deque()
-        self._notices_bytes = 0
-        self._is_telling = False
-
-    def context(self, method: str) -> Any:
-        """Return what a handler of *method* is told beside the params."""
-        return None if self.session.server is None else self._make_context(self.session.server, method)
-
-    def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
-        """Take what came; handlers are started, and whoever waits for it is woken."""
-        receive = self.session.receive
-        self._spawner.hold()  # a request is not answered if the notification that cancels it came with it
-        try:
-            for each in frames:
-                try:
-                    receive(each)
-                except Exception:  # noqa: BLE001 (the boundary: one frame must not cost us the others)
-                    _LOG.exception("a message could not be handled")
-        finally:
-            self._spawner.release()
-
-    def lost(self, request_id: RequestId, failure: Exception) -> None:
-        """Tell whoever waits for an answer that there will be none."""
-        self.session.lost(request_id, failure)
-
-    def end_of_input(self) -> None:
-        """Take it that nothing more will come."""
-
-    async def finished(self) -> None:
-        """Return: there is no handler whose answer anybody would still read."""
-
-    def close(self) -> None:
-        """Take it that the conversation is over."""
-        self.session.close(TransportClosed("the client was closed"))
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the server reads too slowly."""
-        return self.writer.is_full
-
-    def send(self, message: bytes) -> None:
-        """Write *message*."""
-        self.writer.write(message)
-
-    def start(self, asked: IncomingRequest) -> None:
-        """Run the handler of *asked*."""
-        self.deadlines.pause()
-        asked.handle = self._spawner.start(self._answer, asked)
-
-    def moved(self, call: PendingRequest) -> None:
-        """Give *call* its time anew."""
-        self.deadlines.extend(call)
-
-    def tell(self, hearing: NotificationHandler, params: Raw | UnsetType) -> None:
-        """Run the handler of a notification, after those of the notifications before it."""
-        limits = self.session.limits
-        size = 0 if isinstance(params, UnsetType) else len(memoryview(params))
-        if len(self._notices) >= limits.max_notices or self._notices_bytes + size > limits.max_notices_bytes:
-            self.session.complain("a notification is dropped: too many wait for their handlers")
-            return
-        if not isinstance(params, UnsetType):
-            params = Raw(bytes(params))  # the view that it is would keep all of its frame
-        self._notices.append((hearing, params))
-        self._notices_bytes += size
-        if not self._is_telling:
-            self._is_telling = True
-            self._spawner.start(self._tell_all)
-
-    async def _answer(self, asked: IncomingRequest) -> None:
-        _RUNS_IN.set(self)
-        try:
-            result = await asked.handling.call(asked.params, self.context(asked.method))
-            incoming_requests.complete(self.session, asked, result)
-        except BaseException as failure:
-            # The boundary: a handler's failure becomes an error response, also if it was cancelled, but not by us.
-            incoming_requests.fail(self.session, asked, failure)
-            if not isinstance(failure, Exception):
-                raise
-        finally:
-            self.session.running -= 1
-            self.deadlines.resume()
-
-    async def _tell_all(self) -> None:
-        """Run the handlers of notifications one after the other: what a server tells has an order."""
-        _RUNS_IN.set(self)
-        try:
-            while self._notices:
-                hearing, params = self._notices.popleft()
-                self._notices_bytes -= 0 if isinstance(params, UnsetType) else len(memoryview(params))
-                await self._tell(hearing, params)
-        finally:
-            self._is_telling = False
-            if self._notices and self.session.failure is None:  # a handler raised what is no Exception
-                self._is_telling = True
-                self._spawner.start(self._tell_all)
-
-    async def _tell(self, hearing: NotificationHandler, params: Raw | UnsetType) -> None:
-        method = hearing.codec.method
-        try:
-            value = hearing.codec.incoming(params)
-        except (InvalidPayload, AdaptationError) as error:
-            self.session.complain("the notification %s is ignored: %s", method, error)
-            return
-        try:
-            await hearing.call(value, self.context(method))
-        except Exception:  # noqa: BLE001 (the boundary: nobody waits for an answer)
-            _LOG.exception("the handler of %s failed", method)
-
 
 class ConnectionTask:
-    """Runs the conversation of one client.
+    """Runs the connection of one client.
 
     Args:
-        transport: How its server is reached.
-        offering: What the client offers.
-        offered: The revisions that it would speak, oldest first.
-        limits: Its bounds.
-        verdicts: What is known of servers.
-        context: Makes what a handler is told beside the params.
+        transport: How the server is reached.
+        features: What the client offers to the server.
+        offered: The revisions that the client can speak, oldest first.
+        limits: The client's limits.
+        eras: The known eras of servers.
+        make_context: Makes the context of a handler.
 
     Attributes:
         client: The client, once there is one.
-        conversation: Once it is agreed what is spoken.
+        connection: The connection, once a revision is agreed.
+        description: The name of the server in messages.
     """
 
-    def __init__(  # noqa: PLR0913 (the parts that a client is put together from)
+    def __init__(  # noqa: PLR0913 (the parts that a client is made of)
         self,
         transport: Transport,
-        offering: ClientFeatures,
+        features: ClientFeatures,
         *,
         offered: Sequence[str],
         limits: ClientLimits,
-        verdicts: EraCache,
-        context: Callable[[ConnectionTask, ServerPeer, str], Any],
+        eras: EraCache,
+        make_context: Callable[[ConnectionTask, ServerPeer, str], Any],
     ) -> None:
         self.client: Any = None
-        self.conversation: Conversation | None = None
+        self.connection: ClientConnection | None = None
+        self.description: str = transport.description
         self._transport = transport
-        self._offering = offering
+        self._features = features
         self._offered = offered
         self._limits = limits
-        self._verdicts = verdicts
-        self._context = partial(context, self)
+        self._eras = eras
+        self._make_context = partial(make_context, self)
         self._failure: Exception | None = None
-        self._handle: Handle | None = None
-        self._is_here: Callable[[], bool] | None = None
+        self._task: TaskHandle | None = None
+        self._runs_here: Callable[[], bool] | None = None
         self._closing = anyio.Event()
         self._ready = anyio.Event()
-        self._over = anyio.Event()
+        self._ended = anyio.Event()
 
-    async def start(self) -> Conversation:
-        """Start the owner, and return when it is agreed with the server what is spoken.
+    async def start(self) -> ClientConnection:
+        """Start the task, and return the connection when a revision is agreed.
 
         Raises:
-            McpgenError: That could not be done; nothing is left behind.
+            McpgenError: The connection failed. Nothing is left behind.
         """
-        self._is_here = same_loop_check()
-        self._handle = start_alone(self._run, self._end)
+        self._runs_here = same_loop_check()
+        self._task = start_alone(self._run, self._end)
         try:
             await self._ready.wait()
         except BaseException:
             await self.close()
             raise
-        if self.conversation is None:
+        if self.connection is None:
             await self.close()
             raise self._failure or TransportClosed("the client was closed before it was connected")
-        return self.conversation
+        return self.connection
 
     async def close(self) -> None:
-        """End the conversation, and return when nothing is left of it; a handler of it is cancelled meanwhile."""
-        if self._over.is_set():
+        """Close the connection, and return when nothing is left of it. A handler that calls this is cancelled."""
+        if self._ended.is_set():
             return
-        if self._is_here is not None and not self._is_here():
+        if self._runs_here is not None and not self._runs_here():
             raise UsageError(OTHER_LOOP)
         self._closing.set()
-        if self.conversation is not None and _RUNS_IN.get() is self.conversation:
-            await self._over.wait()
-        elif self._handle is not None:
-            with anyio.CancelScope(shield=True):  # whoever is cancelled wants it to end all the more; it is bounded
-                await self._over.wait()
+        if self.connection is not None and current_connection.get() is self.connection:
+            await self._ended.wait()
+        elif self._task is not None:
+            with anyio.CancelScope(shield=True):  # a cancelled caller wants the end, too, and it is bounded in time
+                await self._ended.wait()
 
     async def _run(self) -> None:
         try:
-            await self._converse()
-        except Exception as failure:  # noqa: BLE001 (raised from whatever waits for it, in the task that waits)
+            await self._connect()
+        except Exception as failure:  # noqa: BLE001 (raised in the task that waits for the connection)
             self._failure = failure
 
     def _end(self) -> None:
         self._ready.set()
-        self._over.set()
+        self._ended.set()
 
-    async def _converse(self) -> None:
+    async def _connect(self) -> None:
+        """Connect with one plan after the other, and keep the connection until it is closed."""
         identity = self._transport.identity
-        plan = first_plan(self._offered, self._verdicts.of(identity))
+        plan = self._eras.first_plan(identity, self._offered)
         tried: set[Plan] = set()
-        until = anyio.current_time() + self._limits.connect_seconds
+        deadline = anyio.current_time() + self._limits.connect_seconds
         while True:
             tried.add(plan)
             try:
-                await self._try(plan, until)
-            except RestartServer as next_step:
-                self._verdicts.forget(identity)
-                if next_step.plan in tried or self._closing.is_set():
-                    raise next_step.reason from None
-                plan = next_step.plan
-            except Exception:  # raised again: only what was known of the server, which may be why, is forgotten
-                if self.conversation is None:
-                    self._verdicts.forget(identity)
+                await self._run_connection(plan, deadline)
+            except RestartServer as restart:
+                self._eras.forget(identity)
+                if restart.plan in tried or self._closing.is_set():
+                    raise restart.reason from None
+                plan = restart.plan
+            except Exception:  # raised again; but the known era may be the cause
+                if self.connection is None:
+                    self._eras.forget(identity)
                 raise
             else:
                 return
 
-    async def _try(self, plan: Plan, until: float) -> None:
-        """Hold one conversation, to its end."""
+    async def _run_connection(self, plan: Plan, deadline: float) -> None:
+        """Open one connection, and keep it until it is closed."""
         async with AsyncExitStack() as stack:
             channel = await stack.enter_async_context(self._transport.open(self._limits))
             spawner = await stack.enter_async_context(open_spawner())
-            group = await stack.enter_async_context(open_group())  # of what is no handler
-            made = Conversation(self._offering, self._limits, channel, spawner, self._context)
-            stack.callback(made.close)
-            over = anyio.Event()
-            group.start_soon(self._read, channel, made, over)
+            group = await stack.enter_async_context(open_group())  # for all tasks but handlers
+            connection = ClientConnection(self._features, self._limits, channel, spawner, self._make_context)
+            stack.callback(connection.close)
+            input_ended = anyio.Event()
+            group.start_soon(self._read, channel, connection, input_ended)
             with anyio.CancelScope() as scope:
-                group.start_soon(_when, self._closing, scope)
-                with anyio.CancelScope(deadline=until) as limit:
-                    await negotiate(made.session, self._offered, plan)
+                group.start_soon(_cancel_on, self._closing, scope)
+                with anyio.CancelScope(deadline=deadline) as limit:
+                    await negotiate(connection.session, self._offered, plan)
                 if limit.cancelled_caught:
                     raise RequestTimedOut("initialize", self._limits.connect_seconds, self._transport.description)
-            if scope.cancelled_caught or made.session.server is None:
+            server = connection.session.server
+            if scope.cancelled_caught or server is None:
                 return
-            if len({registry.revision(each).era for each in self._offered}) > 1:  # or it had no choice
-                self._verdicts.remember(self._transport.identity, made.session.server.era)
-            group.start_soon(made.deadlines.run)
-            self.conversation = made
+            if len({registry.revision(each).era for each in self._offered}) > 1:  # otherwise the server had no choice
+                self._eras.remember(self._transport.identity, server.era)
+            group.start_soon(connection.deadlines.run)
+            self.connection = connection
             self._ready.set()
             with anyio.CancelScope() as scope:
-                group.start_soon(_when, over, scope)
+                group.start_soon(_cancel_on, input_ended, scope)
                 await self._closing.wait()
 
-    async def _read(self, channel: Channel, made: Conversation, over: anyio.Event) -> None:
+    async def _read(self, channel: Channel, connection: ClientConnection, input_ended: anyio.Event) -> None:
         try:
-            await channel.run(made)
-            made.session.close(await channel.ended())
-        except Exception as failure:  # noqa: BLE001 (the boundary: whoever waits for an answer has to be told)
+            await channel.run(connection)
+            connection.end(await channel.close_reason())
+        except Exception as failure:  # noqa: BLE001 (the boundary: pending requests must get an error)
             _LOG.exception("the transport %s failed", self._transport.description)
-            made.session.close(TransportClosed(f"the transport failed: {failure!r}"))
+            connection.end(TransportClosed(f"the transport failed: {failure!r}"))
         finally:
-            over.set()
+            input_ended.set()
 
 
-async def _when(event: anyio.Event, scope: anyio.CancelScope) -> None:
+async def _cancel_on(event: anyio.Event, scope: TaskHandle) -> None:
     await event.wait()
     scope.cancel()

@@ -1,9 +1,8 @@
-"""How long open requests may still take: one task looks after all of them.
+"""The timeouts of open requests. One task watches all of them.
 
 Theory of operation. A request that is answered in time costs one look at the clock. The task sleeps until the first
-deadline that it knows of; a request whose deadline is earlier wakes it. Progress moves the deadline of its request, up
-to a last one. While a handler of ours keeps the server waiting, which may be a person who reads, the clock stands
-still.
+deadline; a request with an earlier deadline wakes it. Progress moves the deadline of its request, up to a final one.
+The clock stops while a handler runs that the server waits for: the handler may be asking a person.
 
 Spec:
     2025-11-25, basic/lifecycle, "Timeouts"; 2026-07-28, basic/patterns/cancellation, "Timeouts".
@@ -34,61 +33,62 @@ class Deadlines:
         self._session = session
         self._pauses = 0
         self._paused_at = 0.0
-        self._stood_still = 0.0  # in all, before the pause that there may be
-        self._next = float("inf")  # when the task looks next
-        self._woken = anyio.Event()
+        self._paused_seconds = 0.0  # of all pauses that are over
+        self._next_check = float("inf")
+        self._wakeup = anyio.Event()
 
-    def start(self, call: PendingRequest, seconds: float, most_seconds: float) -> None:
-        """Give *call* so many seconds, and with progress at most as many as the second says."""
+    def start(self, request: PendingRequest, timeout_seconds: float, max_seconds: float) -> None:
+        """Set the deadline of *request*. Progress can extend it, to *max_seconds* in all."""
         now = self._now()
-        call.seconds = seconds
-        call.most_seconds = max(seconds, most_seconds)
-        call.last_deadline = now + call.most_seconds
-        call.deadline = now + seconds
-        if call.deadline < self._next:
-            self._next = call.deadline
-            self._woken.set()
+        request.timeout_seconds = timeout_seconds
+        request.max_seconds = max(timeout_seconds, max_seconds)
+        request.final_deadline = now + request.max_seconds
+        request.deadline = now + timeout_seconds
+        if request.deadline < self._next_check:
+            self._next_check = request.deadline
+            self._wakeup.set()
 
-    def extend(self, call: PendingRequest) -> None:
-        """Give *call* its time anew, since there was progress."""
-        if call.deadline is not None:
-            call.deadline = min(self._now() + call.seconds, call.last_deadline)
+    def extend(self, request: PendingRequest) -> None:
+        """Give *request* its full time again, since there was progress."""
+        if request.deadline is not None:
+            request.deadline = min(self._now() + request.timeout_seconds, request.final_deadline)
 
     def pause(self) -> None:
-        """Stop the clock: a handler of ours runs, and the server waits for it."""
+        """Stop the clock: the server waits for a handler of the client."""
         if not self._pauses:
             self._paused_at = _clock()
         self._pauses += 1
 
     def resume(self) -> None:
-        """Let the clock go on, once this was called as often as `pause`."""
+        """Undo one `pause`. The clock runs again when all are undone."""
         self._pauses -= 1
         if not self._pauses:
-            self._stood_still += _clock() - self._paused_at
-            self._woken.set()
+            self._paused_seconds += _clock() - self._paused_at
+            self._wakeup.set()
 
     async def run(self) -> None:
-        """Look after the requests, until cancelled."""
+        """Watch the deadlines until cancelled."""
         while True:
-            seconds = float("inf") if self._pauses else self._next - self._now()
+            seconds = float("inf") if self._pauses else self._next_check - self._now()
             with anyio.move_on_after(seconds):
-                await self._woken.wait()
-            self._woken = anyio.Event()
+                await self._wakeup.wait()
+            self._wakeup = anyio.Event()
             self._expire()
 
     def _now(self) -> float:
-        """Return the time on a clock that stands still during pauses."""
-        return (self._paused_at if self._pauses else _clock()) - self._stood_still
+        """Return the time on the clock that stops during pauses."""
+        return (self._paused_at if self._pauses else _clock()) - self._paused_seconds
 
     def _expire(self) -> None:
         now = self._now()
-        self._next = float("inf")
-        for call in list(self._session.calls.values()):
-            if call.deadline is None:
+        self._next_check = float("inf")
+        for each in list(self._session.pending.values()):
+            if each.deadline is None:
                 continue
-            if call.deadline <= now:
-                seconds = call.seconds if call.deadline < call.last_deadline else call.most_seconds
-                self._session.cancel(call, f"it was not answered within {seconds:g} seconds")
-                call.fail(RequestTimedOut(call.method, seconds))
+            if each.deadline <= now:
+                is_final = each.deadline >= each.final_deadline
+                seconds = each.max_seconds if is_final else each.timeout_seconds
+                self._session.cancel(each, f"it was not answered within {seconds:g} seconds")
+                each.fail(RequestTimedOut(each.method, seconds))
             else:
-                self._next = min(self._next, call.deadline)
+                self._next_check = min(self._next_check, each.deadline)

@@ -1,8 +1,8 @@
-"""What was learnt of servers: whether they shake hands. It saves the next client of the same server the question.
+"""The eras of the servers that this process has connected to, and the first step of a connection that follows from it.
 
 Spec:
     2026-07-28, basic/versioning, "Backward Compatibility": clients SHOULD cache the result for the lifetime of the
-    server process, and MAY longer, if they ask again once it turns out to be wrong.
+    server process. They MAY keep it longer, if they probe again once it turns out to be wrong.
 """
 
 from __future__ import annotations
@@ -10,37 +10,52 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Hashable
+from mcpgen.runtime.protocol.negotiation import revisions_of_era
 
-__all__ = ["Era", "EraCache"]
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+__all__ = ["Era", "EraCache", "Plan"]
 
 Era: TypeAlias = Literal["handshake", "stateless"]
 
-# A gateway has hundreds of servers; each takes about a hundred bytes here.
-_MOST: Final = 10_000
+Plan: TypeAlias = Literal["probe", "initialize", "discover"]
+"""The first step of a connection: probe for the era within a short time, or rely on what is known of it."""
+
+# A gateway has hundreds of servers. One entry takes about a hundred bytes.
+_MAX_SERVERS: Final = 10_000
 
 
 class EraCache:
-    """Remembers the eras of servers, those that were met last."""
+    """Remembers the eras of the servers that were used last."""
 
     def __init__(self) -> None:
         self._eras: OrderedDict[Hashable, Era] = OrderedDict()
 
-    def of(self, identity: Hashable | None) -> Era | None:
-        """Return the era of a server; None if it is not known."""
-        return None if identity is None else self._eras.get(identity)
+    def first_plan(self, identity: Hashable | None, offered: Sequence[str]) -> Plan:
+        """Return the first step of a connection.
+
+        Args:
+            identity: The key of the server; None if its era is not remembered.
+            offered: The revisions that the client can speak.
+        """
+        if not revisions_of_era(offered, "stateless"):
+            return "initialize"
+        if not revisions_of_era(offered, "handshake"):
+            return "discover"
+        era = None if identity is None else self._eras.get(identity)
+        return "probe" if era is None else "initialize" if era == "handshake" else "discover"
 
     def remember(self, identity: Hashable | None, era: Era) -> None:
-        """Note the era of a server."""
+        """Store the era of a server."""
         if identity is None:
             return
         self._eras[identity] = era
         self._eras.move_to_end(identity)
-        if len(self._eras) > _MOST:
+        if len(self._eras) > _MAX_SERVERS:
             self._eras.popitem(last=False)
 
     def forget(self, identity: Hashable | None) -> None:
-        """Take it that nothing is known of a server."""
+        """Remove the era of a server."""
         if identity is not None:
             self._eras.pop(identity, None)

@@ -1,10 +1,9 @@
-"""The short way for `tools/call`, the one request that clients send by the thousand: no more than its bytes need.
+"""The fast path of `tools/call`, the request that clients send most often.
 
-Theory of operation. Most calls are a name and arguments, and most answers some text. For these all revisions write the
-same, but for what each request says about its client. So what the long way writes for one such call is looked at, once,
-and from then on only name and arguments are put in. An answer is taken if it has nothing in it but text: decoding it as
-just that proves it. Whatever else there is goes the long way, which also explains what is wrong. Both ways have the
-same result (ADR 0010 is about the server's short way).
+Theory of operation. Most calls consist of a name and arguments, and most results of text. Every revision writes these
+alike, apart from the `_meta` of a request. So the regular path encodes one sample call; from then on, only name and
+arguments are put into its place. A result is taken if it decodes as text blocks and nothing else. Everything else takes
+the regular path, which also explains errors. Both give the same result (ADR 0010 is about the server's fast path).
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.protocol.codec import OutgoingRequestCodec
 
-__all__ = ["CALL", "FastCall"]
+__all__ = ["FastCall", "TOOLS_CALL"]
 
-CALL: Final = "tools/call"
+TOOLS_CALL: Final = "tools/call"
 
 
 class _Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True):
@@ -35,14 +34,14 @@ class _TextResult(Struct, forbid_unknown_fields=True, rename="camel"):
     is_error: bool | UnsetType = UNSET
 
 
-class _Sample(Struct):
-    """What the long way makes of a call; where it writes the two in another way, this is not found."""
+class _SampleParams(Struct):
+    """The sample call as the regular path writes it. If it is written in another way, decoding fails."""
 
     name: Literal["n"]
     arguments: dict[Literal["a"], Literal[1]]
 
 
-_NONE: Final[dict[str, object]] = {}
+_NO_ARGUMENTS: Final[dict[str, object]] = {}
 _SAMPLE: Final = {"name": "n", "arguments": {"a": 1}}
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -51,54 +50,62 @@ _decode_newest: Final = models.decoder(models.CallToolResult)
 
 
 class FastCall:
-    """Writes calls and reads their answers, for callers in the newest revision.
+    """Encodes calls and decodes their results, for callers in the newest revision.
 
     Args:
-        ask: The long way.
-        revision: The server's.
-        home_meta: What each request of home says about the client.
-        peer_meta: What each request of the server's revision says about it, if that is another.
+        ask: The codec of the regular path.
+        revision: The server's revision.
+        native_meta: The `_meta` of a request in the native revision.
+        peer_meta: The `_meta` in the server's revision, if that is another one.
+
+    Attributes:
+        result: Decodes a result; None if it has to go the regular path.
     """
 
     def __init__(
         self,
         ask: OutgoingRequestCodec,
         revision: str,
-        home_meta: dict[str, object],
+        native_meta: dict[str, object],
         peer_meta: dict[str, object] | None,
     ) -> None:
-        self.result: Callable[[Raw], models.CallToolResult | None] = self._newest if revision == NEWEST else _older
-        written = ask.params({**_SAMPLE, "_meta": home_meta}, peer_meta)
-        self._rest: dict[str, Raw] | None = None  # of the params, beside name and arguments; None if they differ
+        self.result: Callable[[Raw], models.CallToolResult | None] = (
+            _decode_stateless if revision == NEWEST else _decode_handshake
+        )
+        written = ask.params({**_SAMPLE, "_meta": native_meta}, peer_meta)
+        # The params besides name and arguments; None if the sample was written in another way.
+        self._other_params: dict[str, Raw] | None = None
         if isinstance(written, bytes):
             try:
-                msgspec.json.decode(written, type=_Sample)
+                msgspec.json.decode(written, type=_SampleParams)
             except msgspec.ValidationError:
                 return
             members = msgspec.json.decode(written, type=dict[str, Raw])
-            self._rest = {key: Raw(bytes(each)) for key, each in members.items() if key not in _SAMPLE}
+            self._other_params = {key: Raw(bytes(each)) for key, each in members.items() if key not in _SAMPLE}
 
     def params(self, value: dict[str, Any]) -> bytes | None:
-        """Return the params of a call in the server's terms; None if they have to go the long way."""
-        if self._rest is None or type(value.get("name")) is not str or not value.keys() <= _SAMPLE.keys():
+        """Return the encoded params of a call; None if they have to go the regular path."""
+        if self._other_params is None or type(value.get("name")) is not str or not value.keys() <= _SAMPLE.keys():
             return None
-        if type(value.get("arguments", _NONE)) is not dict:
+        if type(value.get("arguments", _NO_ARGUMENTS)) is not dict:
             return None
         try:
-            return _encode({**value, **self._rest})
-        except (TypeError, ValueError, OverflowError, RecursionError):  # no JSON; the long way says what of it
+            return _encode({**value, **self._other_params})
+        except (TypeError, ValueError, OverflowError, RecursionError):  # not JSON; the regular path explains it
             return None
 
-    def _newest(self, raw: Raw) -> models.CallToolResult | None:
-        try:
-            result: models.CallToolResult = _decode_newest(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return None
-        return result if result.result_type == "complete" else None
+
+def _decode_stateless(raw: Raw) -> models.CallToolResult | None:
+    """Return a complete result of a stateless server; None for another."""
+    try:
+        result: models.CallToolResult = _decode_newest(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return result if result.result_type == "complete" else None
 
 
-def _older(raw: Raw) -> models.CallToolResult | None:
-    """Return an answer that is nothing but text, of a server that shakes hands; None for another."""
+def _decode_handshake(raw: Raw) -> models.CallToolResult | None:
+    """Return a result of a handshake server that is text and nothing else; None for another."""
     try:
         found = _decode_text(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

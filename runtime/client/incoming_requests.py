@@ -1,4 +1,4 @@
-"""What a server asks of its client, in the era in which it may, and what it is answered.
+"""The requests that a server of a handshake revision sends to its client.
 
 Spec:
     2024-11-05 to 2025-11-25, client/roots, client/sampling, client/elicitation, basic/utilities/ping.
@@ -13,120 +13,198 @@ from msgspec import Struct
 
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError, quoted, sole_exception
 from mcpgen.runtime.protocol import envelope
-from mcpgen.runtime.protocol.capabilities import lacking
+from mcpgen.runtime.protocol.capabilities import missing_capabilities
 from mcpgen.runtime.protocol.envelope import error_json
-from mcpgen.runtime.protocol.messages import Code
+from mcpgen.runtime.protocol.newest import ErrorCode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcpgen.runtime.client.client_features import RequestHandler
     from mcpgen.runtime.client.client_session import ClientSession
     from mcpgen.runtime.protocol.messages import Request, RequestId
-    from mcpgen.runtime.transports.spawner import Handle
+    from mcpgen.runtime.transports.spawner import TaskHandle
 
-__all__ = ["BatchResponse", "IncomingRequest", "complete", "fail", "permitted", "stop", "take"]
+__all__ = ["BatchResponse", "IncomingRequest", "IncomingRequests", "find_handler"]
 
-_EMPTY = b"{}"
+_EMPTY_RESULT = b"{}"
+_INTERNAL_ERROR = "the client failed to handle this request"
 
 
 class BatchResponse:
-    """Gathers the answers to the requests of one batch (2025-03-26), which go back as one batch."""
+    """The responses to the requests of one batch (2025-03-26). They go back as one batch."""
 
     def __init__(self) -> None:
-        self.open: int = 0
+        self.open_requests: int = 0
         self.messages: list[bytes] = []
         self.is_complete: bool = False
 
     def send_if_finished(self, session: ClientSession) -> None:
-        """Send them, once everything in the batch is answered."""
-        if self.is_complete and not self.open and self.messages:
+        """Send the responses, if each request of the batch has one."""
+        if self.is_complete and not self.open_requests and self.messages:
             messages, self.messages = self.messages, []
-            session.answer(envelope.encode_batch(messages))
+            session.respond(envelope.encode_batch(messages))
 
 
 class IncomingRequest(Struct, eq=False):
-    """A request of the server that is being answered.
+    """A request of the server whose handler runs.
 
     Attributes:
         id: Its id.
-        method: What is asked.
-        handling: How it is answered.
-        params: In the terms of home.
-        batch: What gathers the answers, if it came in a batch.
-        handle: What runs its handler.
+        method: Its method.
+        handler: The handler.
+        params: The params, in the native revision.
+        batch: Collects the responses, if the request came in a batch.
+        task: The task that runs the handler.
     """
 
     id: RequestId
     method: str
-    handling: RequestHandler
+    handler: RequestHandler
     params: Any
     batch: BatchResponse | None = None
-    handle: Handle | None = None
+    task: TaskHandle | None = None
 
 
-def take(session: ClientSession, request: Request, batch: BatchResponse | None) -> None:
-    """Answer *request*, or start what will."""
-    if session.server is not None and session.server.era == "stateless":
-        # 2026-07-28, basic/transports/stdio: a server MUST NOT ask in this way, and a client MUST NOT write responses.
-        session.complain("the server may not send the request %s: it is ignored", quoted(request.method))
-        return
-    try:
-        asked = _asked(session, request, batch)
-    except RequestError as error:
-        _send(session, envelope.encode_error(request.id, error_json(error)), batch)
-        return
-    if asked is None:
-        _send(session, envelope.encode_response(request.id, _EMPTY), batch)
-        return
-    if batch is not None:
-        batch.open += 1
-    session.asked[request.id] = asked
-    session.running += 1
-    session.sink.start(asked)
+class IncomingRequests:
+    """The open requests of one server.
 
+    Args:
+        session: The session with the server.
+        start_handler: Runs the handler of a request. It calls `complete` or `fail` with the outcome.
 
-def _asked(session: ClientSession, request: Request, batch: BatchResponse | None) -> IncomingRequest | None:
-    """Return what is to be answered by a handler; None for a ping.
-
-    Raises:
-        RequestError: It is refused.
+    Attributes:
+        open: The requests without a response, by id.
+        running: How many handlers run, those of cancelled requests included.
     """
-    if request.id in session.asked:
-        raise RequestError(Code.INVALID_REQUEST, "another request with this id is open")
-    if request.method == "ping":
-        return None
-    if session.server is None:
-        raise RequestError(Code.METHOD_NOT_FOUND, "nothing was agreed on yet")
-    if max(session.running, len(session.asked)) >= session.limits.max_in_flight:
-        raise RequestError(Code.INTERNAL_ERROR, "too many requests are open")
-    handling, params = permitted(session, request.method, request.params)
-    return IncomingRequest(request.id, request.method, handling, params, batch)
+
+    def __init__(self, session: ClientSession, start_handler: Callable[[IncomingRequest], None]) -> None:
+        self.open: dict[RequestId, IncomingRequest] = {}
+        self.running: int = 0
+        self._session = session
+        self._start_handler = start_handler
+
+    def receive(self, message: Request, batch: BatchResponse | None) -> None:
+        """Respond to *message*, or start its handler."""
+        session = self._session
+        if session.is_stateless:
+            # 2026-07-28, basic/transports/stdio: a server MUST NOT send requests, a client MUST NOT write responses.
+            session.warn("the server may not send the request %s; it is ignored", quoted(message.method))
+            return
+        try:
+            request = self._check(message, batch)
+        except RequestError as error:
+            self._send(envelope.encode_error(message.id, error_json(error)), batch)
+            return
+        if request is None:
+            self._send(envelope.encode_response(message.id, _EMPTY_RESULT), batch)
+            return
+        if batch is not None:
+            batch.open_requests += 1
+        self.open[message.id] = request
+        self.running += 1
+        self._start_handler(request)
+
+    def complete(self, request: IncomingRequest, result: Any) -> None:
+        """Respond to *request* with the result of its handler.
+
+        Raises:
+            InvalidPayload: The native revision does not allow the result.
+            AdaptationError: The server's revision cannot express it.
+        """
+        if self.open.get(request.id) is request:
+            self._respond(request, envelope.encode_response(request.id, request.handler.codec.result(result)))
+
+    def fail(self, request: IncomingRequest, failure: BaseException) -> None:
+        """Respond to *request* with what its handler raised."""
+        if self.open.get(request.id) is not request:
+            return
+        failure = sole_exception(failure)
+        error = RequestError(ErrorCode.INTERNAL_ERROR, _INTERNAL_ERROR)
+        if isinstance(failure, RequestError):
+            error = RequestError(failure.code, failure.message, failure.data)
+        else:
+            self._session.warn("the handler of %s failed", request.method, failure=failure)
+        try:
+            body = _encode_error(request, error)
+        except (InvalidPayload, TypeError, ValueError, RecursionError) as problem:
+            self._session.warn("the error of %s cannot be sent: %s", request.method, problem)
+            body = error_json(RequestError(ErrorCode.INTERNAL_ERROR, _INTERNAL_ERROR))
+        self._respond(request, envelope.encode_error(request.id, body))
+
+    def cancel(self, request_id: RequestId) -> None:
+        """Cancel the handler of a request, if it is open. There will be no response."""
+        request = self.open.pop(request_id, None)
+        if request is None:
+            return
+        if request.task is not None:
+            request.task.cancel()
+        if request.batch is not None:
+            request.batch.open_requests -= 1
+            request.batch.send_if_finished(self._session)
+
+    def cancel_all(self) -> None:
+        """Cancel all handlers."""
+        for each in list(self.open):
+            self.cancel(each)
+
+    def _check(self, message: Request, batch: BatchResponse | None) -> IncomingRequest | None:
+        """Return the request for which a handler is to run; None for a ping.
+
+        Raises:
+            RequestError: The request is refused.
+        """
+        session = self._session
+        if message.id in self.open:
+            raise RequestError(ErrorCode.INVALID_REQUEST, "another request with this id is open")
+        if message.method == "ping":
+            return None
+        if session.server is None:
+            raise RequestError(ErrorCode.METHOD_NOT_FOUND, "no revision is agreed yet")
+        if max(self.running, len(self.open)) >= session.limits.max_in_flight:
+            raise RequestError(ErrorCode.INTERNAL_ERROR, "too many requests are open")
+        handler, params = find_handler(session, message.method, message.params)
+        return IncomingRequest(message.id, message.method, handler, params, batch)
+
+    def _respond(self, request: IncomingRequest, message: bytes) -> None:
+        del self.open[request.id]
+        if request.batch is not None:
+            request.batch.open_requests -= 1
+        self._send(message, request.batch)
+
+    def _send(self, message: bytes, batch: BatchResponse | None) -> None:
+        if batch is None:
+            self._session.respond(message)
+            return
+        batch.messages.append(message)
+        batch.send_if_finished(self._session)
 
 
-def permitted(session: ClientSession, method: str, raw: Any) -> tuple[RequestHandler, Any]:
-    """Return how a question of the server is answered, and what it asks.
+def find_handler(session: ClientSession, method: str, raw: Any) -> tuple[RequestHandler, Any]:
+    """Return the handler of a server's request, and the decoded params.
 
     Raises:
-        RequestError: We have not declared that we answer it, or its revision does not allow it.
+        RequestError: The client has not declared the capability, or the server's revision does not allow the params.
 
     Spec:
-        2025-11-25, client/roots, client/sampling, client/elicitation, "Error Handling" each: -32601 for what is not
-        supported, -32602 for a mode or for tools that were not declared.
+        2025-11-25, client/roots, client/sampling, client/elicitation, "Error Handling" each: -32601 for a method that
+        is not supported, -32602 for a mode or for tools that were not declared.
     """
     revision = session.revision or ""
-    handling = session.offering.handlings(revision).get(method)
-    if handling is None or session.us is None:
-        raise RequestError(Code.METHOD_NOT_FOUND, f"this client does not answer {quoted(method)}")
+    handler = session.features.request_handlers(revision).get(method)
+    if handler is None or session.client is None:
+        raise RequestError(ErrorCode.METHOD_NOT_FOUND, f"this client does not answer {quoted(method)}")
     try:
-        params = handling.codec.params(raw)
-        written: dict[str, Any] = msgspec.json.decode(raw) if isinstance(raw, msgspec.Raw) else {}
+        params = handler.codec.params(raw)
+        value: dict[str, Any] = msgspec.json.decode(raw) if isinstance(raw, msgspec.Raw) else {}
     except (InvalidPayload, AdaptationError, msgspec.DecodeError, RecursionError) as error:
-        raise RequestError(Code.INVALID_PARAMS, str(error)) from None
-    missing = lacking(session.us, method, written)
+        raise RequestError(ErrorCode.INVALID_PARAMS, str(error)) from None
+    missing = missing_capabilities(session.client, method, value)
     if missing is not None:
-        whole = method.partition("/")[0] in missing and not any(missing.values())
-        code = Code.METHOD_NOT_FOUND if whole else Code.INVALID_PARAMS
+        lacks_method = method.partition("/")[0] in missing and not any(missing.values())
+        code = ErrorCode.METHOD_NOT_FOUND if lacks_method else ErrorCode.INVALID_PARAMS
         raise RequestError(code, f"this client has not declared {', '.join(_paths(missing))}")
-    return handling, params
+    return handler, params
 
 
 def _paths(missing: dict[str, Any]) -> list[str]:
@@ -136,62 +214,8 @@ def _paths(missing: dict[str, Any]) -> list[str]:
     return found
 
 
-def complete(session: ClientSession, asked: IncomingRequest, result: Any) -> None:
-    """Answer *asked* with what its handler returned.
-
-    Raises:
-        InvalidPayload: It is not what home allows.
-        AdaptationError: The server's revision cannot express it.
-    """
-    if session.asked.get(asked.id) is asked:
-        _answer(session, asked, envelope.encode_response(asked.id, asked.handling.codec.result(result)))
-
-
-def fail(session: ClientSession, asked: IncomingRequest, failure: BaseException) -> None:
-    """Answer *asked* with what its handler raised."""
-    if session.asked.get(asked.id) is not asked:
-        return
-    failure = sole_exception(failure)
-    error = RequestError(Code.INTERNAL_ERROR, "the client failed to handle this request")
-    if isinstance(failure, RequestError):
-        error = RequestError(failure.code, failure.message, failure.data)
-    else:
-        session.complain("the handler of %s failed", asked.method, failure=failure)
+def _encode_error(request: IncomingRequest, error: RequestError) -> bytes:
     try:
-        body = _error(asked, error)
-    except (InvalidPayload, TypeError, ValueError, RecursionError) as problem:
-        session.complain("the error of %s cannot be sent: %s", asked.method, problem)
-        body = error_json(RequestError(Code.INTERNAL_ERROR, "the client failed to handle this request"))
-    _answer(session, asked, envelope.encode_error(asked.id, body))
-
-
-def _error(asked: IncomingRequest, error: RequestError) -> bytes:
-    try:
-        return asked.handling.codec.error(error.code, error.message, error.data)
-    except AdaptationError:  # a home without sessions has no such errors; where there are any, they are all alike
+        return request.handler.codec.error(error.code, error.message, error.data)
+    except AdaptationError:  # a stateless native revision has no such errors; all handshake revisions write them alike
         return error_json(error)
-
-
-def stop(session: ClientSession, asked: IncomingRequest) -> None:
-    """Give up *asked*: its server does not want an answer any more, or is gone."""
-    session.asked.pop(asked.id, None)
-    if asked.handle is not None:
-        asked.handle.cancel()
-    if asked.batch is not None:
-        asked.batch.open -= 1
-        asked.batch.send_if_finished(session)
-
-
-def _answer(session: ClientSession, asked: IncomingRequest, message: bytes) -> None:
-    del session.asked[asked.id]
-    if asked.batch is not None:
-        asked.batch.open -= 1
-    _send(session, message, asked.batch)
-
-
-def _send(session: ClientSession, message: bytes, batch: BatchResponse | None) -> None:
-    if batch is None:
-        session.answer(message)
-        return
-    batch.messages.append(message)
-    batch.send_if_finished(session)

@@ -1,4 +1,6 @@
-"""What a server without sessions asks: it answers a request with a demand for input, and the request is put again.
+"""Input that a server requires before it completes a request: the client collects it, and sends the request again.
+
+A stateless server answers with `input_required`. A server of 2025-11-25 answers with an error that lists URLs.
 
 Spec:
     2026-07-28, basic/patterns/mrtr; 2025-11-25, client/elicitation, "URL Elicitation Required Error".
@@ -13,9 +15,9 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.runtime.adapt.json_pointer import is_object, pointer_to
-from mcpgen.runtime.client.incoming_requests import permitted
+from mcpgen.runtime.client.incoming_requests import find_handler
 from mcpgen.runtime.errors import InvalidPayload, RequestError, RequestRefused
-from mcpgen.runtime.protocol.messages import Code
+from mcpgen.runtime.protocol.newest import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -23,183 +25,186 @@ if TYPE_CHECKING:
     from mcpgen.runtime.client.client_features import RequestHandler
     from mcpgen.runtime.client.client_session import ClientSession
 
-__all__ = ["InputDemand", "MAY_DEMAND", "are_accepted", "input_demand", "answer_demand", "url_demand", "retry_params"]
+__all__ = [
+    "INPUT_REQUIRED_METHODS",
+    "InputRequired",
+    "all_accepted",
+    "collect_input",
+    "read_input_required",
+    "retry_params",
+    "url_elicitation_required",
+]
 
 # 2026-07-28, basic/patterns/mrtr, "Supported Requests".
-MAY_DEMAND: Final = frozenset({"prompts/get", "resources/read", "tools/call"})
+INPUT_REQUIRED_METHODS: Final = frozenset({"prompts/get", "resources/read", "tools/call"})
+
 
 _decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
-class _Wish(Struct):
+class _InputRequest(Struct):
     method: str
     params: Raw | UnsetType = UNSET
 
 
-class InputDemand(Struct, rename="camel"):
-    """What a server wants to know before it goes on.
+class InputRequired(Struct, rename="camel"):
+    """A result that requires input.
 
     Attributes:
-        result_type: Says that it is one.
-        input_requests: Its questions, by the names that it gave them.
-        request_state: What it wants to have back; it is nobody else's business.
+        result_type: ``input_required``.
+        input_requests: The requests of the server, by the keys that it chose.
+        request_state: Opaque state of the server. The retry must return it.
     """
 
     result_type: str = field(name="resultType")
-    input_requests: dict[str, _Wish] = {}
+    input_requests: dict[str, _InputRequest] = {}
     request_state: str | UnsetType = UNSET
 
 
-class _Kind(Struct, rename="camel"):
+class _ResultType(Struct, rename="camel"):
     result_type: str | UnsetType = UNSET
 
 
-class _Action(Struct):
+class _ElicitAction(Struct):
     action: str
 
 
-_decode_action: Final = msgspec.json.Decoder(_Action).decode
-_decode_demand: Final = msgspec.json.Decoder(InputDemand).decode
-_decode_kind: Final = msgspec.json.Decoder(_Kind).decode
+class _UrlElicitations(Struct):
+    elicitations: list[dict[str, Any]]
 
 
-def input_demand(session: ClientSession, method: str, raw: Raw) -> Raw | InputDemand:
-    """Return the demand that a stateless server's result *raw* is, or else the final result.
+_decode_action: Final = msgspec.json.Decoder(_ElicitAction).decode
+_decode_input_required: Final = msgspec.json.Decoder(InputRequired).decode
+_decode_result_type: Final = msgspec.json.Decoder(_ResultType).decode
+
+
+def read_input_required(session: ClientSession, method: str, raw: Raw) -> Raw | InputRequired:
+    """Return an `InputRequired` if the stateless server's result *raw* is one, otherwise the final result.
 
     Raises:
-        InvalidPayload: It is a demand, but not one that its revision allows; or nobody knows what it is.
+        InvalidPayload: The revision does not allow this `InputRequired`, or the type of the result is unknown.
 
     Spec:
         2026-07-28, basic/index, "ResultType": an unknown one is invalid, and an absent one means complete.
     """
     try:
-        kind = _decode_kind(raw).result_type
+        result_type = _decode_result_type(raw).result_type
     except (msgspec.DecodeError, RecursionError):
-        return raw  # what is wrong is found when it is read as the result
-    if kind == "complete":
+        return raw  # decoding it as the result explains the error
+    if result_type == "complete":
         return raw
-    if isinstance(kind, UnsetType):
-        return _completed(raw)
+    if isinstance(result_type, UnsetType):
+        return Raw(msgspec.json.encode({**_decode_members(raw), "resultType": "complete"}))
     revision = session.revision or ""
-    if kind != "input_required":
-        raise _invalid(revision, method, "/resultType", f"{kind[:100]!r} is no type of result that we know")
-    if method not in MAY_DEMAND:
-        raise _invalid(revision, method, "", "this request may not be answered with a demand for input")
+    if result_type != "input_required":
+        raise _invalid(revision, method, "/resultType", f"the type {result_type[:100]!r} is unknown")
+    if method not in INPUT_REQUIRED_METHODS:
+        raise _invalid(revision, method, "", "the server may not require input for this request")
     try:
-        demand = _decode_demand(raw)
+        required = _decode_input_required(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _invalid(revision, method, "", str(error)[:500]) from None
-    if not demand.input_requests and isinstance(demand.request_state, UnsetType):
-        raise _invalid(revision, method, "", "it demands nothing: there are neither inputRequests nor a requestState")
-    return demand
+    if not required.input_requests and isinstance(required.request_state, UnsetType):
+        raise _invalid(revision, method, "", "it has neither `inputRequests` nor a `requestState`")
+    return required
 
 
-async def answer_demand(
-    session: ClientSession, method: str, demand: InputDemand, context: Callable[[str], Any]
+async def collect_input(
+    session: ClientSession, method: str, required: InputRequired, make_context: Callable[[str], Any]
 ) -> dict[str, Raw]:
-    """Return the answers to *demand*, by name; its questions are answered at the same time.
+    """Return the responses to the requests of *required*, by key. The handlers run at the same time.
 
     Args:
-        session: Of the server.
-        method: What was asked when it came back.
-        demand: What it wants.
-        context: Makes what a handler is told beside the params.
+        session: The session with the server.
+        method: The method that requires the input.
+        required: The requests.
+        make_context: Makes the context of a handler.
 
     Raises:
-        InvalidPayload: It asks what we have not declared, or what its revision does not allow.
-        Exception: A handler has raised it; there is no way to tell a server without sessions of a failure.
+        InvalidPayload: A request needs a capability that the client has not declared, or its params are invalid.
+        Exception: A handler raised it. A stateless server cannot be told about a failure.
     """
     most = session.limits.max_in_flight
-    if len(demand.input_requests) > most:
-        reason = f"it asks {len(demand.input_requests)} questions at once, and {most} are answered"
+    if len(required.input_requests) > most:
+        reason = f"it has {len(required.input_requests)} requests, more than `max_in_flight` ({most})"
         raise _invalid(session.revision or "", method, "/inputRequests", reason)
-    wanted: dict[str, tuple[RequestHandler, Any, str]] = {}
-    for key, wish in demand.input_requests.items():
+    handlers: dict[str, tuple[RequestHandler, Any, str]] = {}
+    for key, each in required.input_requests.items():
         try:
-            handling, params = permitted(session, wish.method, wish.params)
+            handler, params = find_handler(session, each.method, each.params)
         except RequestError as error:
             pointer = pointer_to(("inputRequests", key[:100]))
             raise _invalid(session.revision or "", method, pointer, error.message) from None
-        wanted[key] = handling, params, wish.method
-    answers: dict[str, Raw] = {}
+        handlers[key] = handler, params, each.method
+    responses: dict[str, Raw] = {}
     failures: list[BaseException] = []
 
-    async def answer(key: str) -> None:
-        handling, params, asked = wanted[key]
+    async def respond(key: str) -> None:
+        handler, params, asked = handlers[key]
         try:
-            answers[key] = Raw(handling.codec.result(await handling.call(params, context(asked))))
+            responses[key] = Raw(handler.codec.result(await handler.call(params, make_context(asked))))
         except anyio.get_cancelled_exc_class():
             raise
-        except BaseException as failure:  # noqa: BLE001 (raised below, alone: a task group would wrap it in a group)
+        except BaseException as failure:  # noqa: BLE001 (raised below; the task group would wrap it in a group)
             failures.append(failure)
             group.cancel_scope.cancel()
 
     async with anyio.create_task_group() as group:
-        for key in wanted:
-            group.start_soon(answer, key)
+        for key in handlers:
+            group.start_soon(respond, key)
     if failures:
         raise failures[0]
-    if len(answers) < len(wanted):  # asyncio lets anything raise what a cancellation raises, and says nothing of it
-        raise RequestError(Code.INTERNAL_ERROR, "a handler was cancelled, but not by us")
-    return {key: answers[key] for key in wanted}
+    if len(responses) < len(handlers):  # on asyncio, a handler can raise CancelledError by itself
+        raise RequestError(ErrorCode.INTERNAL_ERROR, "a handler was cancelled, but not by us")
+    return {key: responses[key] for key in handlers}
 
 
-def are_accepted(answers: Mapping[str, Raw]) -> bool:
-    """Return whether the user has agreed to all that *answers* answer."""
-    return all(_decode_action(each).action == "accept" for each in answers.values())
+def all_accepted(responses: Mapping[str, Raw]) -> bool:
+    """Return whether the user has accepted every elicitation."""
+    return all(_decode_action(each).action == "accept" for each in responses.values())
 
 
-def retry_params(params: bytes, demand: InputDemand, answers: Mapping[str, Raw]) -> bytes:
-    """Return the params of a request that is put again.
+def retry_params(params: bytes, required: InputRequired, responses: Mapping[str, Raw]) -> bytes:
+    """Return the params of the retry.
 
     Spec:
-        2026-07-28, basic/patterns/mrtr, "Client Requirements": the state comes back exactly, or not at all.
+        2026-07-28, basic/patterns/mrtr, "Client Requirements": the state is returned exactly, or not at all.
     """
     members = _decode_members(params)
     members.pop("inputResponses", None)
     members.pop("requestState", None)
-    if answers:
-        members["inputResponses"] = Raw(msgspec.json.encode(answers))
-    if not isinstance(demand.request_state, UnsetType):
-        members["requestState"] = Raw(msgspec.json.encode(demand.request_state))
+    if responses:
+        members["inputResponses"] = Raw(msgspec.json.encode(responses))
+    if not isinstance(required.request_state, UnsetType):
+        members["requestState"] = Raw(msgspec.json.encode(required.request_state))
     return msgspec.json.encode(members)
 
 
-def url_demand(failure: RequestRefused, visited: Collection[str]) -> InputDemand | None:
-    """Return the demand that an error of 2025-11-25 is, which wants the user to visit a page first; None if it is not.
+def url_elicitation_required(failure: RequestRefused, visited: Collection[str]) -> InputRequired | None:
+    """Return the URL elicitations that an error of 2025-11-25 lists; None if it is another error.
 
-    Nor is it one if it only names pages that were *visited*. A user who has agreed to visit a page may not be through
-    with it; to ask again for the same one would not help.
+    None, too, if all of them were *visited*: a user who has accepted a URL may not have finished there, and to show the
+    same one again would not help.
 
     Spec:
         2025-11-25, client/elicitation, "URL Elicitation Required Error".
     """
-    if failure.code != _PAGES_FIRST or not is_object(failure.data):
+    from mcpgen.generated.v2025_11_25.methods import ErrorCode  # noqa: PLC0415 (few servers refuse a request)
+
+    if failure.code != ErrorCode.URL_ELICITATION_REQUIRED or not is_object(failure.data):
         return None
     try:
-        found = msgspec.convert(failure.data, _Pages).elicitations
+        elicitations = msgspec.convert(failure.data, _UrlElicitations).elicitations
     except msgspec.ValidationError:
         return None
-    if not found or any(each.get("mode") != "url" for each in found):
-        return None  # nothing that would have to be done first
+    if not elicitations or any(each.get("mode") != "url" for each in elicitations):
+        return None
     wanted = {
-        named: _Wish("elicitation/create", Raw(msgspec.json.encode(each)))
-        for each in found
-        if (named := str(each.get("elicitationId"))) not in visited
+        elicitation_id: _InputRequest("elicitation/create", Raw(msgspec.json.encode(each)))
+        for each in elicitations
+        if (elicitation_id := str(each.get("elicitationId"))) not in visited
     }
-    return InputDemand("input_required", wanted) if wanted else None
-
-
-_PAGES_FIRST: Final = -32042
-
-
-def _completed(raw: Raw) -> Raw:
-    members = _decode_members(raw)
-    return Raw(msgspec.json.encode({**members, "resultType": "complete"}))
-
-
-class _Pages(Struct):
-    elicitations: list[dict[str, Any]]
+    return InputRequired("input_required", wanted) if wanted else None
 
 
 def _invalid(revision: str, method: str, pointer: str, reason: str) -> InvalidPayload:

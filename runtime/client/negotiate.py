@@ -1,16 +1,16 @@
-"""How a client finds out what its server speaks, without harm to a server that knows nothing of the question.
+"""Agreeing on a revision with a server of unknown era, without harm to servers that know only `initialize`.
 
-Theory of operation. A server of today is asked `server/discover`, and says which revisions it has. One of before has to
-be greeted with `initialize`; what it does when it is asked something else first is anybody's guess: an error of any
-code, silence, exit, or a stupor in which it answers nothing ever after. So the question is put once, for a short time,
-and whatever is no clear answer means `initialize`. If that finds the server gone or in a stupor, a fresh one is
-started, which is greeted at once. What was learnt is remembered.
+Theory of operation. A stateless server answers `server/discover` with its revisions. A handshake server needs
+`initialize` first, and its reaction to anything else is unknown: an error with any code, no answer, exit, or it never
+answers again. So the client sends one *probe* (`server/discover`) with a short timeout, and everything but a clear
+answer means `initialize`. If the server has exited or does not answer that either, the client starts a new one, and
+begins with `initialize`. The era is remembered.
 
-Where each request travels by itself, as over HTTP, one that is lost leaves the server as it was: it is greeted all the
-same, unless the failure would be the same (2026-07-28, basic/transports/streamable-http, "Backward Compatibility").
+Over HTTP each request stands alone, and a lost probe does the server no harm. The client sends `initialize` to the same
+server, unless it would fail in the same way (2026-07-28, basic/transports/streamable-http, "Backward Compatibility").
 
-A server that is slow to start may answer the question after all, while its greeting is on the way. Then the answer to
-the greeting counts, if there is one, and otherwise the late answer.
+A server that starts slowly may answer the probe after the client has sent `initialize`. Then the result of `initialize`
+counts, and if that is an error, the late answer to the probe.
 
 Spec:
     2024-11-05 to 2025-11-25, basic/lifecycle, "Initialization"; 2026-07-28, basic/transports/stdio, "Backward
@@ -19,7 +19,7 @@ Spec:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import anyio
 import msgspec
@@ -39,34 +39,37 @@ from mcpgen.runtime.errors import (
 from mcpgen.runtime.protocol.capabilities import server_peer
 from mcpgen.runtime.protocol.messages import ErrorResponse
 from mcpgen.runtime.protocol.negotiation import revisions_of_era
+from mcpgen.runtime.protocol.newest import ErrorCode, MetaKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcpgen.runtime.client.client_session import ClientSession
-    from mcpgen.runtime.client.era_cache import Era
-    from mcpgen.runtime.client.pending_request import PendingRequest
+    from mcpgen.runtime.client.era_cache import Plan
+    from mcpgen.runtime.client.pending_request import PendingRequest, RawResponse
 
-__all__ = ["Plan", "RestartServer", "negotiate", "first_plan"]
+__all__ = ["RestartServer", "negotiate"]
 
-Plan: TypeAlias = Literal["probe", "initialize", "discover"]
-"""What to begin with: ask for the era in a bounded way, or act on what is known of it."""
+# A server that did not answer the probe gets this many times its timeout for `initialize`. Most servers that only start
+# slowly answer within it.
+_INITIALIZE_TIMEOUT_FACTOR: Final = 5
 
-# How much longer than for the probe a server that was silent is waited for, before it is taken to be in a stupor. A
-# server that only starts slowly answers within it, most often.
-_PATIENCE: Final = 5
-
-# 2026-07-28, basic/index, "Error Codes": these three no server of before has.
-_MODERN: Final = frozenset({-32020, -32021, -32022})
-_UNSUPPORTED_REVISION: Final = -32022
+# 2026-07-28, basic/index, "Error Codes": no handshake revision has these three.
+_STATELESS_ERRORS: Final = frozenset(
+    {
+        ErrorCode.HEADER_MISMATCH,
+        ErrorCode.MISSING_REQUIRED_CLIENT_CAPABILITY,
+        ErrorCode.UNSUPPORTED_PROTOCOL_VERSION,
+    }
+)
 
 
 class RestartServer(Exception):  # noqa: N818 (no error: the next step)
-    """This server cannot be spoken with any more; another one has to be started, and *plan* tried.
+    """This server can no longer be used. Start a new one, and begin with *plan*.
 
     Attributes:
-        plan: What to begin with there.
-        reason: What happened, should there be no other try.
+        plan: The first step with the new server.
+        reason: The error to raise if *plan* was tried before.
     """
 
     def __init__(self, plan: Plan, reason: Exception) -> None:
@@ -75,11 +78,11 @@ class RestartServer(Exception):  # noqa: N818 (no error: the next step)
         super().__init__(plan, reason)
 
 
-class _Named(Struct):
-    info: Raw | UnsetType = field(name="io.modelcontextprotocol/serverInfo", default=UNSET)
+class _DiscoverMeta(Struct):
+    info: Raw | UnsetType = field(name=MetaKey.SERVER_INFO, default=UNSET)
 
 
-class _Discovered(Struct, rename="camel"):
+class _DiscoverResult(Struct, rename="camel"):
     supported_versions: list[str]
     capabilities: Raw
     result_type: Literal["complete"] = "complete"
@@ -87,14 +90,14 @@ class _Discovered(Struct, rename="camel"):
     meta: Raw | UnsetType = field(name="_meta", default=UNSET)
 
 
-class _Initialized(Struct, rename="camel"):
+class _InitializeResult(Struct, rename="camel"):
     protocol_version: str
     capabilities: Raw
     server_info: Raw | UnsetType = UNSET
     instructions: str | UnsetType = UNSET
 
 
-class _Unsupported(Struct):
+class _UnsupportedData(Struct):
     supported: list[str]
 
 
@@ -102,78 +105,63 @@ class _Error(Struct):
     data: Raw | UnsetType = UNSET
 
 
-def first_plan(offered: Sequence[str], era: Era | None) -> Plan:
-    """Return what to begin with.
-
-    Args:
-        offered: The revisions that we would speak.
-        era: That of the server, if it is known.
-    """
-    if not revisions_of_era(offered, "stateless"):
-        return "initialize"
-    if not revisions_of_era(offered, "handshake"):
-        return "discover"
-    return "probe" if era is None else "initialize" if era == "handshake" else "discover"
-
-
 async def negotiate(session: ClientSession, offered: Sequence[str], plan: Plan) -> None:
-    """Agree with the server on a revision, so that `ClientSession.server` is known.
+    """Agree on a revision with the server, and call `ClientSession.agree`.
 
     Args:
-        session: With a server that was asked nothing before.
-        offered: The revisions that we would speak, oldest first.
-        plan: What to begin with.
+        session: A session in which nothing was sent yet.
+        offered: The revisions that the client can speak, oldest first.
+        plan: The first step.
 
     Raises:
-        StartAnew: It has to be tried with another server.
+        RestartServer: A new server has to be started.
         NoCommonRevision: The server speaks none of *offered*.
-        RequestRefused: It does not want to speak with us.
-        InvalidPayload: Its answer is not valid.
-        TransportClosed: It is gone.
-        RequestLost: It cannot be reached, or what it says is no message.
+        RequestRefused: The server refuses the client.
+        InvalidPayload: The server's answer is invalid.
+        TransportClosed: The server has ended the connection.
+        RequestLost: The server cannot be reached, or its answer is no message.
     """
-    await _Establishing(session, offered).run(plan)
+    await _Negotiation(session, offered).run(plan)
 
 
-class _Establishing:
+class _Negotiation:
     def __init__(self, session: ClientSession, offered: Sequence[str]) -> None:
         self._session = session
         self._offered = offered
-        self._handshakes = revisions_of_era(offered, "handshake")
+        self._handshake = revisions_of_era(offered, "handshake")
         self._stateless = revisions_of_era(offered, "stateless")
-        self._probe: PendingRequest | None = None  # unanswered
-        self._refused_in: set[str] = set()  # what the server does not speak, whatever it lists
-        self._asked_again: set[str] = set()
+        self._open_probe: PendingRequest | None = None
+        self._refused: set[str] = set()  # revisions that the server refused, although it may list them
+        self._retried: set[str] = set()
 
     async def run(self, plan: Plan) -> None:
         if plan == "initialize":
             await self._initialize(is_first=True)
-        elif plan == "discover" or not self._handshakes:
+        elif plan == "discover" or not self._handshake:
             try:
                 await self._discover(self._stateless[-1])
             except TransportClosed as error:
-                if not self._handshakes:
+                if not self._handshake:
                     raise
                 raise RestartServer("initialize", error) from None
             except RequestLost as error:
-                if not self._handshakes or error.is_general:
+                if not self._handshake or error.is_general:
                     raise
                 await self._initialize(is_first=False)
         else:
-            await self._ask_first()
+            await self._probe()
 
-    async def _ask_first(self) -> None:
-        """Ask for the era, and go on with what is the answer."""
-        call = self._send_discover(self._stateless[-1])
-        seconds = self._session.limits.probe_seconds
-        with anyio.move_on_after(seconds):
-            await call.waker.wait()
-        if not call.is_settled:
-            self._probe = call
-            await self._greet_slow()
+    async def _probe(self) -> None:
+        """Send the probe, and continue with the era that follows from the answer."""
+        request = self._send_discover(self._stateless[-1])
+        with anyio.move_on_after(self._session.limits.probe_seconds):
+            await request.event.wait()
+        if not request.is_done:
+            self._open_probe = request
+            await self._initialize_silent_server()
             return
         try:
-            answer = call.outcome()
+            response = request.response()
         except TransportClosed as error:
             raise RestartServer("initialize", error) from None
         except RequestLost as error:
@@ -184,139 +172,147 @@ class _Establishing:
         except MalformedFrame:
             await self._initialize(is_first=False)
             return
-        if isinstance(answer, Raw):
+        if isinstance(response, Raw):
             try:
-                found = _read_discovered(answer, self._stateless[-1])
-            except InvalidPayload:  # no server of today says this
+                found = _read_discover_result(response, self._stateless[-1])
+            except InvalidPayload:  # no stateless server answers like this
                 await self._initialize(is_first=False)
             else:
-                await self._discovered(found)
-        elif answer.code in _MODERN:
-            await self._refused(answer, self._stateless[-1])
+                await self._accept_discover_result(found)
+        elif response.code in _STATELESS_ERRORS:
+            await self._handle_stateless_error(response, self._stateless[-1])
         else:
             await self._initialize(is_first=False)
 
-    async def _greet_slow(self) -> None:
-        """Greet a server that was silent, and do not wait for ever."""
-        seconds = self._session.limits.probe_seconds * _PATIENCE
+    async def _initialize_silent_server(self) -> None:
+        """Send `initialize` to a server that did not answer the probe, with a timeout."""
+        seconds = self._session.limits.probe_seconds * _INITIALIZE_TIMEOUT_FACTOR
         with anyio.move_on_after(seconds) as scope:
             await self._initialize(is_first=False)
         if scope.cancelled_caught:
             raise RestartServer("initialize", RequestTimedOut("initialize", seconds))
 
     async def _discover(self, revision: str) -> None:
-        answer = await _answered(self._send_discover(revision))
-        if isinstance(answer, Raw):
-            await self._discovered(_read_discovered(answer, revision))
-        elif answer.code in _MODERN:
-            await self._refused(answer, revision)
+        response = await _wait_response(self._send_discover(revision))
+        if isinstance(response, Raw):
+            await self._accept_discover_result(_read_discover_result(response, revision))
+        elif response.code in _STATELESS_ERRORS:
+            await self._handle_stateless_error(response, revision)
         else:
-            # It is of before. Where that was not expected, it is now known, and a fresh one can be greeted.
-            refusal = RequestRefused("server/discover", error_as_received(answer))
-            if self._handshakes:
+            # A handshake server. The remembered era was wrong; a new server gets `initialize` first.
+            refusal = RequestRefused("server/discover", error_as_received(response))
+            if self._handshake:
                 raise RestartServer("initialize", refusal)
-            raise NoCommonRevision(offered=self._offered, supported=_supported(answer), reason=str(refusal))
+            raise NoCommonRevision(offered=self._offered, supported=_supported(response), reason=str(refusal))
 
     def _send_discover(self, revision: str) -> PendingRequest:
-        meta = self._session.offering.meta(revision)
+        meta = self._session.features.meta(revision)
         return self._session.send("server/discover", msgspec.json.encode({"_meta": meta}))
 
-    async def _refused(self, answer: ErrorResponse, asked_in: str) -> None:
-        """Go on with a server of today that has refused the question.
+    async def _handle_stateless_error(self, response: ErrorResponse, revision: str) -> None:
+        """Continue with a stateless server that refuses `server/discover` in *revision*.
 
         Spec:
-            2026-07-28, basic/transports/stdio, "Backward Compatibility": "Do not fall back to initialize" but use what
-            it lists; a revision with a handshake may be among that.
+            2026-07-28, basic/transports/stdio, "Backward Compatibility": "Do not fall back to initialize", but select
+            one of the listed revisions, which may be a handshake revision.
         """
-        refusal = RequestRefused("server/discover", error_as_received(answer))
-        if answer.code != _UNSUPPORTED_REVISION:
+        refusal = RequestRefused("server/discover", error_as_received(response))
+        if response.code != ErrorCode.UNSUPPORTED_PROTOCOL_VERSION:
             raise refusal
-        self._refused_in.add(asked_in)
-        await self._choose(_supported(answer), is_settled=False, reason=str(refusal))
+        self._refused.add(revision)
+        await self._select(_supported(response), is_final=False, reason=str(refusal))
 
-    async def _choose(self, supported: Sequence[str], *, is_settled: bool, reason: str = "") -> str:
-        """Return the newest revision in common, or greet a server that shakes hands for what is in common."""
-        common = [each for each in self._stateless if each in supported and each not in self._refused_in]
-        if common and is_settled:
+    async def _select(self, supported: Sequence[str], *, is_final: bool, reason: str = "") -> str:
+        """Return the newest common revision; empty if `initialize` has agreed on one.
+
+        Args:
+            supported: The revisions that the server lists.
+            is_final: Whether a stateless revision can be used without another `server/discover`.
+            reason: Why the server has listed them.
+        """
+        common = [each for each in self._stateless if each in supported and each not in self._refused]
+        if common and is_final:
             return common[-1]
         if common:
             await self._discover(common[-1])
             return common[-1]
-        greetings = [each for each in self._handshakes if each in supported]
-        if greetings:
-            await self._initialize(is_first=False, offer=greetings[-1])
+        handshake = [each for each in self._handshake if each in supported]
+        if handshake:
+            await self._initialize(is_first=False, offer=handshake[-1])
             return ""
-        again = [each for each in self._stateless if each in supported and each not in self._asked_again]
-        if again:
-            # It refuses what it lists. Behind one address there may be several servers, of which one is behind the
-            # others; so it is asked once more, and only once.
-            self._asked_again.add(again[-1])
-            self._refused_in.discard(again[-1])
-            await self._discover(again[-1])
-            return again[-1]
+        retry = [each for each in self._stateless if each in supported and each not in self._retried]
+        if retry:
+            # The server refuses a revision that it lists. There may be several servers behind one address, and one of
+            # them older than the others. Try once more, and only once.
+            self._retried.add(retry[-1])
+            self._refused.discard(retry[-1])
+            await self._discover(retry[-1])
+            return retry[-1]
         raise NoCommonRevision(offered=self._offered, supported=supported, reason=reason)
 
-    async def _discovered(self, found: _Discovered) -> None:
-        revision = await self._choose(found.supported_versions, is_settled=True)
+    async def _accept_discover_result(self, found: _DiscoverResult) -> None:
+        revision = await self._select(found.supported_versions, is_final=True)
         if not revision:
             return
-        meta = _Named()
+        meta = _DiscoverMeta()
         if not isinstance(found.meta, UnsetType):
-            meta = msgspec.json.decode(found.meta, type=_Named)
+            meta = msgspec.json.decode(found.meta, type=_DiscoverMeta)
         instructions = None if isinstance(found.instructions, UnsetType) else found.instructions
         self._session.agree(server_peer(revision, found.capabilities, meta.info, instructions))
 
     async def _initialize(self, *, is_first: bool, offer: str | None = None) -> None:
-        """Shake hands.
+        """Send `initialize`, and agree on a revision.
 
         Args:
-            is_first: Whether nothing was asked before.
+            is_first: Whether nothing was sent before.
             offer: The revision to offer; by default the newest.
 
         Spec:
             2025-11-25, basic/lifecycle, "Initialization" and "Version Negotiation".
         """
         session = self._session
-        offer = offer or self._handshakes[-1]
+        offer = offer or self._handshake[-1]
         params = {
             "protocolVersion": offer,
-            "capabilities": session.offering.capabilities(offer),
-            "clientInfo": session.offering.info(offer),
+            "capabilities": session.features.capabilities(offer),
+            "clientInfo": session.features.info(offer),
         }
         try:
-            answer = await _answered(session.send("initialize", msgspec.json.encode(params)))
+            response = await _wait_response(session.send("initialize", msgspec.json.encode(params)))
         except TransportClosed as error:
             if is_first:
                 raise
             raise RestartServer("initialize", error) from None
         except RequestLost as error:
-            if is_first and self._stateless and not error.is_general:  # it may not be what it once was
+            if is_first and self._stateless and not error.is_general:  # the server may have a new era since
                 raise RestartServer("probe", error) from None
             raise
-        if isinstance(answer, ErrorResponse):
-            await self._not_initialized(answer, is_first=is_first)
+        if isinstance(response, ErrorResponse):
+            await self._handle_initialize_error(response, is_first=is_first)
             return
-        if self._probe is not None:
-            session.drop(self._probe)
-        found: _Initialized = _read(answer, offer, "initialize", _Initialized)
+        if self._open_probe is not None:
+            session.forget(self._open_probe)
+        found: _InitializeResult = _decode(response, offer, "initialize", _InitializeResult)
         revision = found.protocol_version
-        if revision not in self._handshakes:
+        if revision not in self._handshake:
             raise NoCommonRevision(offered=self._offered, supported=[revision[:40]])
-        _check(answer, revision, "initialize", "InitializeResult")
+        _check(response, revision, "initialize", "InitializeResult")
         instructions = None if isinstance(found.instructions, UnsetType) else found.instructions
         session.agree(server_peer(revision, found.capabilities, found.server_info, instructions))
         session.notify("notifications/initialized")
 
-    async def _not_initialized(self, answer: ErrorResponse, *, is_first: bool) -> None:
-        """Go on with a server that does not shake hands."""
-        refusal = RequestRefused("initialize", error_as_received(answer))
-        late = await self._late_answer()
+    async def _handle_initialize_error(self, response: ErrorResponse, *, is_first: bool) -> None:
+        """Continue with a server that refuses `initialize`."""
+        refusal = RequestRefused("initialize", error_as_received(response))
+        late = await self._late_probe_result()
         if late is not None:
-            await self._discovered(_read_discovered(late, self._stateless[-1]))
+            await self._accept_discover_result(_read_discover_result(late, self._stateless[-1]))
             return
-        supported = _supported(answer)
-        if answer.code == _UNSUPPORTED_REVISION and self._stateless and any(e in supported for e in self._stateless):
-            await self._choose(supported, is_settled=False, reason=str(refusal))
+        supported = _supported(response)
+        if response.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION and any(
+            each in supported for each in self._stateless
+        ):
+            await self._select(supported, is_final=False, reason=str(refusal))
             return
         if not is_first:
             raise RestartServer("initialize", refusal)
@@ -326,47 +322,47 @@ class _Establishing:
             raise RestartServer("probe", refusal)
         raise refusal
 
-    async def _late_answer(self) -> Raw | None:
-        """Return the result of a probe that was given up, if there is one: a server may answer out of order."""
-        probe, self._probe = self._probe, None
+    async def _late_probe_result(self) -> Raw | None:
+        """Return the result of a probe that has timed out, if it comes now: a server may answer in any order."""
+        probe, self._open_probe = self._open_probe, None
         if probe is None:
             return None
         with anyio.move_on_after(self._session.limits.probe_seconds):
-            while not probe.is_settled:
-                await probe.waker.wait()
+            while not probe.is_done:
+                await probe.event.wait()
         try:
-            answer = probe.outcome() if probe.is_settled else None
+            response = probe.response() if probe.is_done else None
         except (TransportClosed, RequestLost, MalformedFrame):
             return None
-        return answer if isinstance(answer, Raw) else None
+        return response if isinstance(response, Raw) else None
 
 
-async def _answered(call: PendingRequest) -> Any:
-    """Return the answer to *call*.
+async def _wait_response(request: PendingRequest) -> RawResponse:
+    """Return the response to *request*.
 
     Raises:
-        TransportClosed: The server is gone.
-        RequestLost: The server has not got it, or its answer has not come.
+        TransportClosed: The connection is closed.
+        RequestLost: The request or its response was lost.
         MalformedFrame: What came back is no response.
     """
-    while not call.is_settled:
-        await call.waker.wait()
-    return call.outcome()
+    while not request.is_done:
+        await request.event.wait()
+    return request.response()
 
 
-def _read_discovered(raw: Raw, asked_in: str) -> _Discovered:
-    """Return what a server says when it is asked in the revision *asked_in*.
+def _read_discover_result(raw: Raw, revision: str) -> _DiscoverResult:
+    """Return the result of `server/discover`, which was sent in *revision*.
 
     Raises:
-        InvalidPayload: That revision does not allow it.
+        InvalidPayload: *revision* does not allow it.
     """
-    _check(raw, asked_in, "server/discover", "DiscoverResult")
-    found: _Discovered = _read(raw, asked_in, "server/discover", _Discovered)
+    _check(raw, revision, "server/discover", "DiscoverResult")
+    found: _DiscoverResult = _decode(raw, revision, "server/discover", _DiscoverResult)
     return found
 
 
 def _check(raw: Raw, revision: str, method: str, definition: str) -> None:
-    """Find out whether *revision* allows the result *raw*.
+    """Check that *revision* allows the result *raw*.
 
     Raises:
         InvalidPayload: It does not.
@@ -378,7 +374,7 @@ def _check(raw: Raw, revision: str, method: str, definition: str) -> None:
         raise _invalid(revision, method, error) from None
 
 
-def _read(raw: Raw, revision: str, method: str, kind: type[Any]) -> Any:
+def _decode(raw: Raw, revision: str, method: str, kind: type[Any]) -> Any:
     try:
         return msgspec.json.decode(raw, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -389,10 +385,10 @@ def _invalid(revision: str, method: str, error: Exception) -> InvalidPayload:
     return InvalidPayload(revision=revision, pointer="", what=f"the result of {method}", reason=str(error)[:500])
 
 
-def _supported(answer: ErrorResponse) -> list[str]:
+def _supported(response: ErrorResponse) -> list[str]:
     """Return the revisions that an error lists."""
     try:
-        data = msgspec.json.decode(answer.error, type=_Error).data
-        return [] if isinstance(data, UnsetType) else msgspec.json.decode(data, type=_Unsupported).supported
+        data = msgspec.json.decode(response.error, type=_Error).data
+        return [] if isinstance(data, UnsetType) else msgspec.json.decode(data, type=_UnsupportedData).supported
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []

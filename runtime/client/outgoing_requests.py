@@ -1,170 +1,204 @@
-"""Asking a server, from params to a result: with progress, a time limit, and answers to what it wants to know first.
+"""Sending a request and waiting for its result: options, progress, timeouts, cancellation, and input for the server.
 
-Theory of operation. Whoever asks waits here, in a task of their own. Their callback for progress is called here, too,
-so that it is over before the result is returned, and what it raises is theirs. When the task is cancelled while it
-waits, the request is cancelled.
+Theory of operation. The caller's task waits here. It also calls the progress callback, so the callback has returned
+before the result does, and its exceptions reach the caller. If the task is cancelled, the request is cancelled.
 """
 
 from __future__ import annotations
 
+import difflib
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import anyio
 from msgspec import Raw, Struct, UnsetType
 
 from mcpgen.runtime.client import input_required
-from mcpgen.runtime.errors import (
-    InvalidPayload,
-    RequestError,
-    RequestRefused,
-    RequestTimedOut,
-    UsageError,
-)
+from mcpgen.runtime.errors import InvalidPayload, RequestError, RequestRefused, RequestTimedOut, UsageError
 from mcpgen.runtime.protocol.messages import ErrorResponse
 from mcpgen.runtime.transports.auto_reset_event import OTHER_LOOP
 
 if TYPE_CHECKING:
     from collections import deque
-    from collections.abc import Awaitable, Callable
 
-    from mcpgen.runtime.client.connection_task import Conversation
+    from mcpgen.runtime.client.connection import ClientConnection
     from mcpgen.runtime.client.pending_request import Progress
     from mcpgen.runtime.protocol.messages import RequestId
 
-__all__ = ["RequestSender", "OutgoingRequest"]
+__all__ = ["CallOptions", "OnProgress", "OutgoingRequest", "RequestSender", "check_call_options"]
+
+OnProgress: TypeAlias = Callable[[float, float | None, str | None], Awaitable[object] | object]
+"""A function of progress, total (if known) and message (if any); plain or async."""
+
+
+class CallOptions(TypedDict, total=False):
+    """The options of every request."""
+
+    on_progress: OnProgress | None
+    """Called with each progress notification, in the task that waits for the result."""
+    timeout_seconds: float | None
+    """How long the request may take, and again after each progress; default: `ClientLimits.call_seconds`."""
+    meta: Mapping[str, object] | None
+    """Additional `_meta` of the request, under keys with a prefix of your own."""
+
+
+def check_call_options(options: CallOptions) -> tuple[OnProgress | None, float | None, Mapping[str, object] | None]:
+    """Return ``on_progress``, ``timeout_seconds`` and ``meta``.
+
+    Raises:
+        UsageError: An option is unknown, or has the wrong type.
+    """
+    for each in options:
+        if each not in CallOptions.__annotations__:
+            meant = difflib.get_close_matches(each, CallOptions.__annotations__, 1, 0.5)
+            hint = (
+                f"did you mean `{meant[0]}`?" if meant else f"the options are {', '.join(CallOptions.__annotations__)}"
+            )
+            raise UsageError(f"a request has no option `{each}`; {hint}")
+    given: dict[str, object] = {**options}
+    on_progress, seconds, meta = (given.get(each) for each in ("on_progress", "timeout_seconds", "meta"))
+    if on_progress is not None and not callable(on_progress):
+        raise UsageError(f"`on_progress` must be a function of progress, total and message, not {on_progress!r}")
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float)):
+        raise UsageError(f"`timeout_seconds` must be a number, not {seconds!r}")
+    if meta is not None and not isinstance(meta, Mapping):
+        raise UsageError(f"`meta` must be a mapping, such as {{'com.example/key': 1}}, not {meta!r}")
+    return options.get("on_progress"), options.get("timeout_seconds"), options.get("meta")
 
 
 class OutgoingRequest(Struct, frozen=True, kw_only=True):
-    """A request to be put.
+    """A request to send.
 
     Attributes:
-        method: As the server calls it.
-        params: In its terms.
-        error: Makes our error of the server's.
-        token: What its params say that progress is told under.
-        on_progress: Told of progress.
-        seconds: How long it may take; None for the limit of the client.
-        short: Reads a result that needs no more than that; None of one that does.
+        method: The method, in the server's revision.
+        params: The params, in the server's revision.
+        decode_error: Converts the server's error to the native revision.
+        token: The progress token in the params.
+        on_progress: The progress callback.
+        timeout_seconds: How long it may take; None for the client's limit.
+        decode_fast: Decodes a result on the fast path; None for one that has to go the regular path.
     """
 
     method: str
     params: bytes | UnsetType
-    error: Callable[[ErrorResponse], RequestError]
+    decode_error: Callable[[ErrorResponse], RequestError]
     token: RequestId | None = None
-    on_progress: Callable[[float, float | None, str | None], Awaitable[object] | object] | None = None
-    seconds: float | None = None
-    short: Callable[[Raw], Any] | None = None
+    on_progress: OnProgress | None = None
+    timeout_seconds: float | None = None
+    decode_fast: Callable[[Raw], Any] | None = None
 
 
 class RequestSender:
-    """Puts the requests of one client."""
+    """Sends the requests of one client."""
 
-    def __init__(self, conversation: Conversation) -> None:
-        self._session = conversation.session
-        self._deadlines = conversation.deadlines
-        self._writer = conversation.writer
-        self._context = conversation.context
-        self._is_here = conversation.is_here
+    def __init__(self, connection: ClientConnection) -> None:
+        self._session = connection.session
+        self._deadlines = connection.deadlines
+        self._channel = connection.channel
+        self._make_context = connection.context
+        self._runs_here = connection.runs_here
 
-    async def final(self, question: OutgoingRequest) -> Any:
-        """Return the final result, undecoded unless the short way has read it; what the server asks first is answered.
+    async def send(self, request: OutgoingRequest) -> Any:
+        """Return the final result, undecoded unless the fast path has decoded it. Input for the server is collected.
 
         Raises:
             RequestRefused: The server answered with an error.
-            RequestTimedOut: It did not answer in time.
-            TransportClosed: It is gone.
-            InvalidPayload: It demands what it may not.
+            RequestTimedOut: The server did not answer in time.
+            TransportClosed: The connection is closed.
+            InvalidPayload: The server requires input that it may not require.
         """
-        session, params = self._session, question.params
-        stateless = session.server is not None and session.server.era == "stateless"
+        session, params = self._session, request.params
+        is_stateless = session.is_stateless
         visited: set[str] = set()
         for _ in range(session.limits.max_rounds):
             try:
-                found = await self.once(question, params)
-                if question.short is not None:
-                    value = question.short(found)
+                found = await self.send_once(request, params)
+                if request.decode_fast is not None:
+                    value = request.decode_fast(found)
                     if value is not None:
                         return value
-                demand = input_required.input_demand(session, question.method, found) if stateless else found
-                if isinstance(demand, Raw):
-                    return demand
+                required = input_required.read_input_required(session, request.method, found) if is_stateless else found
+                if isinstance(required, Raw):
+                    return required
             except RequestRefused as refusal:
-                pages = input_required.url_demand(refusal, visited)
-                if pages is None or stateless or question.method not in input_required.MAY_DEMAND:
+                urls = input_required.url_elicitation_required(refusal, visited)
+                if urls is None or is_stateless or request.method not in input_required.INPUT_REQUIRED_METHODS:
                     raise
-                if not await self._visited(question.method, pages):
+                if not await self._visit(request.method, urls):
                     raise
-                visited |= pages.input_requests.keys()
+                visited |= urls.input_requests.keys()
                 continue
-            answers = await input_required.answer_demand(session, question.method, demand, self._context)
-            params = input_required.retry_params(b"{}" if isinstance(params, UnsetType) else params, demand, answers)
+            responses = await input_required.collect_input(session, request.method, required, self._make_context)
+            params = input_required.retry_params(
+                b"{}" if isinstance(params, UnsetType) else params, required, responses
+            )
         raise InvalidPayload(
             revision=session.revision or "",
             pointer="",
-            what=f"the result of {question.method}",
-            reason=f"the server has demanded input {session.limits.max_rounds} times",
+            what=f"the result of {request.method}",
+            reason=f"the server has required input {session.limits.max_rounds} times",
         )
 
-    async def _visited(self, method: str, demand: input_required.InputDemand) -> bool:
-        """Whether the user has agreed to visit all the pages that an error names; they are asked here."""
+    async def _visit(self, method: str, required: input_required.InputRequired) -> bool:
+        """Ask the user to visit the URLs that an error lists. Return whether the user accepted all of them."""
         try:
-            answers = await input_required.answer_demand(self._session, method, demand, self._context)
+            responses = await input_required.collect_input(self._session, method, required, self._make_context)
         except InvalidPayload:
-            return False  # we have not declared that we can: whoever asked gets the error
-        return input_required.are_accepted(answers)
+            return False  # the client has not declared URL elicitation: the caller gets the error
+        return input_required.all_accepted(responses)
 
-    async def once(self, question: OutgoingRequest, params: bytes | UnsetType) -> Raw:
-        """Return what comes back, a demand for input included.
+    async def send_once(self, request: OutgoingRequest, params: bytes | UnsetType) -> Raw:
+        """Return the result, which may require input.
 
         Raises:
             RequestRefused: The server answered with an error.
-            RequestTimedOut: It did not answer in time.
-            TransportClosed: It is gone.
-            UsageError: It has no time to do so.
+            RequestTimedOut: The server did not answer in time.
+            TransportClosed: The connection is closed.
+            UsageError: The timeout is not positive, or another event loop runs.
         """
-        if not self._is_here():
+        if not self._runs_here():
             raise UsageError(OTHER_LOOP)
         limits = self._session.limits
-        seconds = limits.call_seconds if question.seconds is None else question.seconds
-        if not seconds > 0:  # so written, nan is refused, too
-            raise UsageError(f"timeout_seconds is {seconds}; it has to be more than 0")
-        await self.room(question.method, seconds)
-        call = self._session.send(question.method, params, token=question.token)
-        self._deadlines.start(call, seconds, limits.max_call_seconds)
+        seconds = limits.call_seconds if request.timeout_seconds is None else request.timeout_seconds
+        if not seconds > 0:  # written so that it refuses nan, too
+            raise UsageError(f"`timeout_seconds` is {seconds}; it must be greater than 0")
+        await self.wait_for_room(request.method, seconds)
+        pending = self._session.send(request.method, params, token=request.token)
+        self._deadlines.start(pending, seconds, limits.max_call_seconds)
         try:
             while True:
-                await call.waker.wait()
-                if call.progress:
-                    await _tell(call.progress, question)
-                if call.is_settled:
+                await pending.event.wait()
+                if pending.progress:
+                    await _report(pending.progress, request)
+                if pending.is_done:
                     break
         finally:
-            if not call.is_settled:
-                self._session.cancel(call, "nobody waits for the answer any more")
-        answer = call.outcome()
-        if isinstance(answer, ErrorResponse):
-            raise RequestRefused(question.method, question.error(answer))
-        return answer
+            if not pending.is_done:
+                self._session.cancel(pending, "the caller was cancelled")
+        response = pending.response()
+        if isinstance(response, ErrorResponse):
+            raise RequestRefused(request.method, request.decode_error(response))
+        return response
 
-    async def room(self, method: str, seconds: float | None = None) -> None:
-        """Return when there is room for another message: the server has read most of those before.
+    async def wait_for_room(self, method: str, seconds: float | None = None) -> None:
+        """Return when the server has read most of the earlier messages.
 
         Raises:
-            RequestTimedOut: It does not read.
+            RequestTimedOut: The server does not read.
         """
-        if self._writer.is_full:
+        if self._channel.is_full:
             seconds = self._session.limits.call_seconds if seconds is None else seconds
             with anyio.move_on_after(seconds) as scope:
-                await self._writer.drain()
+                await self._channel.drain()
             if scope.cancelled_caught:
                 raise RequestTimedOut(method, seconds)
 
 
-async def _tell(progress: deque[Progress], question: OutgoingRequest) -> None:
+async def _report(progress: deque[Progress], request: OutgoingRequest) -> None:
     while progress:
         each = progress.popleft()
-        if question.on_progress is not None:
-            told = question.on_progress(each.progress, each.total, each.message)
-            if inspect.isawaitable(told):
-                await told
+        if request.on_progress is not None:
+            outcome = request.on_progress(each.progress, each.total, each.message)
+            if inspect.isawaitable(outcome):
+                await outcome

@@ -1,15 +1,14 @@
-"""What a tool returns as structured content, against the schema that its server listed for it.
+"""Checking the structured content of a tool against the output schema that its server listed.
 
-The host chooses: ``off``, ``warn`` (the log says what is wrong, and the result is passed on) or ``strict`` (the call
-raises, with the result). Only what the host has listed is known; nothing is requested behind its back, so a tool that
-it never listed is not checked.
+The policy is ``off``, ``warn`` (log what is wrong, and return the result) or ``strict`` (raise, with the result). Only
+tools that the caller has listed are checked: the client requests no list by itself.
 
-Schema and content both come from a server that may be hostile. Nothing is ever fetched, and a schema that cannot be
-used for certain and in bounded time (`schema_graph` says how that is known) is a finding, too: it never counts as one
-that allows everything. Patterns are matched in linear time. Those that look around cannot be, and get a limit to how
-far they go back, on short texts only.
+Schema and content both come from a server that may be hostile. Nothing is fetched. A schema that cannot be checked
+reliably in bounded time (see `mcpgen.runtime.client.schema_cost`) is reported as uncheckable; it never counts as a
+schema that allows everything. Patterns are matched in linear time. Patterns with look-around cannot be; they get a
+limit on backtracking, and are matched against short texts only.
 
-Dialects: 2020-12, which is meant where none is named, 2019-09, draft-07, draft-06, draft-04. Formats are annotations.
+Dialects: 2020-12 (the default), 2019-09, draft-07, draft-06, draft-04. Formats are annotations.
 
 Spec:
     2025-06-18, 2025-11-25 and 2026-07-28, server/tools, "Output Schema"; 2025-11-25 and 2026-07-28, basic/index, "JSON
@@ -36,28 +35,28 @@ if TYPE_CHECKING:
 __all__ = ["OutputValidator", "Policy"]
 
 Policy = Literal["off", "warn", "strict"]
-"""What is done about structured content that does not fit, or cannot be checked."""
+"""What to do about structured content that does not match its schema, or cannot be checked."""
 
 MAX_SCHEMA_BYTES: Final = 256 * 1024
-"""Of one output schema; longer ones are not kept, and their tools cannot be checked."""
+"""The longest output schema. The tools of longer ones are uncheckable."""
 
 MAX_TOOLS: Final = 10_000
-"""How many tools with an output schema are kept."""
+"""The most tools with an output schema."""
 
 MAX_KEPT_BYTES: Final = 16 * 1024 * 1024
-"""Of names and schemas together."""
+"""The most bytes of names and schemas together."""
 
 MAX_COMPILED: Final = 64
-"""Schemas are compiled when they are first used; those of the tools called last stay so, a megabyte or more each."""
+"""The most compiled schemas, those that were used last. Each takes a megabyte or more."""
 
 MAX_REPORTED: Final = 10_000
-"""After so many warnings nothing is logged any more: a server can make up names for ever."""
+"""The most warnings. A server can invent any number of tool names."""
 
 MAX_BACKTRACKS: Final = 500
-"""Of one match of a pattern that looks around; real ones, for e-mail addresses above all, need some dozens."""
+"""The most backtracks in one match of a pattern with look-around. Real ones (e-mail addresses) need some dozens."""
 
 MAX_BACKTRACKING_TEXT: Final = 1000
-"""The longest text that such a pattern is tried on; the time grows with its square, to 7 s for 100,000 characters."""
+"""The longest text for such a pattern. The time grows with the square of the length: 7 s for 100,000 characters."""
 
 MAX_REASON_LENGTH: Final = 300
 
@@ -65,7 +64,7 @@ MAX_POINTER_LENGTH: Final = 500
 
 _LOG: Final = logging.getLogger("mcpgen.results")
 
-# By $schema, without what people add to it or leave out; the class in the library, and the keyword that names schemas.
+# $schema without scheme and fragment: the class of the library, and the keyword that identifies a schema.
 _DIALECTS: Final = {
     "json-schema.org/draft/2020-12/schema": ("Draft202012Validator", "$id"),
     "json-schema.org/draft/2019-09/schema": ("Draft201909Validator", "$id"),
@@ -81,14 +80,14 @@ Kind = Literal["missing", "misfit", "uncheckable"]
 
 
 class _Matching(NamedTuple):
-    """A way to compile the patterns of a schema, and the worst that matching then costs."""
+    """A way to compile the patterns of a schema, and the highest cost of matching them."""
 
-    size_limit: int  # bytes of each compiled pattern; the time for a character is in proportion
+    size_limit: int  # bytes of each compiled pattern; the time per character is proportional
     looks_around: bool
-    text_units: int  # of the graph, each up to 50 ns: for a character we measured 10, 90 and 90 us at worst
+    text_units: int  # units of the schema graph per character; measured: 10, 90 and 90 µs at worst
 
 
-# The first that compiles all patterns is taken. The second is for the likes of ^.{1,1000}$.
+# The first one that compiles all patterns is used. The second is for patterns such as ^.{1,1000}$.
 _MATCHINGS: Final = (
     _Matching(64 * 1024, looks_around=False, text_units=200),
     _Matching(1024 * 1024, looks_around=False, text_units=2000),
@@ -97,21 +96,21 @@ _MATCHINGS: Final = (
 
 
 class ListedTool(Protocol):
-    """A tool, as far as it matters here; those of any revision with output schemas are."""
+    """A `Tool` of any revision that has output schemas."""
 
     @property
     def name(self) -> str:
-        """What it is called by."""
+        """Its name."""
         ...
 
     @property
     def output_schema(self) -> object:
-        """What its structured content fits; UNSET if the server did not say."""
+        """The schema of its structured content; UNSET if it has none."""
         ...
 
 
 class _Finding(NamedTuple):
-    """What is wrong with one result."""
+    """A fault of one result."""
 
     kind: Kind
     pointer: str
@@ -119,20 +118,20 @@ class _Finding(NamedTuple):
 
 
 class OutputValidator:
-    """The policy of one client, and the output schemas that its server listed."""
+    """Checks the results of one client, by the output schemas that its server listed."""
 
     def __init__(self, policy: Policy) -> None:
         """Follow *policy*.
 
         Raises:
-            UsageError: There is no such policy, or the extra that it takes is not installed.
+            UsageError: There is no such policy, or the extra that it needs is not installed.
         """
         if policy not in get_args(Policy):
-            raise UsageError(f"there is no policy {policy!r} for structured content; it is off, warn or strict")
+            raise UsageError(f"`structured` is {policy!r}; it must be off, warn or strict")
         self._policy = policy
         self._library: Any = None if policy == "off" else _library(policy)
-        self._listed: dict[str, bytes] = {}  # schemas as JSON; empty for one that is too large
-        self._stale: set[str] = set()  # of an earlier listing: the first to go
+        self._listed: dict[str, bytes] = {}  # schemas as JSON; empty for one that is too long
+        self._stale: set[str] = set()  # from an earlier listing: removed first if there is no room
         self._kept_bytes = 0
         self._full = False
         self._compiled: dict[str, _Compiled | SchemaRefused] = {}
@@ -140,14 +139,14 @@ class OutputValidator:
 
     @property
     def is_on(self) -> bool:
-        """Whether anything is checked."""
+        """Whether results are checked."""
         return self._policy != "off"
 
     def learn(self, tools: Iterable[ListedTool], *, is_first_page: bool = False) -> None:
-        """Take a page of a listing; what it lists anew replaces what was known of these tools.
+        """Store the output schemas of one page of `tools/list`.
 
-        With a first page a new listing begins. What the earlier one had stays until this one needs the room: a host
-        that stops half-way did not hear that the rest is gone.
+        A first page begins a new listing. The tools of the earlier listing stay until there is no room: a caller that
+        stops half-way does not know whether the other tools are gone.
         """
         if self._policy == "off":
             return
@@ -158,7 +157,7 @@ class OutputValidator:
             self._keep(tool.name, _encoded(getattr(tool, "output_schema", UNSET)))
 
     def forget(self) -> None:
-        """Forget all that was listed: the server says that it has changed."""
+        """Remove all schemas: the server has reported that its tools have changed."""
         self._listed.clear()
         self._stale.clear()
         self._compiled.clear()
@@ -166,18 +165,18 @@ class OutputValidator:
         self._full = False
 
     def check(self, revision: str, name: str, returned: Any, result: object = None) -> None:
-        """Check what the tool *name* of a server that speaks *revision* returned.
+        """Check the result of a tool.
 
-        Results that say they are errors are not checked, nor are those of revisions without structured content.
+        Results with `isError`, and those of revisions without structured content, are not checked.
 
         Args:
-            revision: What the server speaks.
-            name: The tool.
-            returned: Its result in that revision's types, as `learn` got the tool.
-            result: What an error should carry; *returned*, unless it is given.
+            revision: The server's revision.
+            name: The name of the tool.
+            returned: The result in that revision's types.
+            result: The result that the error carries; by default *returned*.
 
         Raises:
-            InvalidStructuredContent: It does not fit, or that cannot be known, and the policy is strict.
+            InvalidStructuredContent: The content does not match or is uncheckable, and the policy is ``strict``.
         """
         if not self.is_on or not hasattr(returned, "structured_content") or returned.is_error is True:
             return
@@ -236,7 +235,7 @@ class OutputValidator:
                 compiled = _Compiled(self._library, schema)
             except SchemaRefused as error:
                 compiled = error.with_traceback(None)
-        self._compiled[name] = compiled  # the last, therefore
+        self._compiled[name] = compiled  # as the last one: the order is that of use
         if len(self._compiled) > MAX_COMPILED:
             del self._compiled[next(iter(self._compiled))]
         if isinstance(compiled, SchemaRefused):
@@ -245,7 +244,7 @@ class OutputValidator:
 
 
 class _Compiled:
-    """A schema, ready to check with."""
+    """A compiled schema."""
 
     def __init__(self, library: Any, schema: bytes) -> None:
         self._library = library
@@ -253,7 +252,7 @@ class _Compiled:
             raise SchemaRefused(f"its schema is nested too deep, or has more than {MAX_SCHEMA_BYTES} bytes")
         try:
             document = msgspec.json.decode(schema)
-        except (ValueError, RecursionError):  # what we encoded ourselves, unless it is nested too deep
+        except (ValueError, RecursionError):  # it is our own encoding, so it is nested too deep
             raise SchemaRefused("its schema cannot be read") from None
         if not is_object(document):
             raise SchemaRefused("its schema is not an object")
@@ -266,7 +265,7 @@ class _Compiled:
         self._validator, self._matching = _validator(library, make, document)
 
     def finding(self, content: Any) -> _Finding | None:
-        """Return what is wrong with *content*, if anything is."""
+        """Return the fault of *content*; None if it matches the schema."""
         try:
             size = len(msgspec.json.encode(content))
             longest = MAX_BACKTRACKING_TEXT if self._matching.looks_around else None
@@ -304,7 +303,7 @@ def _library(policy: str) -> Any:
 
 
 def _encoded(schema: object) -> bytes | None:
-    """Return *schema* as JSON; nothing if it is too large, None if there is none."""
+    """Return *schema* as JSON; empty if it is too long, None if there is none."""
     if schema is UNSET:
         return None
     try:
@@ -334,7 +333,7 @@ def _validator(
         else:
             patterns = library.RegexOptions(size_limit=matching.size_limit)
         try:
-            # offline: neither the network nor files, whatever else the library was built to reach.
+            # offline: neither network nor files, however the library was built.
             made = _guarded(make, document, offline=True, validate_formats=False, pattern_options=patterns, mask="it")
         except ValueError as error:
             why = _why(error)
@@ -344,11 +343,11 @@ def _validator(
 
 
 def _guarded(function: Callable[..., _T], *arguments: object, **options: object) -> _T:
-    """Call into the library; a defect that a server finds there must not end the client."""
+    """Call the library. A server that finds a defect in it must not end the client."""
     try:
         return function(*arguments, **options)
     except BaseException as error:
-        # What Rust's panics become is no Exception, and can be named by nobody.
+        # A panic in Rust becomes a BaseException, whose class the library does not export.
         if type(error).__name__ != "PanicException":
             raise
         raise SchemaRefused("the library failed at it") from error
@@ -363,6 +362,6 @@ def _why(error: Exception) -> str:
 
 
 def _shortened(text: str, length: int) -> str:
-    # The server chose it, and it may end up on a terminal.
+    # The text comes from the server, and may be printed on a terminal.
     shown = text if len(text) <= length else f"{text[: length - 1]}…"
     return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in shown)

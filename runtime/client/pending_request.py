@@ -1,4 +1,4 @@
-"""A request of ours, from the moment it is sent until there is an answer or none will come."""
+"""A request that the client has sent, until its response comes or cannot come any more."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent
 
-__all__ = ["Answer", "PendingRequest", "Progress", "error_as_received"]
+__all__ = ["PendingRequest", "Progress", "RawResponse", "error_as_received", "fresh_error"]
 
-# A callback that is slower than its server sees the newest of them; progress only ever grows.
-_MOST_PROGRESS: Final = 100
+# A callback that is slower than its server gets the newest of them. Progress only ever grows, so nothing is lost.
+_MAX_QUEUED_PROGRESS: Final = 100
 
-Answer: TypeAlias = Raw | ErrorResponse
-"""What came back: a result, undecoded, or an error."""
+RawResponse: TypeAlias = Raw | ErrorResponse
+"""An undecoded result, or an error."""
 
 
 class Progress(Struct, frozen=True):
-    """How far a request has come.
+    """One progress notification.
 
     Attributes:
-        progress: So much is done.
-        total: Of so much; None if that is not known.
-        message: What is being done, for people; None if nobody says.
+        progress: The amount that is done.
+        total: The amount in all; None if unknown.
+        message: What the server is doing, as text for people; None if it did not say.
     """
 
     progress: float
@@ -39,86 +39,90 @@ class Progress(Struct, frozen=True):
 
 
 class PendingRequest:
-    """One request of ours.
+    """One request of the client.
 
     Attributes:
         id: Its id.
-        method: What is asked.
-        token: What its progress is told under; None if nobody wants to hear of it.
-        waker: Woken by progress, and when it is settled.
-        progress: What was told and not yet looked at, oldest first; None if nobody wants to hear of it.
-        seconds: How long it may take from when it was sent, or from when there was progress last.
-        most_seconds: How long it may take in all.
-        deadline: When it fails, on the clock of its `Deadlines`; None while nobody counts.
-        last_deadline: When it fails, whatever progress there is.
+        method: Its method.
+        token: Its progress token; None if the caller wants no progress.
+        event: Set by progress, and when the request is done.
+        progress: Progress that the caller has not seen yet, oldest first; None if the caller wants none.
+        timeout_seconds: How long it may take, and again after each progress notification.
+        max_seconds: How long it may take in all.
+        deadline: When it fails, on the clock of `Deadlines`; None before it has a deadline.
+        final_deadline: When it fails in spite of progress.
     """
 
     __slots__ = (
-        "_answer",
         "_failure",
+        "_response",
         "deadline",
+        "event",
+        "final_deadline",
         "id",
-        "last_deadline",
+        "max_seconds",
         "method",
-        "most_seconds",
         "progress",
-        "seconds",
+        "timeout_seconds",
         "token",
-        "waker",
     )
 
     def __init__(
-        self, request_id: RequestId, method: str, waker: AutoResetEvent, token: RequestId | None = None
+        self, request_id: RequestId, method: str, event: AutoResetEvent, token: RequestId | None = None
     ) -> None:
         self.id: RequestId = request_id
         self.method: str = method
         self.token: RequestId | None = token
-        self.waker: AutoResetEvent = waker
-        self.progress: deque[Progress] | None = None if token is None else deque(maxlen=_MOST_PROGRESS)
-        self.seconds: float = 0
-        self.most_seconds: float = 0
+        self.event: AutoResetEvent = event
+        self.progress: deque[Progress] | None = None if token is None else deque(maxlen=_MAX_QUEUED_PROGRESS)
+        self.timeout_seconds: float = 0
+        self.max_seconds: float = 0
         self.deadline: float | None = None
-        self.last_deadline: float = 0
-        self._answer: Answer | None = None
+        self.final_deadline: float = 0
+        self._response: RawResponse | None = None
         self._failure: Exception | None = None
 
     @property
-    def is_settled(self) -> bool:
-        """Whether there is an answer, or none will come."""
-        return self._answer is not None or self._failure is not None
+    def is_done(self) -> bool:
+        """Whether there is a response, or none will come."""
+        return self._response is not None or self._failure is not None
 
-    def settle(self, answer: Answer) -> None:
-        """Take *answer* for the answer."""
-        self._answer = answer
-        self.waker.wake()
+    def resolve(self, response: RawResponse) -> None:
+        """Finish the request with *response*."""
+        self._response = response
+        self.event.set()
 
     def fail(self, failure: Exception) -> None:
-        """Take it that there will be no answer, because of *failure*."""
+        """Finish the request with *failure*: there will be no response."""
         self._failure = failure
-        self.waker.wake()
+        self.event.set()
 
-    def tell(self, progress: Progress) -> None:
-        """Note that it has come so far."""
+    def add_progress(self, progress: Progress) -> None:
+        """Queue *progress* for the caller, if it wants any."""
         if self.progress is not None:
             self.progress.append(progress)
-            self.waker.wake()
+            self.event.set()
 
-    def outcome(self) -> Answer:
-        """Return the answer.
+    def response(self) -> RawResponse:
+        """Return the response.
 
         Raises:
-            TransportClosed: There is nobody left who could answer.
-            RequestTimedOut: It took too long.
-            MalformedFrame: What came back is no response.
+            TransportClosed: The connection is closed.
+            RequestTimedOut: The response took too long.
+            MalformedFrame: The server sent something under this id that is no response.
         """
-        if self._answer is not None:
-            return self._answer
-        failure = self._failure or TransportClosed(f"{self.method} has no answer")
-        raise failure.again() if isinstance(failure, TransportClosed) else failure
+        if self._response is not None:
+            return self._response
+        raise fresh_error(self._failure or TransportClosed(f"{self.method} has no answer"))
+
+
+def fresh_error(failure: Exception) -> Exception:
+    """Return *failure*, as a copy if several tasks raise it: each then has a traceback of its own."""
+    return failure.again() if isinstance(failure, TransportClosed) else failure
 
 
 def error_as_received(response: ErrorResponse) -> RequestError:
-    """Return an error as the server wrote it; what cannot be read of its data is left out."""
+    """Return an error as the server wrote it, without `data` if that cannot be read."""
     try:
         data = msgspec.json.decode(response.error, type=dict[str, Any]).get("data", UNSET)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

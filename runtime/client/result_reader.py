@@ -1,8 +1,8 @@
-"""Reading what a server answered, which may be ahead of the revision that was agreed on.
+"""Decoding results, also those of servers that run ahead of the agreed revision.
 
-Many servers send old clients what only later revisions have, such as audio: they adapt nothing. So a result that the
-revision does not allow is read as one of a revision after it, of the same era, and the log says so. What no revision
-allows is refused.
+Many servers send every client what only later revisions have, such as audio. So a result that the agreed revision does
+not allow is decoded as a later revision of the same era, and the log says so. A result that no such revision allows is
+an error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 from mcpgen.generated import registry
 from mcpgen.runtime.adapt.routes import definition_route
-from mcpgen.runtime.client.input_required import MAY_DEMAND
+from mcpgen.runtime.client.input_required import INPUT_REQUIRED_METHODS
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UnknownMethod
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.negotiation import revisions_of_era
@@ -30,45 +30,45 @@ _LOG: Final = logging.getLogger("mcpgen.session")
 
 
 class ResultReader:
-    """Reads the results of one server.
+    """Decodes the results of one server.
 
     Args:
         native_revision: The revision of the caller.
-        revision: The one that was agreed on.
+        revision: The agreed revision.
     """
 
     def __init__(self, native_revision: str, revision: str) -> None:
-        self._home = native_revision
+        self._native_revision = native_revision
         self._revision = revision
         era = registry.revision(revision).era
         labels = revisions_of_era([each.label for each in registry.REVISIONS], era)
         self._is_stateless = era == "stateless"
-        self._later = labels[labels.index(revision) + 1 :]
-        self._told: set[tuple[str, str]] = set()
+        self._later_revisions = labels[labels.index(revision) + 1 :]
+        self._reported: set[tuple[str, str]] = set()
 
     def read(self, ask: OutgoingRequestCodec, raw: Raw) -> Any:
-        """Return a result as home has it.
+        """Return a result in the native revision.
 
         Raises:
-            InvalidPayload: No revision of this era allows it.
+            InvalidPayload: No revision of this era, from the agreed one on, allows the result.
         """
         try:
             return ask.result(raw)
         except InvalidPayload as invalid:
-            for label in self._later:
+            for label in self._later_revisions:
                 try:
-                    result = codec(self._home, label, "client").ask(ask.method).result(raw)
+                    result = codec(self._native_revision, label, "client").outgoing_request(ask.method).result(raw)
                 except (InvalidPayload, AdaptationError, UnknownMethod):
                     continue
-                if (ask.method, label) not in self._told:
-                    self._told.add((ask.method, label))
-                    _LOG.warning("the server speaks %s as %s has it: %s", ask.method, label, invalid)
+                if (ask.method, label) not in self._reported:
+                    self._reported.add((ask.method, label))
+                    _LOG.warning("the server answers %s as in %s: %s", ask.method, label, invalid)
                 return result
-            raise self._explained(ask.method, raw, invalid) from None
+            raise self._explain(ask.method, raw, invalid) from None
 
-    def _explained(self, method: str, raw: Raw, invalid: InvalidPayload) -> InvalidPayload:
-        """Say where a final result is wrong: that it is no demand for input is known, and not to be explained."""
-        if not self._is_stateless or method not in MAY_DEMAND:
+    def _explain(self, method: str, raw: Raw, invalid: InvalidPayload) -> InvalidPayload:
+        """Return an error about the final result, where *invalid* is about the union with `InputRequiredResult`."""
+        if not self._is_stateless or method not in INPUT_REQUIRED_METHODS:
             return invalid
         types = registry.revision(self._revision).bindings().methods.CLIENT_REQUESTS
         name = types[method].params.__name__.replace("RequestParams", "Result")

@@ -1,18 +1,18 @@
-"""How much work a JSON Schema of a stranger can make: its subschemas as a graph, and what a value makes of it.
+"""The cost of validating a value against an untrusted JSON Schema, computed before the validator runs.
 
-A validator visits a subschema at a place of the value once for each way that leads there. Ways multiply: thirty small
-definitions, each ``anyOf`` the next one twice, are a billion visits of one number, and a schema that refers to itself
-twice for the items of an array doubles them with each level of the value. The server chooses both, so the visits are
-counted before a validator is let loose:
+Theory of operation. A validator visits a subschema at a place of the value once for each path that leads there. Paths
+multiply: thirty small definitions, each ``anyOf`` the next one twice, make a billion visits of one number. A schema
+that refers to itself twice for the items of an array doubles the visits with each level of the value. The server
+chooses schema and value, so the visits are counted first, in a graph of the subschemas:
 
-* A schema that does not come back to itself has a *weight*: its size with all references written out, which bounds the
-  visits of any one place. Weight times the size of the value is a bound that costs nothing to know.
-* Where that is too much, or the schema is recursive, the value is walked with, for each place, the number of visits of
-  each subschema there. Equal visits are counted together, so the walk stays small where validation would not.
+* A schema that is not recursive has a *weight*: its size with all references written out. It bounds the visits of one
+  place, and weight times size of the value bounds all of them.
+* If that is too much, or the schema is recursive, the visits are counted place by place in a walk through the value.
+  Equal visits are counted together, so the walk is short where validation is not.
 
-Validators recurse, too, and the stack of a native one is not guarded: the ways may be neither too long in one place
-nor in all. What the graph cannot follow for certain is refused: a reference that leaves the document, and schemas
-inside that have an ``$id`` of their own, by which a reference could mean something else to the validator than to us.
+Validators also recurse, and the stack of a native one is not guarded. So the length of a path is limited, at one place
+and in all. A schema that the graph cannot follow reliably is refused: references that leave the document, and
+subschemas with an ``$id`` of their own, which may give a reference another meaning.
 
 Spec:
     2026-07-28, basic/index, "$ref Resolution" and "Composition-Keyword Resource Use".
@@ -33,101 +33,115 @@ if TYPE_CHECKING:
 __all__ = ["SchemaGraph", "SchemaRefused", "SchemaTooCostly"]
 
 MAX_DEPTH: Final = 100
-"""Of the schema as JSON. The validator itself reads 255 levels."""
+"""The deepest nesting of the schema as JSON. The validator itself reads 255 levels."""
 
 MAX_SUBSCHEMAS: Final = 5000
-"""The largest output schemas that are in use have a few hundred."""
+"""The most subschemas. The largest output schemas in use have a few hundred."""
 
 MAX_IN_PLACE: Final = 64
-"""How many subschemas may lead to each other without going into the value; 1000 have ended the process on a thread."""
+"""The longest path of subschemas at one place of the value. 1000 crashed the process when run in a thread."""
 
 MAX_NESTING: Final = 2000
-"""Of the value's depth times the schema's in one place; four times as much has ended the process on a small stack."""
+"""The depth of the value times the longest path at one place. Four times as much crashed on a small stack."""
 
 MAX_PATTERNS: Final = 100
-"""Different ones; compiling takes up to some milliseconds each, and a megabyte."""
+"""The most different patterns. Each takes some milliseconds to compile, and a megabyte."""
 
 MAX_UNITS: Final = 20_000_000
-"""The work of one check. A unit was measured to take 5 to 50 ns, so this is a second at worst."""
+"""The most work of one check. A unit takes 5 to 50 ns (measured), so this is a second at worst."""
 
 MAX_STEPS: Final = 300_000
-"""Of the walk, about a microsecond each."""
+"""The most steps of the walk, about a microsecond each."""
 
 MAX_COPIES: Final = 4_000_000
-"""How many bytes the errors of one check may copy."""
+"""The most bytes that the errors of one check may copy."""
 
 MAX_EXPLAINED_NESTING: Final = 256
-"""As `MAX_NESTING`, for collecting errors, which takes more stack, and time that grows with the square."""
+"""As `MAX_NESTING`, for collecting errors, which needs more stack, and time that grows with the square."""
 
 _IN_PLACE = ("not", "if", "then", "else")
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 _IN_PLACE_MAPS = ("dependentSchemas", "dependencies")
 _UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-
 _ANYTHING: Final[dict[str, Any]] = {}
 
-# Validators find out what was evaluated by evaluating again: 2.7 times a level, as measured.
-_AGAIN = 3
+# For `unevaluated…`, validators evaluate again: 2.7 times for each level (measured).
+_UNEVALUATED_FACTOR = 3
 
 
-class SchemaRefused(Exception):  # noqa: N818 (as what it says)
-    """A schema is not one that we check with; the text says why."""
+class SchemaRefused(Exception):  # noqa: N818 (it says what happened)
+    """The schema cannot be used; the text says why."""
 
 
-class SchemaTooCostly(Exception):  # noqa: N818 (as what it says)
-    """A value makes more work with its schema than is done for it; the text says which."""
+class SchemaTooCostly(Exception):  # noqa: N818 (it says what happened)
+    """Checking the value would cost too much; the text says why."""
 
 
 class _Node:
-    """One subschema: what is visited with it in the same place, and what below. A list may name a node repeatedly."""
+    """One subschema, and the subschemas that are visited after it. A list may name a node more than once."""
 
-    __slots__ = ("below", "cost", "elements", "here", "key_patterns", "keys", "names", "pattern", "rank", "spare")
+    __slots__ = (
+        "additional",
+        "cost",
+        "items",
+        "key_patterns",
+        "pattern",
+        "pattern_properties",
+        "properties",
+        "property_names",
+        "rank",
+        "same_place",
+    )
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        # Keywords that hold many things are tried thing by thing.
+        # A keyword with many items is checked item by item.
         self.cost: int = 1 + sum(len(value) for value in schema.values() if is_array(value) or is_object(value))
         self.pattern: bool = "pattern" in schema
         self.key_patterns: int = len(schema.get("patternProperties", ()))
-        self.here: list[_Node] = []
-        self.names: dict[str, _Node] = {}  # by the name of a property
-        self.spare: list[_Node] = []  # properties without a name of their own
-        self.keys: list[_Node] = []  # any property's value
-        self.elements: list[_Node] = []  # any element
-        self.below: list[_Node] = []  # the names of properties themselves
+        self.same_place: list[_Node] = []
+        self.properties: dict[str, _Node] = {}  # by name
+        self.additional: list[_Node] = []  # for properties that are not in `properties`
+        self.pattern_properties: list[_Node] = []  # for the value of any property
+        self.items: list[_Node] = []  # for any item
+        self.property_names: list[_Node] = []  # for the names of properties
         self.rank: int = 0
 
     def children(self) -> Iterator[_Node]:
-        """Yield what is visited below."""
-        yield from self.names.values()
-        yield from self.spare
-        yield from self.keys
-        yield from self.elements
-        yield from self.below
+        """Yield the subschemas for parts of the value."""
+        yield from self.properties.values()
+        yield from self.additional
+        yield from self.pattern_properties
+        yield from self.items
+        yield from self.property_names
+
+    @property
+    def has_properties(self) -> bool:
+        return bool(self.properties or self.additional or self.pattern_properties or self.property_names)
 
     def of_property(self, name: str) -> Iterator[_Node]:
-        """Yield what the value of a property is visited with; possibly more than is."""
-        named = self.names.get(name)
+        """Yield the subschemas for the value of a property, possibly more than apply."""
+        named = self.properties.get(name)
         if named is not None:
             yield named
         else:
-            yield from self.spare
-        yield from self.keys
+            yield from self.additional
+        yield from self.pattern_properties
 
 
 class SchemaGraph:
     """The subschemas of one document.
 
     Attributes:
-        in_place: The longest way in one place.
-        weight: Its size with all references written out; None if that has no end, or too long a way.
+        in_place: The longest path at one place.
+        weight: Its size with all references written out; None if it is recursive, or a path is too long.
     """
 
     def __init__(self, schema: dict[str, Any], *, id_key: str = "$id") -> None:
-        """Read *schema*, in a dialect whose schemas are named by *id_key*.
+        """Read *schema*, in a dialect whose schemas are identified by *id_key*.
 
         Raises:
-            SchemaRefused: It is too large, or refers to something outside of it, or to itself without an end.
+            SchemaRefused: It is too large, refers to another document, or refers to itself without end.
         """
         self._document = schema
         self._id_key = id_key
@@ -143,18 +157,17 @@ class SchemaGraph:
         nodes = list(self._nodes.values())
         self._patterns = any(node.pattern or node.key_patterns for node in nodes)
         self.in_place: int = _longest_in_place(nodes)
-        self.weight: int | None
         self.weight, self._longest = _weight(nodes, self._root)
         self._reached: dict[_Node, list[tuple[_Node, int]]] = {}
 
     def admit(self, value: object, size: int, *, text_units: int, longest_text: int | None) -> bool:
-        """Say whether a validator that is let loose on *value*, whose JSON has *size* bytes, may collect errors, too.
+        """Check that *value* may be validated. Return whether the validator may also collect errors.
 
-        A character that a pattern is tried on costs *text_units*, and no such text may exceed *longest_text*. Each
-        alternative that fails is an error with a copy of what failed.
+        The JSON of *value* has *size* bytes. A pattern costs *text_units* for each character of a text, which may be as
+        long as *longest_text*. Each alternative that fails makes an error with a copy of the value that failed.
 
         Raises:
-            TooMuchWork: It may not.
+            SchemaTooCostly: Validating would cost too much.
         """
         rate = text_units if self._patterns else 1
         short = longest_text is None or size <= longest_text
@@ -167,24 +180,24 @@ class SchemaGraph:
         return nesting <= MAX_EXPLAINED_NESTING and (copies <= MAX_COPIES or not self._branches)
 
     def reach(self, start: _Node) -> list[tuple[_Node, int]]:
-        """Return all that is visited in one place with *start*, and how often."""
+        """Return the subschemas that are visited at one place after *start*, and how often."""
         known = self._reached.get(start)
         if known is None:
             visits: dict[_Node, int] = defaultdict(int, {start: 1})
             seen = {start}
             stack = [start]
             while stack:
-                fresh = [node for node in stack.pop().here if node not in seen]
+                fresh = [node for node in stack.pop().same_place if node not in seen]
                 seen.update(fresh)
                 stack.extend(fresh)
             for node in sorted(seen, key=lambda each: each.rank):
-                for other in node.here:
+                for other in node.same_place:
                     visits[other] += visits[node]
             known = self._reached[start] = list(visits.items())
         return known
 
     def _survey(self) -> None:
-        """Look at all of the document, also at what is no schema: references can lead there."""
+        """Check the whole document, also the parts that are no schemas: references can lead there."""
         stack: list[tuple[Any, int]] = [(self._document, 1)]
         while stack:
             value, depth = stack.pop()
@@ -193,7 +206,7 @@ class SchemaGraph:
             if is_object(value):
                 self._count_patterns(value)
                 if value is not self._document:
-                    self._must_have_no_scope(value)
+                    self._refuse_scope(value)
                 for name in ("$anchor", "$dynamicAnchor"):
                     if isinstance(value.get(name), str) and self._anchors.setdefault(value[name], value) is not value:
                         raise SchemaRefused(f"two of its subschemas have the anchor {value[name][:100]!r}")
@@ -209,7 +222,7 @@ class SchemaGraph:
         if len(self._distinct) > MAX_PATTERNS:
             raise SchemaRefused(f"it has more than {MAX_PATTERNS} different patterns")
 
-    def _must_have_no_scope(self, value: dict[str, Any]) -> None:
+    def _refuse_scope(self, value: dict[str, Any]) -> None:
         if isinstance(value.get(self._id_key), str):
             raise SchemaRefused(f"a schema inside of it has the {self._id_key} {value[self._id_key][:100]!r}")
         if isinstance(value.get("$schema"), str) and value["$schema"] != self._document.get("$schema"):
@@ -228,26 +241,26 @@ class SchemaGraph:
         return [self._node(each) for each in values if is_object(each)]  # true and false cost nothing
 
     def _read(self, schema: dict[str, Any], node: _Node) -> None:
-        # Keywords of all dialects, whichever this one is: what the validator ignores is counted, never the reverse.
+        # The keywords of all dialects: to count what the validator ignores is safe, the reverse is not.
         self._branches = self._branches or "anyOf" in schema or "oneOf" in schema
-        node.here += self._all(schema.get(name) for name in _IN_PLACE)
+        node.same_place += self._all(schema.get(name) for name in _IN_PLACE)
         for name in _IN_PLACE_LISTS:
-            node.here += self._all(_list(schema.get(name)))
+            node.same_place += self._all(_list(schema.get(name)))
         for name in _IN_PLACE_MAPS:
-            node.here += self._all(_map(schema.get(name)).values())
-        node.here += [self._referent(schema[name]) for name in _REFERENCES if isinstance(schema.get(name), str)]
-        node.here *= _AGAIN if any(name in schema for name in _UNEVALUATED) else 1
-        node.names = {
+            node.same_place += self._all(_map(schema.get(name)).values())
+        node.same_place += [self._resolve(schema[name]) for name in _REFERENCES if isinstance(schema.get(name), str)]
+        node.same_place *= _UNEVALUATED_FACTOR if any(name in schema for name in _UNEVALUATED) else 1
+        node.properties = {
             name: self._node(each) for name, each in _map(schema.get("properties")).items() if is_object(each)
         }
-        node.spare = self._all(schema.get(name) for name in ("additionalProperties", "unevaluatedProperties"))
-        node.keys = self._all(_map(schema.get("patternProperties")).values())
-        node.below = self._all([schema.get("propertyNames")])
+        node.additional = self._all(schema.get(name) for name in ("additionalProperties", "unevaluatedProperties"))
+        node.pattern_properties = self._all(_map(schema.get("patternProperties")).values())
+        node.property_names = self._all([schema.get("propertyNames")])
         for name in ("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"):
             held = schema.get(name)
-            node.elements += self._all(held if is_array(held) else [held])
+            node.items += self._all(held if is_array(held) else [held])
 
-    def _referent(self, reference: str) -> _Node:
+    def _resolve(self, reference: str) -> _Node:
         own = self._document.get(self._id_key)
         local = reference
         if isinstance(own, str) and own and reference.startswith(own.rstrip("#")):
@@ -271,7 +284,7 @@ class SchemaGraph:
 
 
 class _Walk:
-    """One value, place by place."""
+    """A walk through one value."""
 
     def __init__(self, graph: SchemaGraph, rate: int, longest_text: int | None) -> None:
         self._graph = graph
@@ -298,14 +311,14 @@ class _Walk:
             elif is_array(place):
                 below: dict[_Node, int] = defaultdict(int)
                 for node, times in visits.items():
-                    for other in node.elements:
+                    for other in node.items:
                         below[other] += times
                 if below:
                     self._count(len(place), 0)
                     stack.extend((each, below, depth + 1) for each in place)
 
     def _visits(self, starts: Mapping[_Node, int]) -> dict[_Node, int]:
-        """Return all that is visited in one place, and how often, where validation comes to it with *starts*."""
+        """Return the subschemas that are visited at a place, and how often, if validation enters it with *starts*."""
         visits: dict[_Node, int] = defaultdict(int)
         for start, times in starts.items():
             reached = self._graph.reach(start)
@@ -319,7 +332,7 @@ class _Walk:
     def _properties(
         self, place: dict[str, Any], visits: Mapping[_Node, int]
     ) -> Iterator[tuple[object, dict[_Node, int]]]:
-        nodes = [(node, times) for node, times in visits.items() if node.names or node.spare or node.keys or node.below]
+        nodes = [(node, times) for node, times in visits.items() if node.has_properties]
         patterns = sum(times * node.key_patterns for node, times in nodes)
         for name, value in place.items():
             self._count(len(nodes), 0)
@@ -329,7 +342,7 @@ class _Walk:
             for node, times in nodes:
                 for other in node.of_property(name):
                     below[other] += times
-                for other in node.below:
+                for other in node.property_names:
                     names[other] += times
             if below:
                 yield value, below
@@ -350,15 +363,15 @@ class _Walk:
 
 
 def _longest_in_place(nodes: Iterable[_Node]) -> int:
-    """Rank *nodes* so that each comes before what is visited in the same place; return the longest way."""
+    """Rank *nodes* so that each comes before those that it leads to at one place. Return the longest path."""
     try:
-        order = list(TopologicalSorter({node: set(node.here) for node in nodes}).static_order())
+        order = list(TopologicalSorter({node: set(node.same_place) for node in nodes}).static_order())
     except CycleError:
         raise SchemaRefused("it refers to itself without going into the value") from None
     longest: dict[_Node, int] = {}
     for rank, node in enumerate(order):
         node.rank = -rank
-        longest[node] = 1 + max((longest[other] for other in node.here), default=0)
+        longest[node] = 1 + max((longest[other] for other in node.same_place), default=0)
     most = max(longest.values())
     if most > MAX_IN_PLACE:
         raise SchemaRefused(f"more than {MAX_IN_PLACE} of its subschemas lead from one to the next")
@@ -366,16 +379,16 @@ def _longest_in_place(nodes: Iterable[_Node]) -> int:
 
 
 def _weight(nodes: Iterable[_Node], root: _Node) -> tuple[int | None, int]:
-    """Return the cost of *root* with all that it leads to written out, None if that has no end; and the longest way."""
+    """Return the cost of *root* with all references written out (None if recursive), and the longest path."""
     try:
-        order = list(TopologicalSorter({node: {*node.here, *node.children()} for node in nodes}).static_order())
+        order = list(TopologicalSorter({node: {*node.same_place, *node.children()} for node in nodes}).static_order())
     except CycleError:
         return None, 0
     weights: dict[_Node, int] = {}
     longest: dict[_Node, int] = {}
     for node in order:
-        weights[node] = node.cost + sum(weights[other] for other in (*node.here, *node.children()))
-        longest[node] = 1 + max((longest[other] for other in (*node.here, *node.children())), default=0)
+        weights[node] = node.cost + sum(weights[other] for other in (*node.same_place, *node.children()))
+        longest[node] = 1 + max((longest[other] for other in (*node.same_place, *node.children())), default=0)
     return (weights[root] if longest[root] <= MAX_NESTING else None), longest[root]
 
 

@@ -1,14 +1,9 @@
-"""What a client wants to hear of, and what it has heard and not yet looked at.
+"""The changes that one connection is subscribed to, and those that have come and were not yet read.
 
-Theory of operation. Whoever listens has a `ChangeStream`: what is wanted, and a line of changes that wait to be
-taken. A
-change that waits already is not put there twice, so that a flood of equal ones is one. A server without sessions tells
-each stream by its id; one with a session tells them all at once, and each takes what it wants.
-
-Spec:
-    2024-11-05 to 2025-11-25, server/resources, "Subscriptions"; 2026-07-28, basic/patterns/subscriptions.
-
-Hearing of changes, the same way in both eras: a block in which they come, one after the other.
+Theory of operation. Each listener has a `ChangeStream`: a filter, and a queue of changes. A change that is queued
+already is not queued again, so a flood of equal changes takes one place. A server of a stateless revision addresses one
+stream by its id. A server of a handshake revision notifies the session, and every stream takes what its filter lets
+through.
 
 Spec:
     2024-11-05 to 2025-11-25, server/resources, "Subscriptions"; 2026-07-28, basic/patterns/subscriptions.
@@ -19,32 +14,20 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-import anyio
 import msgspec
 from msgspec import Struct
 
-from mcpgen.runtime.errors import RequestRefused, RequestTimedOut, TransportClosed, UnsupportedByPeer, UsageError
-from mcpgen.runtime.protocol.codec import codec
-from mcpgen.runtime.protocol.messages import ErrorResponse
-from mcpgen.runtime.protocol.newest import NEWEST
-from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, RESOURCE_UPDATED, SubscriptionFilter, supported_filter
-from mcpgen.runtime.transports.auto_reset_event import auto_reset_event
+from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, RESOURCE_UPDATED, SubscriptionFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from types import TracebackType
-    from typing import Self
-
-    from mcpgen.runtime.client.client_session import ClientSession
-    from mcpgen.runtime.client.pending_request import PendingRequest
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent
 
-__all__ = ["Change", "Changes", "KINDS", "Kind", "LISTEN", "Subscriptions", "SUBSCRIBE", "ChangeStream", "UNSUBSCRIBE"]
+__all__ = ["CHANGE_KINDS", "Change", "ChangeStream", "Kind", "Subscriptions"]
 
 Kind: TypeAlias = Literal["tools", "prompts", "resources", "resource"]
 
-KINDS: Final[dict[str, Kind]] = {
+CHANGE_KINDS: Final[dict[str, Kind]] = {
     "notifications/tools/list_changed": "tools",
     "notifications/prompts/list_changed": "prompts",
     "notifications/resources/list_changed": "resources",
@@ -55,11 +38,11 @@ _LOG = logging.getLogger("mcpgen.session")
 
 
 class Change(Struct, frozen=True):
-    """Something at the server is not what it was.
+    """A list or a resource of the server has changed.
 
     Attributes:
-        kind: What: the list of ``tools``, of ``prompts`` or of ``resources``, or one ``resource``.
-        uri: Of the resource; None for a list.
+        kind: The list of ``tools``, ``prompts`` or ``resources``; or one ``resource``.
+        uri: The URI of the resource; None for a list.
     """
 
     kind: Kind
@@ -67,294 +50,104 @@ class Change(Struct, frozen=True):
 
 
 class ChangeStream:
-    """What one listener wants to hear, and what waits for it.
+    """The filter and the queue of one listener.
 
     Attributes:
-        wanted: What it asked for.
-        honoured: What of that its server agreed to tell; None until it did.
-        waker: Woken when there is something to take, or the state of the stream has changed.
-        is_over: Whether nothing more will come.
-        failure: Why that is, if it is a failure.
+        wanted: The changes that the listener asked for.
+        acknowledged: Those of them that the server agreed to report; None until it did.
+        event: Set when a change is queued, and when the state of the stream changes.
+        is_closed: Whether no more changes will come.
+        failure: Why it was closed, if by an error.
     """
 
-    def __init__(self, wanted: SubscriptionFilter, auto_reset_event: AutoResetEvent, most: int) -> None:
+    def __init__(self, wanted: SubscriptionFilter, event: AutoResetEvent, max_queued: int) -> None:
         self.wanted: SubscriptionFilter = wanted
-        self.honoured: SubscriptionFilter | None = None
-        self.waker: AutoResetEvent = auto_reset_event
-        self.is_over: bool = False
+        self.acknowledged: SubscriptionFilter | None = None
+        self.event: AutoResetEvent = event
+        self.is_closed: bool = False
         self.failure: Exception | None = None
-        self._most = most
+        self._max_queued = max_queued
         self._has_dropped = False
-        self._waiting: dict[Change, None] = {}
+        self._queue: dict[Change, None] = {}
 
     def put(self, change: Change) -> None:
-        """Add *change* to what waits, unless it waits already, or too much does."""
-        if len(self._waiting) >= self._most and change not in self._waiting:
-            if not self._has_dropped:  # once: a server may tell of many
+        """Queue *change*. Drop it if the queue is full."""
+        if len(self._queue) >= self._max_queued and change not in self._queue:
+            if not self._has_dropped:  # logged once: a server may send any number of changes
                 self._has_dropped = True
-                _LOG.warning("changes are dropped: nobody looks at those that were told before")
+                _LOG.warning("changes are dropped: the listener has not read the earlier ones")
             return
-        self._waiting[change] = None
-        self.waker.wake()
+        self._queue[change] = None
+        self.event.set()
 
     def take(self) -> Change | None:
-        """Return the oldest change that waits; None if there is none."""
-        if not self._waiting:
+        """Return the oldest change in the queue; None if it is empty."""
+        if not self._queue:
             return None
-        change = next(iter(self._waiting))
-        del self._waiting[change]
+        change = next(iter(self._queue))
+        del self._queue[change]
         return change
 
-    def end(self, failure: Exception | None = None) -> None:
-        """Take it that nothing more will come."""
-        if not self.is_over:
-            self.is_over = True
+    def close(self, failure: Exception | None = None) -> None:
+        """Close the stream. Queued changes can still be taken."""
+        if not self.is_closed:
+            self.is_closed = True
             self.failure = failure
-            self.waker.wake()
+            self.event.set()
 
 
 class Subscriptions:
-    """All that one connection wants to hear of.
+    """All streams of one connection.
 
     Attributes:
-        streams: Those of a server without sessions, by the id of the request that opened each.
-        sharing: Those that share the session.
-        uris: How many of those watch each resource.
+        streams: Those of a stateless server, by the id of the request that opened each.
+        shared: Those that share the session of a handshake server.
+        uri_counts: How many of the shared streams watch each resource.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, max_queued: int) -> None:
         self.streams: dict[RequestId, ChangeStream] = {}
-        self.sharing: dict[ChangeStream, None] = {}
-        self.uris: dict[str, int] = {}
-        self._most = most
+        self.shared: dict[ChangeStream, None] = {}
+        self.uri_counts: dict[str, int] = {}
+        self._max_queued = max_queued
 
-    def stream(self, wanted: SubscriptionFilter, auto_reset_event: AutoResetEvent) -> ChangeStream:
-        """Return a new stream."""
-        return ChangeStream(wanted, auto_reset_event, self._most)
+    def new_stream(self, wanted: SubscriptionFilter, event: AutoResetEvent) -> ChangeStream:
+        """Return a stream that is not registered yet."""
+        return ChangeStream(wanted, event, self._max_queued)
 
-    def acknowledge(self, stream: RequestId, agreed: dict[str, Any]) -> None:
-        """Note what the server agreed to tell on *stream*."""
-        found = self.streams[stream]
-        found.honoured = msgspec.convert(agreed, SubscriptionFilter)
-        found.waker.wake()
+    def acknowledge(self, stream_id: RequestId, acknowledged: dict[str, Any]) -> None:
+        """Store what the server agreed to report on a stream."""
+        stream = self.streams[stream_id]
+        stream.acknowledged = msgspec.convert(acknowledged, SubscriptionFilter)
+        stream.event.set()
 
-    def tell(self, change: Change, method: str, stream: RequestId | None) -> bool:
-        """Hand *change* to whoever wants to hear of it; return whether its server may tell it: a stream is for some."""
-        if stream is not None and not _wants(self.streams[stream].wanted, change, method):
+    def dispatch(self, change: Change, method: str, stream_id: RequestId | None) -> bool:
+        """Queue *change* on each stream that wants it. Return False if its stream did not ask for such changes."""
+        if stream_id is not None and not _wants(self.streams[stream_id].wanted, change, method):
             return False
-        for each in self.sharing if stream is None else [self.streams[stream]]:
+        for each in self.shared if stream_id is None else [self.streams[stream_id]]:
             if _wants(each.wanted, change, method):
                 each.put(change)
         return True
 
-    def end(self, stream: RequestId) -> None:
-        """Take it that the server has ended *stream*."""
-        found = self.streams.pop(stream, None)
-        if found is not None:
-            found.end()
+    def end_stream(self, stream_id: RequestId, failure: Exception | None = None) -> None:
+        """Close and remove a stream, if it is open."""
+        stream = self.streams.pop(stream_id, None)
+        if stream is not None:
+            stream.close(failure)
 
     def fail(self, failure: Exception) -> None:
-        """End all streams: the connection is lost."""
-        for each in [*self.streams.values(), *self.sharing]:
-            each.end(failure)
+        """Close all streams with *failure*: the connection is lost."""
+        for each in [*self.streams.values(), *self.shared]:
+            each.close(failure)
         self.streams.clear()
-        self.sharing.clear()
+        self.shared.clear()
 
 
 def _wants(wanted: SubscriptionFilter, change: Change, method: str) -> bool:
     if change.uri is None:
         return bool(getattr(wanted, LIST_CHANGES[method]))
-    # 2025-11-25, server/resources, "Subscriptions", and the schema: it may be a part of the resource that is watched.
+    # 2025-11-25, server/resources, "Subscriptions", and the schema: the server may report a sub-resource of the one
+    # that the client has subscribed to.
     uri = change.uri
     return any(uri == each or uri.startswith(each.rstrip("/") + "/") for each in wanted.resource_subscriptions)
-
-
-LISTEN = "subscriptions/listen"
-SUBSCRIBE = "resources/subscribe"
-UNSUBSCRIBE = "resources/unsubscribe"
-
-
-class Changes:
-    """The changes that a server tells of, within an ``async with`` block; one task iterates.
-
-    The iteration ends when the server ends the stream. It raises `TransportClosed` when the connection is lost.
-
-    Args:
-        session: Of the server.
-        wanted: What to hear of.
-        subscribe: Sends `resources/subscribe` to a server with sessions.
-    """
-
-    def __init__(
-        self, session: ClientSession, wanted: SubscriptionFilter, subscribe: Callable[[str], Awaitable[object]]
-    ) -> None:
-        self._session = session
-        self._wanted = wanted
-        self._subscribe = subscribe
-        self._stream: ChangeStream | None = None
-        self._call: PendingRequest | None = None
-        self._subscribed: list[str] = []
-        self._is_awaited = False
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing more will be told."""
-        return self._open.is_over or (self._call is not None and self._call.is_settled)
-
-    @property
-    def honoured(self) -> SubscriptionFilter:
-        """What of all that was asked for the server tells: what is missing, it cannot."""
-        return self._open.honoured or SubscriptionFilter()
-
-    async def __aenter__(self) -> Self:
-        """Begin to listen; what happens from now on is told.
-
-        Raises:
-            RequestRefused: The server does not want that.
-            RequestTimedOut: It does not say whether it does.
-            TransportClosed: It is gone.
-            UnsupportedByPeer: The server has not declared that it tells of any of that, or of resources; nothing was
-                sent.
-        """
-        session = self._session
-        if self._stream is not None:
-            raise UsageError("each block needs a listen(…) of its own")
-        if session.failure is not None:
-            raise _again(session.failure)
-        if session.server is None:
-            raise UsageError("the client is not connected")
-        server = session.server
-        can = supported_filter(self._wanted, server.declared, server.revision)
-        if can == SubscriptionFilter() or (self._wanted.resource_subscriptions and not can.resource_subscriptions):
-            what = SUBSCRIBE if self._wanted.resource_subscriptions else LISTEN
-            raise UnsupportedByPeer(
-                revision=server.revision, what=what, reason="it has not declared that it tells this"
-            )
-        self._stream = session.listening.stream(can, auto_reset_event())
-        if server.era == "stateless":
-            await self._open_stream(self._stream, server.revision)
-        else:
-            await self._share_session(self._stream)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Listen no more."""
-        self._leave()
-
-    def __aiter__(self) -> Self:
-        """Iterate over the changes, those first that came first."""
-        return self
-
-    async def __anext__(self) -> Change:
-        """Return the next change; several equal ones that wait are one.
-
-        Raises:
-            TransportClosed: The connection is lost.
-            RequestRefused: The server ended the stream with an error.
-            UsageError: Another task waits for one.
-        """
-        stream = self._open
-        while True:
-            change = stream.take()
-            if change is not None:
-                return change
-            if stream.failure is not None:
-                raise _again(stream.failure)
-            if self._call is not None and self._call.is_settled:
-                answer = self._call.outcome()
-                if isinstance(answer, ErrorResponse):
-                    raise RequestRefused(LISTEN, codec(NEWEST, self._revision, "client").ask(LISTEN).error(answer))
-                raise StopAsyncIteration
-            if stream.is_over:
-                raise StopAsyncIteration
-            if self._is_awaited:
-                raise UsageError("another task waits for the next change; each needs a listen(…) of its own")
-            self._is_awaited = True
-            try:
-                await stream.waker.wait()
-            finally:
-                self._is_awaited = False
-
-    @property
-    def _open(self) -> ChangeStream:
-        if self._stream is None:
-            raise UsageError("changes come within a block: async with client.listen(…) as changes")
-        return self._stream
-
-    @property
-    def _revision(self) -> str:
-        return self._session.revision or NEWEST
-
-    async def _open_stream(self, stream: ChangeStream, revision: str) -> None:
-        session = self._session
-        ask = codec(NEWEST, revision, "client").ask(LISTEN)
-        wanted = {"_meta": session.offering.meta(NEWEST), "notifications": msgspec.to_builtins(stream.wanted)}
-        peer = session.offering.meta(revision) if revision != NEWEST else None
-        self._call = session.send(LISTEN, ask.params(wanted, peer), stream=stream)
-        seconds = session.limits.call_seconds
-        failure: Exception | None = None
-        try:
-            with anyio.move_on_after(seconds) as scope:
-                while stream.honoured is None and not stream.is_over and not self._call.is_settled:
-                    await stream.waker.wait()
-        except BaseException:
-            self._leave()
-            raise
-        if scope.cancelled_caught:
-            failure = RequestTimedOut(LISTEN, seconds)
-        elif stream.failure is not None:
-            failure = _again(stream.failure)
-        elif self._call.is_settled:
-            answer = self._call.outcome()
-            failure = RequestRefused(LISTEN, ask.error(answer)) if isinstance(answer, ErrorResponse) else None
-        if failure is not None:
-            self._leave()
-            raise failure
-
-    async def _share_session(self, stream: ChangeStream) -> None:
-        listening = self._session.listening
-        stream.honoured = stream.wanted
-        listening.sharing[stream] = None
-        try:
-            for uri in stream.wanted.resource_subscriptions:
-                self._subscribed.append(uri)
-                listening.uris[uri] = listening.uris.get(uri, 0) + 1
-                await self._subscribe(uri)
-        except RequestRefused:
-            self._forget(self._subscribed.pop())
-            self._leave()
-            raise
-        except BaseException:
-            self._leave()
-            raise
-
-    def _forget(self, uri: str) -> bool:
-        """Note that one listener fewer watches *uri*; return whether it was the last."""
-        uris = self._session.listening.uris
-        uris[uri] -= 1
-        if uris[uri]:
-            return False
-        del uris[uri]
-        return True
-
-    def _leave(self) -> None:
-        session, stream = self._session, self._stream
-        if stream is None:
-            return
-        stream.end()
-        session.listening.sharing.pop(stream, None)
-        if self._call is not None:
-            session.listening.streams.pop(self._call.id, None)
-            if not self._call.is_settled:
-                session.cancel(self._call, "nobody listens any more")
-        for uri in self._subscribed:
-            if self._forget(uri):
-                # Nobody waits for the answer: whoever leaves may be cancelled, and a server need not be quick.
-                session.drop(session.send(UNSUBSCRIBE, msgspec.json.encode({"uri": uri})))
-        self._subscribed.clear()
-
-
-def _again(failure: Exception) -> Exception:
-    return failure.again() if isinstance(failure, TransportClosed) else failure

@@ -1,23 +1,21 @@
-"""What a client does itself, because its server's revision has another way for it, or none.
+"""Requests of the native revision that the server's revision does not have, and that the client serves in another way.
 
-Theory of operation. The types that a caller writes in may know requests that the server's revision does not: to ping,
-to watch one resource, to set a log level for a session, to discover. Where there is another way to the same end, it is
-taken here; the caller does not notice.
+A caller may write in a revision that has `ping`, log levels of a session, or subscriptions to one resource, while the
+server's revision has another way to the same end. The client takes that way, and the caller does not notice.
 
 Spec:
-    2026-07-28, changelog: the handshake, sessions, ping, log levels and subscriptions by request are gone;
-    server/discover and subscriptions/listen are new.
+    2026-07-28, changelog: the handshake, sessions, `ping`, `logging/setLevel` and `resources/subscribe` are gone;
+    `server/discover` and `subscriptions/listen` are new.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.adapt.payloads import message_payload
-from mcpgen.runtime.client.subscriptions import LISTEN, SUBSCRIBE, UNSUBSCRIBE, Changes
-from mcpgen.runtime.errors import UnsupportedByPeer, UsageError
-from mcpgen.runtime.protocol.capabilities import needed, offers
+from mcpgen.runtime.client.changes import LISTEN, SUBSCRIBE, UNSUBSCRIBE, Changes
+from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.protocol.newest import MetaKey
 from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter, supported_filter
 
 if TYPE_CHECKING:
@@ -25,114 +23,116 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.client.client_session import ClientSession
 
-__all__ = ["TranslatedMethods"]
+__all__ = ["DISCOVER", "PING", "SET_LEVEL", "TranslatedMethods"]
 
-DISCOVER = "server/discover"
-PING = "ping"
-SET_LEVEL = "logging/setLevel"
+DISCOVER: Final = "server/discover"
+PING: Final = "ping"
+SET_LEVEL: Final = "logging/setLevel"
 
-_SERVED = frozenset({PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE})
+_TRANSLATED: Final = frozenset({PING, SET_LEVEL, SUBSCRIBE, UNSUBSCRIBE})
 
 
 class TranslatedMethods:
-    """Stands in for the requests that the server's revision does not have.
+    """Serves the requests that the server's revision does not have.
 
     Args:
-        session: Of the server.
-        ask: Sends a request in the server's own terms, and returns its result.
-        subscribe: Sends `resources/subscribe` to a server with sessions.
+        session: The session with the server.
+        request_json: Sends a request in the server's revision, and returns its result.
+        require: Raises `UnsupportedByPeer` if the server has not declared a method.
+        subscribe: Sends `resources/subscribe` to a server of a handshake revision.
     """
 
     def __init__(
         self,
         session: ClientSession,
-        ask: Callable[[str, dict[str, Any]], Awaitable[Any]],
+        *,
+        request_json: Callable[[str, dict[str, Any]], Awaitable[Any]],
+        require: Callable[[str], None],
         subscribe: Callable[[str], Awaitable[object]],
     ) -> None:
         self._session = session
-        self._ask = ask
+        self._request_json = request_json
+        self._require = require
         self._subscribe = subscribe
-        self._watching: dict[str, Changes] = {}
+        self._watched: dict[str, Changes] = {}
         self._lists: Changes | None = None
 
     async def serve(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the result of *method*, in terms of home; None if it is to be sent as it is.
+        """Return the result of *method* in the native revision; None if the request is to be sent.
 
         Raises:
-            UsageError: It is not for callers to send.
-            InvalidPayload: Home does not allow its params; a mistake of ours.
-            UnsupportedByPeer: The server has not declared it.
+            UsageError: Callers may not send this request.
+            InvalidPayload: The native revision does not allow the params.
+            UnsupportedByPeer: The server has not declared the capability.
         """
         if method == "initialize":
-            raise UsageError("connect() has shaken hands already; client.server says with whom")
+            raise UsageError("connect() has sent `initialize` already; read its result from `client.server`")
         if method == LISTEN:
-            raise UsageError("subscriptions/listen is opened by: async with client.listen(…) as changes")
-        stateless = self._session.server is not None and self._session.server.era == "stateless"
-        if stateless:
-            return await self._for_stateless(method, params)
-        return self._discovered() if method == DISCOVER else None
+            raise UsageError("`subscriptions/listen` cannot be sent; write: async with client.listen(…) as changes")
+        if self._session.is_stateless:
+            return await self._serve_stateless(method, params)
+        return self._discover_result() if method == DISCOVER else None
 
-    async def _for_stateless(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
-        if method in _SERVED:
-            message_payload(self._session.offering.native_revision, method, "params", "client").check(params)
-        if method == PING:
-            await self._ask(DISCOVER, {})
-        elif method == SET_LEVEL:
-            self._require("notifications/message")
-            self._session.level = params["level"]
-        elif method == SUBSCRIBE:
-            await self._watch(params["uri"])
-        elif method == UNSUBSCRIBE:
-            watching = self._watching.pop(params["uri"], None)
-            if watching is not None:
-                await watching.__aexit__(None, None, None)
-        else:
-            return None
-        return {}
-
-    async def _watch(self, uri: str) -> None:
-        known = self._watching.get(uri)
-        if known is not None and not known.is_over:
-            return
-        changes = Changes(self._session, SubscriptionFilter(resource_subscriptions=[uri]), self._subscribe)
-        await changes.__aenter__()
-        older = self._watching.get(uri)  # somebody else may have been faster
-        self._watching[uri] = changes
-        if older is not None:
-            await older.__aexit__(None, None, None)
-
-    def _require(self, method: str) -> None:
-        server = self._session.server
-        if server is not None and not offers(server.declared, server.revision, method):
-            raise UnsupportedByPeer(
-                revision=server.revision, what=method, reason=f"it has not declared {needed(server.revision, method)}"
-            )
-
-    async def hear_lists(self) -> None:
-        """Have the handlers told of changed lists that want to be, by a server which tells only who asks."""
-        hears = self._session.offering.hears
-        wanted = SubscriptionFilter(
-            tools_list_changed=hears("notifications/tools/list_changed"),
-            prompts_list_changed=hears("notifications/prompts/list_changed"),
-            resources_list_changed=hears("notifications/resources/list_changed"),
-        )
+    async def subscribe_to_lists(self) -> None:
+        """Listen for changed lists if a handler takes their notifications: a stateless server sends no others."""
         server = self._session.server
         if server is None or server.era != "stateless":
             return
+        handles = self._session.features.handles_notification
+        wanted = SubscriptionFilter(
+            tools_list_changed=handles("notifications/tools/list_changed"),
+            prompts_list_changed=handles("notifications/prompts/list_changed"),
+            resources_list_changed=handles("notifications/resources/list_changed"),
+        )
         wanted = supported_filter(wanted, server.declared, server.revision)
         if wanted != SubscriptionFilter():
             self._lists = Changes(self._session, wanted, self._subscribe)
             await self._lists.__aenter__()
 
-    def _discovered(self) -> dict[str, Any]:
-        """Return what a server that shakes hands would have said, had it been asked."""
+    async def set_log_level(self, level: str) -> None:
+        """Set the least severe log entries that the server sends."""
+        if self._session.is_stateless:
+            self._require("notifications/message")
+            self._session.log_level = level
+        else:
+            self._require(SET_LEVEL)
+            await self._request_json(SET_LEVEL, {"level": level})
+
+    async def _serve_stateless(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+        if method not in _TRANSLATED:
+            return None
+        message_payload(self._session.features.native_revision, method, "params", "client").check(params)
+        if method == PING:
+            await self._request_json(DISCOVER, {})
+        elif method == SET_LEVEL:
+            await self.set_log_level(params["level"])
+        elif method == SUBSCRIBE:
+            await self._watch(params["uri"])
+        else:
+            changes = self._watched.pop(params["uri"], None)
+            if changes is not None:
+                await changes.__aexit__(None, None, None)
+        return {}
+
+    async def _watch(self, uri: str) -> None:
+        known = self._watched.get(uri)
+        if known is not None and not known.is_closed:
+            return
+        changes = Changes(self._session, SubscriptionFilter(resource_subscriptions=[uri]), self._subscribe)
+        await changes.__aenter__()
+        older = self._watched.get(uri)  # another task may have subscribed in the meantime
+        self._watched[uri] = changes
+        if older is not None:
+            await older.__aexit__(None, None, None)
+
+    def _discover_result(self) -> dict[str, Any]:
+        """Return the result of `server/discover` for a server of a handshake revision, which has no such request."""
         server = self._session.server
         if server is None:
             raise UsageError("the client is not connected")
-        labels = [each.label for each in REVISIONS]
         result: dict[str, Any] = {
             "resultType": "complete",
-            "supportedVersions": [label for label in labels if label == server.revision],
+            "supportedVersions": [server.revision],
             "capabilities": server.capabilities,
             "ttlMs": 0,
             "cacheScope": "private",
@@ -140,5 +140,5 @@ class TranslatedMethods:
         if server.instructions is not None:
             result["instructions"] = server.instructions
         if server.info is not None:
-            result["_meta"] = {"io.modelcontextprotocol/serverInfo": server.info}
+            result["_meta"] = {MetaKey.SERVER_INFO: server.info}
         return result

@@ -1,4 +1,4 @@
-"""MCP over HTTP, without a socket: headers, server-sent events, what is stored of them, and who may speak to us."""
+"""MCP over HTTP: server and client, and what both share."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What can go wrong with one request over HTTP: nobody is there, or what comes back is no message of MCP.
+"""Errors of single requests over HTTP: the server cannot be reached, or its response is not an MCP message.
 
-Part of the tree of `mcpgen.runtime.errors`.
+They belong to the tree in `mcpgen.runtime.errors`.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from mcpgen.runtime.errors import RequestLost, printable
 
 __all__ = ["HttpRefused", "ServerUnreachable"]
 
-# Characters of what is no message: enough to see whose page it is.
-_MOST_SHOWN: Final = 300
+# Enough of a response body to recognise the page.
+_MAX_SHOWN_CHARS: Final = 300
 
-# RFC 9110, 15, and RFC 6585, 4: what is not about the request that was made, and would be said to any other, too.
+# RFC 9110, section 15, and RFC 6585, section 4: statuses that do not depend on the request, so that another request
+# would get the same one.
 _GENERAL: Final = frozenset({401, 403, 407, 408, 429, 502, 503, 504})
 
 
 class ServerUnreachable(RequestLost):
-    """No connection to a server could be made, so that it was told nothing.
+    """No connection to a server could be made, so it did not receive the request.
 
     Attributes:
-        url: Where it should be.
-        reason: What the system says.
+        url: The server's URL, without credentials.
+        reason: The system's error message.
     """
 
     is_general = True
@@ -35,23 +36,23 @@ class ServerUnreachable(RequestLost):
         super().__init__(url, reason)
 
     def __str__(self) -> str:
-        return f"no connection to {self.url} could be made: {printable(self.reason[:_MOST_SHOWN])}"
+        return f"cannot connect to {self.url}: {printable(self.reason[:_MAX_SHOWN_CHARS])}"
 
 
 class HttpRefused(RequestLost):
-    """What a server, or something between us and it, has answered over HTTP is no message.
+    """The response of a server, or of a proxy or gateway before it, is not an MCP message.
 
     Attributes:
-        url: What was asked, without credentials.
-        status: The status of the answer.
-        excerpt: How its body begins, on one line; empty if there is none that can be shown.
-        advice: What is wrong, or can be done about it; empty if the status says all.
+        url: The requested URL, without credentials.
+        status: The HTTP status of the response.
+        excerpt: The beginning of its body, on one line; empty if there is none that can be shown.
+        advice: What is wrong, or what to do about it; empty if the status says all.
     """
 
     def __init__(self, *, url: str, status: int, excerpt: str = "", advice: str = "") -> None:
         self.url = url
         self.status = status
-        self.excerpt: str = printable(excerpt[:_MOST_SHOWN])
+        self.excerpt: str = printable(excerpt[:_MAX_SHOWN_CHARS])
         self.advice = advice
         self.is_general: bool = status in _GENERAL or 300 <= status < 400  # noqa: PLR2004 (as HTTP counts)
         super().__init__(url, status)
@@ -62,5 +63,5 @@ class HttpRefused(RequestLost):
         except ValueError:
             phrase = ""
         advice = f": {self.advice}" if self.advice else ""
-        excerpt = f"; it says: {self.excerpt}" if self.excerpt else ""
-        return f"{self.url} has answered with {self.status}{phrase}{advice}{excerpt}"
+        excerpt = f"; the response says: {self.excerpt}" if self.excerpt else ""
+        return f"{self.url} answered {self.status}{phrase}{advice}{excerpt}"

@@ -1,4 +1,4 @@
-"""Bytes and what they say: frames of a stream, and the messages of JSON-RPC in them."""
+"""The protocol without input and output: frames, JSON-RPC messages, negotiation, capabilities, and payload codecs."""
 
 from __future__ import annotations
 

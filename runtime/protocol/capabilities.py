@@ -1,8 +1,8 @@
-"""What a peer has declared, what a call to it would need, and what a server with given capabilities offers.
+"""Capabilities: those that a peer declares, those that a call needs, and the methods that a server with them offers.
 
-Nothing is sent to a client that did not declare it: "Only use capabilities that were successfully negotiated"
-(2025-11-25, basic/lifecycle, "Operation"). A capability that a revision does not define cannot be declared in it, so a
-path here counts as far as the revision knows it: ``sampling.tools`` means ``sampling`` before 2025-11-25.
+Requests go only to a client that declared the capability: "Only use capabilities that were successfully negotiated"
+(2025-11-25, basic/lifecycle, "Operation"). A path of capabilities is cut to the part that the peer's revision defines:
+``sampling.tools`` means ``sampling`` before 2025-11-25.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from mcpgen.runtime.adapt.declared_keys import is_declared
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.adapt.routes import Losses, definition_route
 from mcpgen.runtime.errors import InvalidPayload, RequestError
-from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.protocol.negotiation import NEWEST
-from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.newest import ErrorCode, models
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,31 +31,31 @@ __all__ = [
     "Peer",
     "ServerPeer",
     "client_peer",
-    "has",
-    "lacking",
-    "needed",
+    "has_capability",
+    "missing_capabilities",
+    "required_capability",
     "offers",
     "server_peer",
 ]
 
 Path: TypeAlias = tuple[str, ...]
-"""Where a capability stands: ``("resources", "subscribe")``."""
+"""The keys that lead to a capability: ``("resources", "subscribe")``."""
 
-# A stateless client says the same with every request, and a server has few clients at a time that differ. What is
-# larger than any honest declaration is not kept, so that all of it together stays below two megabytes.
-_MOST_PEERS: Final = 256
-_MOST_BYTES_KEPT: Final = 4096
+# A stateless client repeats its declaration in every request, and few clients of a server differ, so decoded ones are
+# cached. Longer declarations are not cached, so that the cache stays below two megabytes.
+_MAX_CACHED_PEERS: Final = 256
+_MAX_CACHED_BYTES: Final = 4096
 
 
 class Peer(Struct, frozen=True, kw_only=True):
-    """Who is at the other end, and what it can do, in the terms of the newest revision.
+    """A client, in the types of the newest revision.
 
     Attributes:
         revision: The revision that it speaks.
-        era: How it agreed on that: ``handshake`` or ``stateless``.
-        info: Its name and version, for display and logs only; None if it did not say.
-        capabilities: What it declared.
-        declared: The same as it wrote it, in the terms of its own revision.
+        era: The era of that revision: ``handshake`` or ``stateless``.
+        info: Its name and version, for display and logs only; None if it sent none.
+        capabilities: The capabilities that it declared.
+        declared: The same in its own revision, as it sent them.
     """
 
     revision: str
@@ -67,14 +66,14 @@ class Peer(Struct, frozen=True, kw_only=True):
 
 
 class ServerPeer(Struct, frozen=True, kw_only=True):
-    """What a server has said about itself, in the terms of the newest revision.
+    """A server, in the types of the newest revision.
 
     Attributes:
-        revision: The revision that is spoken with it.
-        era: How that was agreed on: ``handshake`` or ``stateless``.
-        info: Its name and version, for display and logs only; None if it did not say.
-        capabilities: What it declared.
-        declared: The same as it wrote it, in the terms of its own revision.
+        revision: The negotiated revision.
+        era: The era of that revision: ``handshake`` or ``stateless``.
+        info: Its name and version, for display and logs only; None if it sent none.
+        capabilities: The capabilities that it declared.
+        declared: The same in its own revision, as it sent them.
         instructions: Its advice on how to use it; None if there is none.
     """
 
@@ -89,13 +88,13 @@ class ServerPeer(Struct, frozen=True, kw_only=True):
 def server_peer(
     revision: str, capabilities: Raw | UnsetType, info: Raw | UnsetType, instructions: str | None
 ) -> ServerPeer:
-    """Return the server that said this about itself.
+    """Return a server from its answer to ``initialize`` or ``server/discover``.
 
     Args:
-        revision: The revision that is spoken.
-        capabilities: As it wrote them.
-        info: Likewise; one that cannot be read is taken as none, since nothing but display depends on it.
-        instructions: Its advice.
+        revision: The negotiated revision.
+        capabilities: Undecoded.
+        info: Undecoded; an invalid one is ignored, because only display depends on it.
+        instructions: Its advice on how to use it.
 
     Raises:
         InvalidPayload: Its revision does not allow its capabilities.
@@ -120,12 +119,12 @@ def server_peer(
 
 
 def client_peer(revision: str, capabilities: Raw | UnsetType, info: Raw | UnsetType) -> Peer:
-    """Return the client that said this about itself; a client that declared nothing can do nothing.
+    """Return a client from its declaration; absent capabilities are empty ones.
 
     Args:
         revision: The revision that it speaks.
-        capabilities: As it wrote them.
-        info: Likewise.
+        capabilities: Undecoded.
+        info: Undecoded.
 
     Raises:
         RequestError: Its revision does not allow them.
@@ -135,9 +134,9 @@ def client_peer(revision: str, capabilities: Raw | UnsetType, info: Raw | UnsetT
     """
     written = b"{}" if capabilities is UNSET else bytes(capabilities)
     named = b"" if info is UNSET else bytes(info)
-    if len(written) + len(named) > _MOST_BYTES_KEPT:
+    if len(written) + len(named) > _MAX_CACHED_BYTES:
         return _client_peer(revision, written, named)
-    return _remembered_peer(revision, written, named)
+    return _cached_client_peer(revision, written, named)
 
 
 def _client_peer(revision: str, capabilities: bytes, info: bytes) -> Peer:
@@ -145,7 +144,7 @@ def _client_peer(revision: str, capabilities: bytes, info: bytes) -> Peer:
         declared, newest = _read(revision, "ClientCapabilities", capabilities)
         named = _read(revision, "Implementation", info)[1] if info else None
     except InvalidPayload as error:
-        raise RequestError(Code.INVALID_PARAMS, str(error)) from None
+        raise RequestError(ErrorCode.INVALID_PARAMS, str(error)) from None
     return Peer(
         revision=revision,
         era=registry.revision(revision).era,
@@ -155,33 +154,33 @@ def _client_peer(revision: str, capabilities: bytes, info: bytes) -> Peer:
     )
 
 
-_remembered_peer = lru_cache(maxsize=_MOST_PEERS)(_client_peer)
+_cached_client_peer = lru_cache(maxsize=_MAX_CACHED_PEERS)(_client_peer)
 
 
 def _read(revision: str, definition: str, data: bytes) -> tuple[dict[str, Any], Any]:
-    """Return what a peer wrote, and what it is in the newest revision.
+    """Return the JSON value of a declaration, and its model in the newest revision.
 
     Raises:
-        InvalidPayload: It is not what its revision allows.
+        InvalidPayload: The peer's revision does not allow it.
     """
-    way = definition_route(revision, NEWEST, definition)
+    to_newest = definition_route(revision, NEWEST, definition)
     try:
         value = msgspec.json.decode(data)
-        way.payload.check(value)
-        adapted = way.adapt_valid(value, Losses())
-        target = getattr(models, way.target_definition or definition)
+        to_newest.payload.check(value)
+        adapted = to_newest.adapt_valid(value, Losses())
+        target = getattr(models, to_newest.target_definition or definition)
         return value, models.decode(msgspec.json.encode(adapted), target)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise way.payload.invalid("it cannot be read") from None
+        raise to_newest.payload.invalid("it cannot be decoded") from None
 
 
-def lacking(peer: Peer, method: str, params: Mapping[str, object]) -> dict[str, object] | None:
-    """Return what a client would have had to declare for a request of ours, beyond what it did; None if nothing.
+def missing_capabilities(peer: Peer, method: str, params: Mapping[str, object]) -> dict[str, object] | None:
+    """Return the capabilities that our request needs and the client did not declare; None if there are none.
 
     Args:
         peer: The client.
-        method: Of the request.
-        params: As they would be sent, in the revision of the client.
+        method: The method of the request.
+        params: Its params in the client's revision.
 
     Spec:
         2025-11-25, client/roots, client/sampling, client/elicitation and basic/utilities/tasks, "Capabilities" each;
@@ -190,15 +189,15 @@ def lacking(peer: Peer, method: str, params: Mapping[str, object]) -> dict[str, 
     found: dict[str, object] = {}
     for path in _needs(method, params):
         known = _known(peer.revision, "ClientCapabilities", path)
-        if not (has(peer.declared, known) or _is_implied(peer.declared, known)):
-            holder: Any = found
+        if not (has_capability(peer.declared, known) or _is_implied(peer.declared, known)):
+            parent: Any = found
             for key in known:
-                holder = holder.setdefault(key, {})
+                parent = parent.setdefault(key, {})
     return found or None
 
 
 def _needs(method: str, params: Mapping[str, object]) -> Iterator[Path]:
-    capability = CLIENT_CAPABILITIES.get(method) or _OF_TASKS.get(method)
+    capability = CLIENT_CAPABILITIES.get(method) or _TASK_PATHS.get(method)
     if capability is not None:
         yield capability
     match method:
@@ -217,11 +216,15 @@ def _needs(method: str, params: Mapping[str, object]) -> Iterator[Path]:
 
 def _is_implied(declared: Mapping[str, object], path: Path) -> bool:
     # 2025-11-25, client/elicitation, "Capabilities": an empty object is "equivalent to declaring support for form mode
-    # only"; a revision sees nothing in an object with none of the keys that it knows.
-    return path == ("elicitation", "form") and has(declared, path[:1]) and not has(declared, ("elicitation", "url"))
+    # only". An object without known keys counts as empty.
+    return (
+        path == ("elicitation", "form")
+        and has_capability(declared, path[:1])
+        and not has_capability(declared, ("elicitation", "url"))
+    )
 
 
-_OF_TASKS: Final[Mapping[str, Path]] = {
+_TASK_PATHS: Final[Mapping[str, Path]] = {
     "notifications/tasks/status": ("tasks",),
     "tasks/cancel": ("tasks", "cancel"),
     "tasks/get": ("tasks",),
@@ -236,9 +239,9 @@ CLIENT_CAPABILITIES: Final[Mapping[str, Path]] = {
 }
 """The capability that a client declares if it answers a request of the server, by method; ping needs none."""
 
-# Where "Capabilities" of the page about each says so, in every revision; ping, progress and the like need nothing.
-_OF_A_SERVER: Final[Mapping[str, Path]] = {
-    **_OF_TASKS,
+# From the section "Capabilities" of each method's page, in every revision. Others, such as ping, need no capability.
+_SERVER_PATHS: Final[Mapping[str, Path]] = {
+    **_TASK_PATHS,
     "completion/complete": ("completions",),
     "logging/setLevel": ("logging",),
     "notifications/message": ("logging",),
@@ -259,12 +262,12 @@ _OF_A_SERVER: Final[Mapping[str, Path]] = {
 
 
 def offers(capabilities: Mapping[str, object], revision: str, method: str) -> bool:
-    """Return whether a server that declared this answers a client's request, or may send a notification.
+    """Return whether a server with these capabilities answers a client's request, or may send a notification.
 
     Args:
-        capabilities: As they are written in that revision.
-        revision: The revision that is spoken.
-        method: Of the request or notification; one that the revision does not have is not offered.
+        capabilities: Its capabilities in *revision*.
+        revision: The negotiated revision.
+        method: The method of the request or notification; one that the revision does not have is not offered.
 
     Spec:
         2025-11-25, server/tools, server/resources, server/prompts, server/utilities/completion,
@@ -273,16 +276,16 @@ def offers(capabilities: Mapping[str, object], revision: str, method: str) -> bo
     methods = bindings(revision).methods
     if method not in methods.CLIENT_REQUESTS and method not in methods.SERVER_NOTIFICATIONS:
         return False
-    return has(capabilities, _known(revision, "ServerCapabilities", _OF_A_SERVER.get(method, ())))
+    return has_capability(capabilities, _known(revision, "ServerCapabilities", _SERVER_PATHS.get(method, ())))
 
 
-def needed(revision: str, method: str) -> str:
-    """Return what a server of *revision* would have to declare for *method*: ``resources.subscribe``."""
-    return ".".join(_known(revision, "ServerCapabilities", _OF_A_SERVER.get(method, ())))
+def required_capability(revision: str, method: str) -> str:
+    """Return the capability that a server of *revision* needs for *method*, such as ``resources.subscribe``."""
+    return ".".join(_known(revision, "ServerCapabilities", _SERVER_PATHS.get(method, ())))
 
 
-def has(declared: Mapping[str, object], path: Path) -> bool:
-    """Return whether what stands at *path* of capabilities says yes: an object, however empty, or true."""
+def has_capability(declared: Mapping[str, object], path: Path) -> bool:
+    """Return whether the capability at *path* is declared: as an object, which may be empty, or as true."""
     found: object = declared
     for key in path:
         found = found.get(key) if _is_mapping(found) else None
@@ -295,7 +298,7 @@ def _is_mapping(value: object) -> TypeGuard[Mapping[str, object]]:
 
 @cache
 def _known(revision: str, definition: str, path: Path) -> Path:
-    """Return *path* as far as *revision* defines it; few are asked for."""
+    """Return the part of *path* that *revision* defines. Cached without a limit, since few paths exist."""
     model = getattr(bindings(revision).models, definition)
     while path and not is_declared(_nested(path), model, path):
         path = path[:-1]
@@ -303,7 +306,7 @@ def _known(revision: str, definition: str, path: Path) -> Path:
 
 
 def _nested(path: Sequence[str]) -> dict[str, Any]:
-    # What stands at the end of the path does not matter, so it is left out: any type will do.
+    # The value at the end of the path may have any type, so it is omitted.
     nested: dict[str, Any] = {}
     for key in reversed(path[:-1]):
         nested = {key: nested}

@@ -1,11 +1,11 @@
-"""What a method's messages are on the wire of a peer, and at home: the same protocol in two revisions.
+"""Codecs: convert the messages of each method between the native revision and a peer's revision.
 
-Theory of operation. A `Codec` stands between the revision that handlers are written in, home, and that of one peer. For
-each method it makes what reads and writes the parts of its messages, once, and keeps it: the ways between revisions are
-found then, and what cannot be expressed at all is known before anything is sent. What is asked for per message is then
-two attribute look-ups and the work itself.
+Theory of operation. A `Codec` converts between the native revision and one peer's. For each method it makes a reader
+and a writer for the parts of its messages, once, and caches them. The routes between the revisions are found then, so a
+method that a revision cannot express fails before anything is sent. Later messages cost two attribute look-ups and the
+conversion.
 
-It serves either side: a server reads requests and writes their results, and does the reverse with what it asks.
+Servers and clients use the same codec: a server reads requests and writes results, and the reverse for its own.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.adapt.routes import Losses, definition_route, route
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError
 from mcpgen.runtime.protocol.messages import Error
-from mcpgen.runtime.protocol.payload_codec import PayloadCodec, PayloadReader, PayloadWriter, Value
+from mcpgen.runtime.protocol.payload_codec import MethodTranslation, PayloadReader, PayloadWriter, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mcpgen.runtime.adapt.routes import Loss, Sender
     from mcpgen.runtime.protocol.messages import ErrorResponse
-    from mcpgen.runtime.protocol.payload_codec import Note
+    from mcpgen.runtime.protocol.payload_codec import LossCallback
 
 __all__ = [
-    "OutgoingRequestCodec",
     "Codec",
     "IncomingNotificationCodec",
-    "OutgoingNotificationCodec",
     "IncomingRequestCodec",
+    "OutgoingNotificationCodec",
+    "OutgoingRequestCodec",
     "Value",
     "codec",
 ]
@@ -47,31 +47,31 @@ _decode_json: Final = msgspec.json.Decoder().decode
 
 
 class IncomingRequestCodec:
-    """Requests of one method that arrive: reads their params, writes their results and errors.
+    """Requests of one method from the peer: reads their params, writes their results and errors.
 
     Attributes:
-        method: As home and the peer call it.
+        method: The method.
     """
 
-    __slots__ = ("_crossing", "_error", "_params", "_result", "method")
+    __slots__ = ("_error", "_params", "_result", "_translation", "method")
 
-    def __init__(self, crossing: PayloadCodec) -> None:
-        self.method: str = crossing.method
-        self._crossing = crossing
-        self._params = PayloadReader(crossing, "params")
-        self._result = PayloadWriter(crossing, "result")
+    def __init__(self, translation: MethodTranslation) -> None:
+        self.method: str = translation.method
+        self._translation = translation
+        self._params = PayloadReader(translation, "params")
+        self._result = PayloadWriter(translation, "result")
         self._error: PayloadWriter | None = None
 
     def params(self, raw: Raw | UnsetType, meta: Mapping[str, object] | None = None) -> Value:
-        """Return the params of a request as home's type.
+        """Return the params of a request in the native type.
 
         Args:
-            raw: As they came, checked against the peer's revision here; absent ones arrive empty.
-            meta: What the peer's revision says once and home's says in each request: put into ``_meta``.
+            raw: The peer's JSON, which is checked here; absent params are read as empty ones.
+            meta: Keys to add to ``_meta``: the native revision repeats in each request what the peer's says once.
 
         Raises:
             InvalidPayload: The peer's revision does not allow them.
-            AdaptationError: Home cannot express them.
+            AdaptationError: The native revision cannot express them.
         """
         return self._params.read(raw, meta)
 
@@ -79,20 +79,20 @@ class IncomingRequestCodec:
         """Return a result as the peer's JSON.
 
         Raises:
-            InvalidPayload: It is not what home allows; a mistake of ours.
+            InvalidPayload: The native revision does not allow it; our handler is wrong.
             AdaptationError: The peer's revision cannot express it.
         """
         return self._result.write(value)
 
     def error(self, code: int, message: str, data: object = UNSET) -> bytes:
-        """Return an error as the peer's JSON: what stands under ``error``.
+        """Return the value of ``error`` as the peer's JSON.
 
         Raises:
-            InvalidPayload: Its data is no JSON; a mistake of ours.
+            InvalidPayload: Its data is not JSON; our handler is wrong.
             AdaptationError: The peer's revision has no errors of this method.
         """
         if self._error is None:
-            self._error = PayloadWriter(self._crossing, "error")
+            self._error = PayloadWriter(self._translation, "error")
         return self._error.write(Error(int(code), message, data))
 
 
@@ -100,75 +100,73 @@ class OutgoingRequestCodec:
     """Requests of one method that we send: writes their params, reads their results and errors.
 
     Attributes:
-        method: As home and the peer call it.
+        method: The method.
     """
 
-    __slots__ = ("_crossing", "_params", "_result", "method")
+    __slots__ = ("_params", "_result", "_translation", "method")
 
-    def __init__(self, crossing: PayloadCodec) -> None:
-        self.method: str = crossing.method
-        self._crossing = crossing
-        self._params = PayloadWriter(crossing, "params")
-        self._result = PayloadReader(crossing, "result")
+    def __init__(self, translation: MethodTranslation) -> None:
+        self.method: str = translation.method
+        self._translation = translation
+        self._params = PayloadWriter(translation, "params")
+        self._result = PayloadReader(translation, "result")
 
     def params(self, value: Value | UnsetType, meta: Mapping[str, object] | None = None) -> bytes | UnsetType:
         """Return params as the peer's JSON.
 
         Args:
-            value: In terms of home.
-            meta: What the peer's revision wants to hear with each request: put into ``_meta``, which is left out if it
-                is empty then.
+            value: In the native revision.
+            meta: Keys that the peer's revision wants in the ``_meta`` of each request; an empty ``_meta`` is omitted.
 
         Raises:
-            InvalidPayload: They are not what home allows; a mistake of ours.
+            InvalidPayload: The native revision does not allow them; our caller is wrong.
             AdaptationError: The peer's revision cannot express them.
         """
         return self._params.write_params(value, meta)
 
     def result(self, raw: Raw) -> Value:
-        """Return a result as home's type.
+        """Return a result in the native type.
 
         Raises:
             InvalidPayload: The peer's revision does not allow it.
-            AdaptationError: Home cannot express it.
+            AdaptationError: The native revision cannot express it.
         """
         return self._result.read(raw)
 
     def error(self, response: ErrorResponse) -> RequestError:
-        """Return an error as home has it; what cannot be read of its data is left out."""
+        """Return an error in the native revision, without data that cannot be read or adapted."""
         value: dict[str, Any] = {"code": response.code, "message": response.message}
-        ends = self._crossing
+        at = self._translation
         try:
             whole = _decode_json(response.error)
             if "data" in whole:
                 value["data"] = whole["data"]
-            value = route(ends.peer, ends.native_revision, self.method, "error", sender=ends.sender).adapt_valid(
-                value, Losses()
-            )
+            to_native = route(at.peer, at.native_revision, self.method, "error", sender=at.sender)
+            value = to_native.adapt_valid(value, Losses())
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, InvalidPayload, AdaptationError):
-            pass  # an error that cannot be told in full is told as far as it goes
+            pass  # the code and the message are still useful
         return RequestError(value["code"], value["message"], value.get("data", UNSET))
 
 
 class IncomingNotificationCodec:
-    """Notifications of one method that arrive.
+    """Notifications of one method from the peer.
 
     Attributes:
-        method: As home and the peer call it.
+        method: The method.
     """
 
     __slots__ = ("_params", "method")
 
-    def __init__(self, crossing: PayloadCodec) -> None:
-        self.method: str = crossing.method
-        self._params = PayloadReader(crossing, "notification")
+    def __init__(self, translation: MethodTranslation) -> None:
+        self.method: str = translation.method
+        self._params = PayloadReader(translation, "notification")
 
-    def incoming(self, raw: Raw | UnsetType) -> Value:
-        """Return the params of a notification as home's type; absent ones arrive empty.
+    def params(self, raw: Raw | UnsetType) -> Value:
+        """Return the params of a notification in the native type; absent ones are read as empty ones.
 
         Raises:
             InvalidPayload: The peer's revision does not allow them.
-            AdaptationError: Home cannot express them.
+            AdaptationError: The native revision cannot express them.
         """
         return self._params.read(raw)
 
@@ -177,51 +175,46 @@ class OutgoingNotificationCodec:
     """Notifications of one method that we send.
 
     Attributes:
-        method: As home and the peer call it.
+        method: The method.
     """
 
     __slots__ = ("_params", "method")
 
-    def __init__(self, crossing: PayloadCodec) -> None:
-        self.method: str = crossing.method
-        self._params = PayloadWriter(crossing, "notification")
+    def __init__(self, translation: MethodTranslation) -> None:
+        self.method: str = translation.method
+        self._params = PayloadWriter(translation, "notification")
 
-    def outgoing(self, value: Value | UnsetType) -> bytes | UnsetType:
+    def params(self, value: Value | UnsetType) -> bytes | UnsetType:
         """Return the params of a notification as the peer's JSON.
 
         Raises:
-            InvalidPayload: They are not what home allows; a mistake of ours.
+            InvalidPayload: The native revision does not allow them; our caller is wrong.
             AdaptationError: The peer's revision cannot express them.
         """
         return self._params.write_params(value)
 
 
-def _log(what: str, found: Callable[[], tuple[Loss, ...]]) -> None:
+def _log_losses(what: str, losses: Callable[[], tuple[Loss, ...]]) -> None:
     if not _LOGGER.isEnabledFor(logging.DEBUG):
         return
-    for each in found():
+    for each in losses():
         _LOGGER.debug("%s: %s at %s (%s): %s", what, each.severity, each.pointer or "/", each.step, each.reason)
 
 
-def _telling(on_losses: Callable[[str, tuple[Loss, ...]], None]) -> Note:
-    return lambda what, found: on_losses(what, found())
-
-
 class Codec:
-    """All messages between a home and the revision of a peer.
+    """Converts all messages between the native revision and the revision of a peer.
 
-    Each of its methods makes something once for each method of the protocol, and raises the same error each time if
-    there is nothing to make. The method is one of the revision that the message is written in: the peer's for what
-    arrives, home's for what we send.
+    Each of its methods makes the codec of a protocol method once, and raises the same error again if there is none. The
+    method is that of the message's own revision: the peer's for incoming messages, the native one for outgoing.
 
     Attributes:
-        native_revision: The revision that handlers are written in.
+        native_revision: The revision that handlers are written against.
         peer: The revision that the peer speaks.
-        side: Who we are.
+        side: Our side.
 
     Args:
-        on_losses: Told what could not be said as it was, and of what: ``the result of tools/call``. By default it is
-            logged, if anybody listens at the level DEBUG.
+        on_losses: Called with the place, such as ``the result of tools/call``, and the losses there. By default they
+            are logged at the level DEBUG.
     """
 
     def __init__(
@@ -236,88 +229,98 @@ class Codec:
         self.peer = peer
         self.side: Sender = side
         for label in (native_revision, peer):
-            bindings(label)  # so that an unknown revision is found now
-        self._note = _log if on_losses is None else _telling(on_losses)
+            bindings(label)  # raises UnknownRevision now, not with the first message
+        self._on_losses: LossCallback = (
+            _log_losses if on_losses is None else lambda what, losses: on_losses(what, losses())
+        )
         self._other: Sender = "client" if side == "server" else "server"
-        self._requests: dict[str, IncomingRequestCodec] = {}
-        self._asks: dict[str, OutgoingRequestCodec] = {}
-        self._notices_in: dict[str, IncomingNotificationCodec] = {}
-        self._notices_out: dict[str, OutgoingNotificationCodec] = {}
+        self._incoming_requests: dict[str, IncomingRequestCodec] = {}
+        self._outgoing_requests: dict[str, OutgoingRequestCodec] = {}
+        self._incoming_notifications: dict[str, IncomingNotificationCodec] = {}
+        self._outgoing_notifications: dict[str, OutgoingNotificationCodec] = {}
         self._refused: dict[tuple[object, str], AdaptationError] = {}
 
-    def request(self, method: str) -> IncomingRequestCodec:
-        """Return how requests of *method* are read that the peer sends, and answered.
+    def incoming_request(self, method: str) -> IncomingRequestCodec:
+        """Return the codec of the peer's requests of *method*.
 
         Raises:
             UnknownMethod: The peer's revision has no such request.
-            AdaptationError: Home has none; its service says what an engine does instead.
+            AdaptationError: The native revision has none; its `service` names the translation, if there is one.
         """
-        return self._requests.get(method) or self._made(IncomingRequestCodec, method, self._other, self._requests)
+        return self._incoming_requests.get(method) or self._make(
+            IncomingRequestCodec, method, self._other, self._incoming_requests
+        )
 
-    def ask(self, method: str) -> OutgoingRequestCodec:
-        """Return how requests of *method* are written that we send, whether by themselves or inside a result.
+    def outgoing_request(self, method: str) -> OutgoingRequestCodec:
+        """Return the codec of our requests of *method*, including those inside of an `input_required` result.
 
         Raises:
-            UnknownMethod: Home has no such request.
-            AdaptationError: The peer's revision has none; its service says what an engine does instead.
+            UnknownMethod: The native revision has no such request.
+            AdaptationError: The peer's revision has none; its `service` names the translation, if there is one.
         """
-        return self._asks.get(method) or self._made(OutgoingRequestCodec, method, self.side, self._asks)
+        return self._outgoing_requests.get(method) or self._make(
+            OutgoingRequestCodec, method, self.side, self._outgoing_requests
+        )
 
-    def notice_in(self, method: str) -> IncomingNotificationCodec:
-        """Return how notifications of *method* are read that the peer sends.
+    def incoming_notification(self, method: str) -> IncomingNotificationCodec:
+        """Return the codec of the peer's notifications of *method*.
 
         Raises:
             UnknownMethod: The peer's revision has no such notification.
-            AdaptationError: Home has none; its service says what an engine does instead.
+            AdaptationError: The native revision has none; its `service` names the translation, if there is one.
         """
-        return self._notices_in.get(method) or self._made(
-            IncomingNotificationCodec, method, self._other, self._notices_in
+        return self._incoming_notifications.get(method) or self._make(
+            IncomingNotificationCodec, method, self._other, self._incoming_notifications
         )
 
-    def notice_out(self, method: str) -> OutgoingNotificationCodec:
-        """Return how notifications of *method* are written that we send.
+    def outgoing_notification(self, method: str) -> OutgoingNotificationCodec:
+        """Return the codec of our notifications of *method*.
 
         Raises:
-            UnknownMethod: Home has no such notification.
-            AdaptationError: The peer's revision has none; its service says what an engine does instead.
+            UnknownMethod: The native revision has no such notification.
+            AdaptationError: The peer's revision has none; its `service` names the translation, if there is one.
         """
-        return self._notices_out.get(method) or self._made(
-            OutgoingNotificationCodec, method, self.side, self._notices_out
+        return self._outgoing_notifications.get(method) or self._make(
+            OutgoingNotificationCodec, method, self.side, self._outgoing_notifications
         )
 
     def definition(self, name: str, value: dict[str, Any]) -> dict[str, Any]:
-        """Return a valid JSON value of home's definition *name* as the peer's revision writes it.
+        """Return a valid JSON value of the native definition *name* in the peer's revision.
 
         Raises:
-            UnknownDefinition: Home has no such definition.
-            AdaptationError: The peer's revision has nothing that corresponds to it, or cannot express this value.
+            UnknownDefinition: The native revision has no such definition.
+            AdaptationError: The peer's revision has no counterpart, or cannot express this value.
         """
         losses = Losses()
-        way = definition_route(self.native_revision, self.peer, name)
-        adapted: dict[str, Any] = way.adapt_valid(value, losses)
+        to_peer = definition_route(self.native_revision, self.peer, name)
+        adapted: dict[str, Any] = to_peer.adapt_valid(value, losses)
         if len(losses):
-            self._note(name, lambda: tuple(losses.found))
+            self._on_losses(name, lambda: tuple(losses.found))
         return adapted
 
-    def _made(self, kind: Callable[[PayloadCodec], T], method: str, sender: Sender, kept: dict[str, T]) -> T:
-        # Methods that exist nowhere are the peer's to invent, without end: nothing is kept of them.
-        known = self._refused.get((kind, method))
-        if known is not None:
-            raise _again(known)
+    def _make(self, kind: Callable[[MethodTranslation], T], method: str, sender: Sender, cache: dict[str, T]) -> T:
+        # A peer can invent any number of unknown methods, so UnknownMethod is not cached.
+        refused = self._refused.get((kind, method))
+        if refused is not None:
+            raise _copy_of(refused)
         try:
             made = kind(
-                PayloadCodec(
-                    native_revision=self.native_revision, peer=self.peer, method=method, sender=sender, note=self._note
+                MethodTranslation(
+                    native_revision=self.native_revision,
+                    peer=self.peer,
+                    method=method,
+                    sender=sender,
+                    on_losses=self._on_losses,
                 )
             )
         except AdaptationError as error:
-            self._refused[kind, method] = _again(error)
+            self._refused[kind, method] = _copy_of(error)
             raise
-        return kept.setdefault(method, made)
+        return cache.setdefault(method, made)
 
 
-def _again(error: AdaptationError) -> AdaptationError:
-    """Return the same error anew: one that is raised twice would drag along the traceback of the first time."""
+def _copy_of(error: AdaptationError) -> AdaptationError:
+    """Return a copy: an error that is raised twice would keep the traceback of the first time."""
     return AdaptationError(
         step=error.step, pointer=error.pointer, reason=error.reason, service=error.service, losses=error.losses
     )
@@ -325,7 +328,7 @@ def _again(error: AdaptationError) -> AdaptationError:
 
 @cache
 def codec(native_revision: str, peer: str, side: Sender = "server") -> Codec:
-    """Return the codec between two revisions; made once, since many peers speak the same one.
+    """Return the codec between two revisions; it is cached, since many peers speak the same revision.
 
     Raises:
         UnknownRevision: There are no bindings for one of them.

@@ -1,17 +1,17 @@
-"""The JSON-RPC envelope: what kind of message a frame is, and whose; params, results and errors stay undecoded.
+"""The JSON-RPC envelope: decode the kind, id and method of a message; params, results and errors stay undecoded.
 
-Theory of operation. A frame is decoded once, by a decoder that takes every usual message. Whatever it refuses gets a
-second look, which may cost more: first whether the frame is JSON at all, then member by member, so that the answer can
-say what was wrong and name the request. A frame that is no JSON is cut down to the members before its first and behind
-its last bracket, where SDKs write the id.
+Theory of operation. One decoder reads every usual message. A frame that it refuses is read again, more slowly: first to
+find out whether it is JSON at all, then member by member, so that the error response can say what is wrong and name the
+request. Of a frame that is not JSON, only the members before the first and after the last inner bracket are read, where
+SDKs write the id.
 
-Nothing here raises for what a peer sends: what is no message becomes a `Malformed`. Where JSON leaves a choice:
+Decoding never raises: a frame that is not a message becomes a `Malformed`. Where JSON leaves a choice:
 
-* The last of two members with the same name counts, as in msgspec, Python and JavaScript.
-* An id of ``1.0`` is the integer 1: so says JSON Schema, and the documents' ``RequestId`` is "string or integer".
-* The whole frame must be UTF-8, what stays undecoded included, so that forwarding it is safe.
-* Half a surrogate pair in a string is refused, as it is no text that UTF-8 could carry.
-* How deeply values may be nested is the interpreter's limit: about 1,000 levels in CPython 3.11.
+* Of two members with the same name the last counts, as in msgspec, Python and JavaScript.
+* An id of ``1.0`` is the integer 1, as in JSON Schema; the schemas' ``RequestId`` is "string or integer".
+* The whole frame must be UTF-8, including the undecoded parts, so that it can be forwarded.
+* Half a surrogate pair in a string is refused, because UTF-8 cannot encode it.
+* The depth of nesting is limited by the interpreter: about 1,000 levels in CPython 3.11.
 
 Spec:
     2024-11-05, basic/messages; 2025-03-26 and later, basic/index, "Messages"; https://www.jsonrpc.org/specification
@@ -63,14 +63,14 @@ __all__ = [
 ]
 
 Payload: TypeAlias = bytes | Raw | Struct | dict[str, Any]
-"""Params, a result or an error to be sent: JSON already (bytes, Raw), copied as it is, or else encoded here."""
+"""Params, a result or an error to send: JSON (bytes, Raw), which is copied, or a value, which is encoded here."""
 
 _OPENING_BRACE: Final = ord("{")
 _OPENING_BRACKET: Final = ord("[")
 
 
 class _Wire(Struct, frozen=True, gc=False):
-    """What the usual messages have in common."""
+    """The members of the usual messages."""
 
     jsonrpc: Literal["2.0"]
     id: str | int | UnsetType = UNSET
@@ -93,9 +93,9 @@ _decode_error: Final = msgspec.json.Decoder(_ErrorShape).decode
 
 
 def decode(frame: bytes, *, max_batch_length: int = MAX_BATCH_LENGTH) -> Message | Batch | Malformed:
-    """Return the message, or the messages, that *frame* holds.
+    """Return the message in *frame*, or the messages of a batch.
 
-    A batch is read whatever the revision; whether it may be there is what `allows_batches` says.
+    A batch is read in any revision; `allows_batches` tells whether the revision has batches.
 
     Spec:
         2025-11-25, basic/index, "Messages"; JSON-RPC 2.0, "Request object", "Response object", "Batch".
@@ -106,11 +106,11 @@ def decode(frame: bytes, *, max_batch_length: int = MAX_BATCH_LENGTH) -> Message
         wire = _decode_wire(frame)
         return _classified(wire.id, wire.method, wire.params, wire.result, wire.error)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _second_look(frame, max_batch_length)
+        return _decode_slowly(frame, max_batch_length)
 
 
 def decode_oversized(line: OversizedLine) -> Malformed:
-    """Return what is known of a message that was too long to be read."""
+    """Return a message that was too long to read, with its id and kind if they could be read."""
     return malformed_message(Fault.TOO_LONG, line.head, line.tail)
 
 
@@ -121,9 +121,9 @@ def _classified(
     result: Raw | UnsetType,
     error: Raw | UnsetType,
 ) -> Message | Malformed:
-    """Return what the members, each of its type, make together; an id of None is null."""
+    """Return the message that consists of these members; an id of None is null."""
     if method is UNSET:
-        return _outcome(None if request_id is UNSET else request_id, result, error)
+        return _response(None if request_id is UNSET else request_id, result, error)
     if result is not UNSET or error is not UNSET:
         fault = Fault.TWO_KINDS
     elif params is not UNSET and memoryview(params)[0] != _OPENING_BRACE:
@@ -139,11 +139,13 @@ def _classified(
     return Malformed(fault, request_id, "request")
 
 
-def _outcome(
+def _response(
     request_id: RequestId | None, result: Raw | UnsetType, error: Raw | UnsetType
 ) -> Response | ErrorResponse | Malformed:
     if error is not UNSET:
-        return _failure(request_id, error) if result is UNSET else Malformed(Fault.TWO_OUTCOMES, request_id, "response")
+        if result is not UNSET:
+            return Malformed(Fault.TWO_OUTCOMES, request_id, "response")
+        return _error_response(request_id, error)
     if result is UNSET:
         return Malformed(Fault.NO_METHOD, request_id, "unknown" if request_id is None else "request")
     if request_id is None:
@@ -153,7 +155,7 @@ def _outcome(
     return Response(request_id, result)
 
 
-def _failure(request_id: RequestId | None, error: Raw) -> ErrorResponse | Malformed:
+def _error_response(request_id: RequestId | None, error: Raw) -> ErrorResponse | Malformed:
     try:
         shape = _decode_error(error)
     except msgspec.DecodeError:
@@ -164,11 +166,11 @@ def _failure(request_id: RequestId | None, error: Raw) -> ErrorResponse | Malfor
     return ErrorResponse(request_id, code, shape.message, error)
 
 
-def _second_look(frame: bytes, max_batch_length: int) -> Message | Batch | Malformed:
-    """Say what is wrong with *frame*, if it is not one of the messages that are merely unusual."""
+def _decode_slowly(frame: bytes, max_batch_length: int) -> Message | Batch | Malformed:
+    """Return the message in *frame* if it is valid but unusual, or what is wrong with it."""
     try:
         frame.decode()
-        value = _decode_any(frame)  # so that from here on everything is known to be JSON
+        value = _decode_any(frame)  # raises unless the whole frame is JSON
         if memoryview(value)[0] != _OPENING_BRACKET:
             return _member_by_member(value)
         items = _decode_items(value)
@@ -223,7 +225,7 @@ _WITH_ANONYMOUS_ERRORS: Final = _labels("2025-11-25")
 
 
 def allows_batches(revision: str | None) -> bool:
-    """Return whether a frame may hold a batch at *revision*; before one is agreed on (None) it may not.
+    """Return whether a frame may hold a batch in *revision*; before negotiation (None) it may not.
 
     Spec:
         2025-03-26, basic/index, "Batching"; basic/lifecycle, "Initialization"; 2025-06-18, changelog.
@@ -232,9 +234,9 @@ def allows_batches(revision: str | None) -> bool:
 
 
 def unknown_id(revision: str | None) -> UnsetType | None:
-    """Return the id of an error response to a request whose own id could not be read: absent, or else null.
+    """Return the id of an error response to a request whose own id could not be read: absent or null.
 
-    MCP leaves it out, but only since 2025-11-25; before, no value is valid, and what JSON-RPC says holds: null.
+    Since 2025-11-25, MCP omits it. In earlier revisions MCP allows no value, so it is null, as in JSON-RPC.
 
     Spec:
         2025-11-25, basic/index, "Error Responses"; JSON-RPC 2.0, "Response object".
@@ -268,24 +270,24 @@ def encode_notification(method: str, params: Payload | UnsetType = UNSET) -> byt
 
 
 def encode_response(request_id: RequestId, result: Payload) -> bytes:
-    """Return the bytes of the response that *result* makes."""
+    """Return the bytes of a response."""
     return _encode(_Answer(request_id, Raw(result) if type(result) is bytes else result))
 
 
 def encode_error(request_id: RequestId | UnsetType | None, error: Payload) -> bytes:
-    """Return the bytes of an error response; `unknown_id` says what its id is where there is none."""
+    """Return the bytes of an error response; `unknown_id` returns the id for a request without a readable one."""
     return _encode(_Answer(request_id, UNSET, Raw(error) if type(error) is bytes else error))
 
 
 def encode_batch(messages: Sequence[bytes]) -> bytes:
-    """Return the bytes of a batch of encoded messages; there is no empty one (JSON-RPC 2.0, "Batch")."""
+    """Return the bytes of a batch of encoded messages, at least one (JSON-RPC 2.0, "Batch")."""
     if not messages:
-        raise UsageError("a batch holds one message at least")
+        raise UsageError("`messages` is empty, but a batch holds at least one message")
     return b"[" + b",".join(messages) + b"]"
 
 
 def refusal(malformed: Malformed, revision: str | None) -> bytes | None:
-    """Return the error response that *malformed* gets at *revision* (None: not agreed on yet), or None if it gets none.
+    """Return the error response to *malformed* in *revision* (None: not negotiated yet); None if it gets none.
 
     Spec:
         2025-11-25, basic/index, "Notifications": "The receiver MUST NOT send a response."
@@ -297,5 +299,5 @@ def refusal(malformed: Malformed, revision: str | None) -> bytes | None:
 
 
 def error_json(error: RequestError) -> bytes:
-    """Return *error* as JSON, for codes that are the same in every revision."""
+    """Return *error* as JSON, unadapted, for codes that are the same in every revision."""
     return msgspec.json.encode(Error(error.code, error.message, error.data))

@@ -1,7 +1,7 @@
-"""Newline-delimited JSON: the bytes of a pipe, cut into frames, and frames made ready for one.
+"""Newline-delimited JSON: split the bytes of a pipe into frames, and write a message as one line.
 
-The framer knows nothing of JSON. It holds one unfinished line at most, and of a line over the limit only the two ends:
-they may still tell whose message it was (`mcpgen.runtime.protocol.envelope.decode_oversized`).
+The framer does not look at the JSON. It holds at most one unfinished line; of a line over the limit it holds only the
+two ends, from which `mcpgen.runtime.protocol.envelope.decode_oversized` may read the id of the message.
 
 Spec:
     2024-11-05 to 2025-11-25, basic/transports, "stdio"; 2026-07-28, basic/transports/stdio: "Messages are delimited by
@@ -19,24 +19,24 @@ from mcpgen.runtime.limits import MAX_FRAME_BYTES
 
 __all__ = ["END_BYTES", "Frame", "LineFramer", "OversizedLine", "frame"]
 
-# Enough for a method, an id and what separates them, which SDKs write before the params or behind them.
+# Enough for a method and an id, which SDKs write before or after the params.
 END_BYTES: Final = 1024
 
 Frame: TypeAlias = bytes
-"""One line without its end; never empty, never only white space."""
+"""One line without its newline; never empty or only whitespace."""
 
-# Where JSON allows a line break it is white space, as a space is: a string cannot hold one unescaped.
+# An unescaped line break in JSON is whitespace between tokens, so a space can replace it.
 _ONE_LINE: Final = bytes.maketrans(b"\r\n", b"  ")
 
 
 class OversizedLine(Struct, frozen=True):
-    """A line that was longer than allowed and is gone; the stream goes on behind it.
+    """A line that exceeded the limit and was discarded; the stream goes on after it.
 
     Attributes:
-        size_bytes: How long it was.
-        limit_bytes: How long it might have been.
-        head: Its first bytes, `END_BYTES` at most.
-        tail: Its last bytes, as many.
+        size_bytes: Its length.
+        limit_bytes: The limit.
+        head: Its first `END_BYTES`.
+        tail: Its last `END_BYTES`.
     """
 
     size_bytes: int
@@ -47,32 +47,32 @@ class OversizedLine(Struct, frozen=True):
 
 @dataclass(slots=True)
 class LineFramer:
-    """Cut a byte stream into frames.
+    """Split a byte stream into frames.
 
-    What comes out does not depend on how the bytes arrive, and a line costs time in proportion to its length.
+    The frames do not depend on how the bytes arrive, and the time for a line is proportional to its length.
 
     Attributes:
         max_frame_bytes: The longest line that becomes a frame, without its newline.
     """
 
     max_frame_bytes: int = MAX_FRAME_BYTES
-    _size: int = 0  # of the unfinished line, all of it
+    _size: int = 0  # of the unfinished line, including discarded bytes
     _partial: bytearray = field(default_factory=bytearray)  # the unfinished line, unless it is too long
     _head: bytes = b""
     _tail: bytes = b""
 
     @property
     def discarded_bytes(self) -> int:
-        """The bytes of an unfinished line that is too long already; 0 if there is none.
+        """The size of an unfinished line that exceeds the limit; 0 if there is none.
 
-        Such a line is reported where it ends. Whoever does not want to wait for that can look here, and hang up.
+        `feed` reports such a line only when it ends; a transport that does not want to wait can close the connection.
         """
         return self._size if self._size > self.max_frame_bytes else 0
 
     def feed(self, data: bytes) -> list[Frame | OversizedLine]:
         """Return the lines that *data* completes, oldest first.
 
-        A carriage return before the newline goes with it, and blank lines are skipped: neither belongs to a message.
+        A carriage return before the newline is removed, and blank lines are skipped.
         """
         lines = data.split(b"\n")
         events: list[Frame | OversizedLine] = []
@@ -86,22 +86,22 @@ class LineFramer:
             self._hold(rest)
         if len(data) > self.max_frame_bytes or b"\r" in data:
             events += [self._event(line) for line in lines if line and not line.isspace()]
-        else:  # the usual chunk: nothing in it can be too long or needs trimming
+        else:  # the usual chunk, in which no line can be too long or end in a carriage return
             events += [line for line in lines if line and not line.isspace()]
         return events
 
     def finish(self) -> list[Frame | OversizedLine]:
-        """Return the line, if any, that the end of the input leaves without a newline, and begin anew.
+        """Return the unfinished line at the end of the input, if there is one, and reset the framer.
 
-        A peer may have forgotten the newline, or died mid-message. The envelope tells which: no part of a JSON object
-        is a JSON object.
+        The line is a message without its newline, or a truncated one; the envelope finds out, because a part of a JSON
+        object is not a JSON object.
         """
         size, self._size = self._size, 0
         if size > self.max_frame_bytes:
             head, tail, self._head, self._tail = self._head, self._tail, b"", b""
             return [OversizedLine(size, self.max_frame_bytes, head, tail)]
         line = bytes(self._partial)
-        self._partial = bytearray()  # not cleared: the next line need not have been as long
+        self._partial = bytearray()  # not `clear()`, which would keep the memory of a long line
         return [line.removesuffix(b"\r")] if line and not line.isspace() else []
 
     def _hold(self, piece: bytes) -> None:
@@ -124,8 +124,8 @@ class LineFramer:
 def frame(message: bytes) -> bytes:
     """Return *message*, which is JSON, as one line with its newline.
 
-    Line breaks between its tokens become spaces: what is forwarded may have come from a peer that indents. Carriage
-    returns too, since some readers take them for line ends.
+    Line breaks between its tokens become spaces, because a forwarded message may be indented. So do carriage returns,
+    which some readers treat as line ends.
     """
     if b"\n" in message or b"\r" in message:
         message = message.translate(_ONE_LINE)

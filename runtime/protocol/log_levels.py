@@ -1,4 +1,4 @@
-"""The levels of log messages, least severe first."""
+"""The levels of log messages, without the models of a revision, so that commands can import them fast."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ __all__ = ["LEVELS", "Level"]
 
 Level: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
-# The least severe first: 2025-11-25, server/utilities/logging, "Log Levels", after RFC 5424, section 6.2.1.
+# Least severe first: 2025-11-25, server/utilities/logging, "Log Levels", after RFC 5424, section 6.2.1.
 LEVELS: tuple[Level, ...] = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")

@@ -1,8 +1,8 @@
-"""The members of a JSON-RPC object, read one at a time, where the usual decoder has refused it.
+"""Read the members of a JSON-RPC object one by one, after the usual decoder has refused it.
 
 Spec:
     2025-11-25, basic/index, "Error Responses": they "MUST include the same ID as the request they correspond to (except
-    in error cases where the ID could not be read due a malformed request)". So what can be read is read.
+    in error cases where the ID could not be read due a malformed request)".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["id_in", "integer", "kind_and_id", "text_in", "malformed_message"]
 
-# Beyond it a float is no exact integer (RFC 8259, section 6), so an id like 1e300 names nothing for certain.
+# A larger float is not an exact integer (RFC 8259, section 6), so an id such as 1e300 is ambiguous.
 _MAX_EXACT_FLOAT: Final = 2**53 - 1
 
 _TO_FIRST_BRACKET: Final = re.compile(rb"\s*+\{[^{\[]*+")
@@ -31,19 +31,19 @@ _decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def kind_and_id(members: Mapping[str, Raw]) -> tuple[Kind, RequestId | None]:
-    """Return what *members* were meant to be together, and the id among them if it is a good one."""
+    """Return the kind of message that *members* were meant to be, and the id if it is valid."""
     request_id = id_in(members)
     known = request_id if isinstance(request_id, str | int) else None
     if "method" not in members and ("result" in members or "error" in members):
         return "response", known
     if request_id is not UNSET:
         return "request", known
-    # JSON-RPC answers even {"method": 1, "params": "bar"}; only what is a notification for certain goes unanswered.
+    # JSON-RPC answers even {"method": 1, "params": "bar"}; only a certain notification gets no answer.
     return ("notification" if isinstance(text_in(members, "method"), str) else "unknown"), None
 
 
 def id_in(members: Mapping[str, Raw]) -> RequestId | Fault | UnsetType | None:
-    """Return the id among *members*, or what is wrong with it; null, which some may be, is None."""
+    """Return the id among *members*, or what is wrong with it; null is None, UNSET is absent."""
     raw = members.get("id")
     if raw is None:
         return UNSET
@@ -58,7 +58,7 @@ def id_in(members: Mapping[str, Raw]) -> RequestId | Fault | UnsetType | None:
 
 
 def text_in(members: Mapping[str, Raw], name: str) -> str | UnsetType | None:
-    """Return the string *name* among *members*; None if it is something else."""
+    """Return the member *name* if it is a string; None if it is not, UNSET if it is absent."""
     raw = members.get(name)
     if raw is None:
         return UNSET
@@ -69,27 +69,27 @@ def text_in(members: Mapping[str, Raw], name: str) -> str | UnsetType | None:
 
 
 def integer(number: float) -> int | None:
-    """Return *number* as the integer that it is, or None."""
+    """Return *number* as an integer; None if it is not one."""
     if isinstance(number, int):
         return number
     return int(number) if number.is_integer() and abs(number) <= _MAX_EXACT_FLOAT else None
 
 
 def malformed_message(fault: Fault, head: bytes, tail: bytes) -> Malformed:
-    """Return what the two ends of a frame that cannot be read tell about it."""
+    """Return an unreadable frame with the kind and id that its two ends show."""
     members = _members_at_ends(head, tail)
     kind, known = kind_and_id(members)
-    # Its id is answered only if it is a request's for certain: a response bears an id of ours, which may be another
-    # request's of the peer.
+    # Keep the id only if it certainly is a request's: a response has the id of our request, and the peer may have
+    # another request with the same id.
     if kind == "response" or (kind == "request" and not members.keys().isdisjoint(("method", "params"))):
         return Malformed(fault, known, kind)
     return Malformed(fault)
 
 
 def _members_at_ends(head: bytes, tail: bytes) -> dict[str, Raw]:
-    """Return the members before the first and behind the last bracket inside an object, as far as those are JSON.
+    """Return the members before the first and after the last bracket inside of an object, if they are JSON.
 
-    The one between them, most often params or result, is there as null.
+    The member between them, most often params or result, is null.
     """
     first = _TO_FIRST_BRACKET.match(head)
     if first is None:

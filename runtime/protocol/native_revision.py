@@ -1,6 +1,6 @@
-"""An author's handlers: of which revision they are, and what of its methods they override.
+"""The native revision of an author's handlers, and the methods that they override.
 
-A class overrides some of the generated ``ServerHandlers`` or ``ClientHandlers`` of one revision, its home.
+A class of handlers overrides methods of the generated ``ServerHandlers`` or ``ClientHandlers`` of its native revision.
 """
 
 from __future__ import annotations
@@ -35,18 +35,21 @@ def native_revision_of(handlers: object, side: Sender) -> str:
         UsageError: It overrides none.
     """
     if isinstance(handlers, type):
-        raise UsageError(f"handlers are an instance: write {handlers.__name__}()")
+        raise UsageError(f"`handlers` must be an instance, not a class; write {handlers.__name__}()")
     name = "ServerHandlers" if side == "server" else "ClientHandlers"
     modules = {base.__module__ for base in type(handlers).__mro__ if base.__name__ == name}
     for each in reversed(REVISIONS):
         if modules and _base(each.label, side).__module__ in modules:
             return each.label
     known = ", ".join(f"mcpgen.generated.{each.package}" for each in REVISIONS)
-    raise UsageError(f"{type(handlers).__name__} is no {side}: it has to subclass the {name} of one of {known}")
+    raise UsageError(
+        f"`handlers` is a {type(handlers).__name__}, which is not a subclass of {name}; derive its class from the "
+        f"{name} of one of {known}"
+    )
 
 
 def handler_names(methods: ModuleType, *tables: Mapping[str, Any]) -> dict[str, str]:
-    """Return the name that the generated handlers have for each method of *tables*: that of its constant, in small."""
+    """Return the handler's name for each method of *tables*: the name of the method's constant in lower case."""
     constants: dict[str, Any] = vars(methods)
     wanted = [each for table in tables for each in table.values()]
     return {
@@ -57,29 +60,30 @@ def handler_names(methods: ModuleType, *tables: Mapping[str, Any]) -> dict[str, 
 
 
 def overrides(handlers: Any, native_revision: str, side: Sender, name: str) -> bool:
-    """Whether the class of *handlers* has a method *name* of its own."""
+    """Whether the class of *handlers* overrides the method *name*."""
     return getattr(handlers.__class__, name) is not getattr(_base(native_revision, side), name)
 
 
 def check_handlers(
     handlers: Any, native_revision: str, side: Sender, *, called: Iterable[str], answered: Iterable[str]
 ) -> None:
-    """Find what handlers say in vain.
+    """Refuse handlers with methods that would never be called.
 
     Args:
-        handlers: The author's.
+        handlers: The author's handlers.
         native_revision: Their revision.
-        side: Whose they are.
+        side: Their side.
         called: The methods that are called if they are overridden.
         answered: The methods that the engine answers itself.
 
     Raises:
-        UsageError: They override what the engine answers itself, or have what could not be called, or never is.
+        UsageError: They override a method that the engine answers itself, or have one that cannot be called or has a
+            misspelt name.
     """
     kind = handlers.__class__.__name__
     for name in answered:
         if hasattr(handlers, name) and overrides(handlers, native_revision, side, name):
-            raise UsageError(f"{kind} overrides {name}, which the engine answers itself")
+            raise UsageError(f"{kind} overrides `{name}`, which the engine answers itself; remove the method")
     called = list(called)
     for name in called:
         if overrides(handlers, native_revision, side, name):
@@ -89,20 +93,20 @@ def check_handlers(
     for name in sorted(set(members) - known):
         meant = difflib.get_close_matches(name, called, 1, 0.85)
         if meant and not name.startswith("_"):
-            raise UsageError(f"{kind} has a method {name}, which nothing calls; did you mean {meant[0]}?")
+            raise UsageError(f"{kind} has a method `{name}`, which is never called; did you mean `{meant[0]}`?")
 
 
 def _check_handler(kind: str, name: str, handler: Any) -> None:
-    """Find a handler that could not be called.
+    """Refuse a handler that cannot be called.
 
     Raises:
         UsageError: It is not a coroutine function, or does not take params and a context.
     """
     if not inspect.iscoroutinefunction(handler):
-        raise UsageError(f"{kind}.{name} has to be a coroutine function: write `async def {name}`")
+        raise UsageError(f"{kind}.{name} is not a coroutine function; write `async def {name}`")
     try:
         inspect.signature(handler).bind(None, None)
     except TypeError:
         raise UsageError(
-            f"{kind}.{name} has to take params and context: `async def {name}(self, params, context)`"
+            f"{kind}.{name} does not take params and context; write `async def {name}(self, params, context)`"
         ) from None

@@ -1,9 +1,9 @@
-"""Which revisions are served, which one a handshake chooses, and what a request says about itself.
+"""Negotiate the revision: those that are served, the one that a handshake chooses, and the one that a request names.
 
-Theory of operation. A handshake settles a revision once; a stateless request names its own in ``params._meta``, beside
-who sends it and what that client can do. All of that has to be known before the params can be decoded, since it decides
-as what. So `read_meta` looks at those members alone, never fails, and takes what is of the wrong type as absent: that
-is found when the params are checked against the revision.
+Theory of operation. A handshake chooses a revision once. A stateless request names its own in ``params._meta``, with
+the client's name and capabilities. The revision has to be known before the params can be decoded. So `read_meta` reads
+these members only, and never fails: it treats a member of the wrong type as absent, and the error is found later, when
+the params are checked against the revision.
 
 Spec:
     2025-11-25, basic/lifecycle, "Version Negotiation"; 2026-07-28, basic/versioning, and basic/index, "_meta".
@@ -20,7 +20,7 @@ from mcpgen.generated import registry
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import RequestError, UnknownRevision, UsageError
 from mcpgen.runtime.protocol.malformed import integer
-from mcpgen.runtime.protocol.messages import Code
+from mcpgen.runtime.protocol.newest import ErrorCode, MetaKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -37,40 +37,40 @@ __all__ = [
 ]
 
 NEWEST: Final = registry.REVISIONS[-1].label
-"""The revision that authors write against unless they say otherwise."""
+"""The default native revision."""
 
-_REVISION: Final = "io.modelcontextprotocol/protocolVersion"
-_CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
-_CLIENT_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
-_LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
+_REVISION: Final = MetaKey.PROTOCOL_VERSION
+_CLIENT_INFO: Final = MetaKey.CLIENT_INFO
+_CLIENT_CAPABILITIES: Final = MetaKey.CLIENT_CAPABILITIES
+_LOG_LEVEL: Final = MetaKey.LOG_LEVEL
 _PROGRESS_TOKEN: Final = "progressToken"  # noqa: S105 (the name of a member, no secret)
 _REQUEST_STATE: Final = "requestState"
 _INPUT_RESPONSES: Final = "inputResponses"
 
 
 def selected_revisions(revisions: Iterable[str] | None) -> tuple[str, ...]:
-    """Return the revisions that *revisions* names, each once, oldest first; all that there are for None.
+    """Return *revisions*, each once, oldest first; all known revisions for None.
 
     Raises:
         UnknownRevision: There are no bindings for one of them.
-        UsageError: There is none, or a string instead of a collection of strings.
+        UsageError: *revisions* is empty, or a string instead of a collection of strings.
     """
     known = [each.label for each in registry.REVISIONS]
     if revisions is None:
         return tuple(known)
     if isinstance(revisions, str):
-        raise UsageError(f"revisions are a list of labels, such as [{revisions!r}], not a string")
+        raise UsageError(f"`revisions` must be a list of labels, not a string; write [{revisions!r}]")
     wanted = list(revisions)
     for each in wanted:
         if each not in known:
             raise UnknownRevision(each)
     if not wanted:
-        raise UsageError("there has to be at least one revision")
+        raise UsageError("`revisions` is empty; name at least one revision, or leave it out for all")
     return tuple(label for label in known if label in wanted)
 
 
 def revisions_of_era(labels: Iterable[str], era: Literal["handshake", "stateless"]) -> tuple[str, ...]:
-    """Return those of *labels* whose peers agree on the revision in this way, in their order."""
+    """Return those of *labels* that belong to *era*, in the same order."""
     return tuple(label for label in labels if registry.revision(label).era == era)
 
 
@@ -78,34 +78,34 @@ def choose_revision(offered: str, handshakes: Sequence[str]) -> str:
     """Return the revision that ``initialize`` is answered with: *offered* if it is served, or else the newest.
 
     Args:
-        offered: What the client wrote; it may name nothing.
-        handshakes: The served revisions of the handshake era, oldest first.
+        offered: The client's string, which may be no revision at all.
+        handshakes: The served handshake revisions, oldest first.
 
     Raises:
-        UsageError: None is served, so that ``initialize`` has to be refused; `unsupported_revision` makes the error.
+        UsageError: *handshakes* is empty; ``initialize`` is to be answered with the error of `unsupported_revision`.
 
     Spec:
         2025-11-25, basic/lifecycle, "Version Negotiation".
     """
     if not handshakes:
-        raise UsageError("no revision with a handshake is served")
+        raise UsageError("`handshakes` is empty; answer `initialize` with the error of `unsupported_revision`")
     return offered if offered in handshakes else handshakes[-1]
 
 
 class RequestMeta(Struct, frozen=True, gc=False):
-    """What a request says about itself, as far as it is of the right type; what is not there is UNSET.
+    """The members of a request's params that are read first; UNSET if they are absent or of the wrong type.
 
     Attributes:
-        revision: The revision that it is written in. Present: the request is a stateless one.
+        revision: Its revision, if the request is a stateless one.
         client_info: Undecoded.
         client_capabilities: Undecoded.
-        log_level: The lowest level wanted; it may be none that there is.
-        progress_token: Present: its sender wants to hear of progress.
-        request_state: Of a retry: what the server gave the client to keep.
-        input_responses: Of a retry: undecoded answers to what the server asked.
-        name: What is called or got, where that has a name.
-        arguments: What it is called with, undecoded.
-        is_plain: Whether all of the above was of the right type, and nothing asks for a retry or a task.
+        log_level: The least severe level that the client wants; it may be an unknown level.
+        progress_token: The token of progress notifications, if the client wants them.
+        request_state: The server's sealed state, if the request is a retry.
+        input_responses: The answers to the server's requests, undecoded, if the request is a retry.
+        name: The name of a tool or prompt.
+        arguments: Its arguments, undecoded.
+        is_plain: Whether all members had the right type, and the request is neither a retry nor a task.
     """
 
     revision: str | UnsetType = UNSET
@@ -148,7 +148,7 @@ _decode_token: Final = msgspec.json.Decoder(str | int | float).decode
 
 
 def read_meta(params: Raw | UnsetType) -> RequestMeta:
-    """Return what the params of a request say about it; whatever they are, nothing is raised.
+    """Return the `RequestMeta` of a request's params; invalid params never raise.
 
     Spec:
         2026-07-28, basic/index, "_meta"; basic/patterns/mrtr; basic/patterns/progress.
@@ -203,7 +203,7 @@ def _read(decode: Callable[[Raw], Any], value: Raw | None) -> Any:  # noqa: ANN4
 
 
 def _token(value: str | float | UnsetType) -> str | int | UnsetType:
-    # 2026-07-28, basic/patterns/progress: "a string or integer value"; for JSON Schema, 1.0 is an integer.
+    # 2026-07-28, basic/patterns/progress: "a string or integer value"; in JSON Schema, 1.0 is an integer.
     if value is UNSET or isinstance(value, str):
         return value
     number = integer(value)
@@ -211,26 +211,28 @@ def _token(value: str | float | UnsetType) -> str | int | UnsetType:
 
 
 def unsupported_revision(requested: str, served: Iterable[str]) -> RequestError:
-    """Return the error that answers a request of a revision that is not served.
+    """Return the error response to a request of a revision that is not served.
 
     Args:
-        requested: What the request named.
-        served: What would do, oldest first.
+        requested: The revision that the request names.
+        served: The served revisions, oldest first.
 
     Spec:
         2026-07-28, basic/versioning, "Protocol Version Negotiation".
     """
     supported = list(served)[::-1]
     code = bindings(NEWEST).methods.ErrorCode.UNSUPPORTED_PROTOCOL_VERSION
-    if requested in supported:  # it is one with a handshake, and a request that names it stands alone
-        message = f"a request of the protocol revision {requested!r} belongs to a session, which initialize begins"
+    if requested in supported:  # a stateless request that names a handshake revision
+        message = f"a request of the protocol revision {requested!r} needs a session; send initialize first"
     else:
-        message = f"this server does not serve the protocol revision {requested[:40]!r}, but {', '.join(supported)}"
+        message = (
+            f"this server does not support the protocol revision {requested[:40]!r}; it supports {', '.join(supported)}"
+        )
     return RequestError(code, message, {"supported": supported, "requested": requested})
 
 
 def missing_fields(meta: RequestMeta) -> RequestError | None:
-    """Return the error that answers a stateless request which lacks what each must have, or None.
+    """Return the error response to a stateless request without the required fields; None if it has them.
 
     Spec:
         2026-07-28, basic/index, "_meta": "A request missing any required field is malformed".
@@ -239,4 +241,4 @@ def missing_fields(meta: RequestMeta) -> RequestError | None:
         return None
     found = ((_REVISION, meta.revision), (_CLIENT_CAPABILITIES, meta.client_capabilities))
     missing = " and ".join(key for key, value in found if value is UNSET)
-    return RequestError(Code.INVALID_PARAMS, f"params._meta lacks {missing}")
+    return RequestError(ErrorCode.INVALID_PARAMS, f"params._meta lacks {missing}")

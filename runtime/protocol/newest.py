@@ -1,6 +1,6 @@
-"""The revision in whose terms the engine speaks: the newest. This is the one module of the runtime that names it.
+"""The newest revision, whose types the runtime uses itself. No other module of the runtime names it.
 
-Whoever adds a revision changes the imports; a test compares them with the registry.
+A new revision needs other imports here; a test compares them with the registry.
 """
 
 from __future__ import annotations
@@ -9,6 +9,19 @@ from mcpgen.generated.v2026_07_28 import REVISION, methods, models
 from mcpgen.generated.v2026_07_28.client import ClientHandlers, ClientMethods
 from mcpgen.generated.v2026_07_28.server import ServerHandlers
 
-__all__ = ["NEWEST", "ClientHandlers", "ClientMethods", "ServerHandlers", "methods", "models"]
+__all__ = [
+    "NEWEST",
+    "ClientHandlers",
+    "ClientMethods",
+    "ErrorCode",
+    "MetaKey",
+    "ServerHandlers",
+    "methods",
+    "models",
+]
 
 NEWEST = REVISION
+
+# The codes of JSON-RPC are the same in every revision.
+ErrorCode = methods.ErrorCode
+MetaKey = methods.MetaKey

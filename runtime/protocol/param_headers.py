@@ -1,7 +1,7 @@
-"""What headers repeat of a request's body: what a client sends, and what a server compares.
+"""The headers that repeat parts of a request's body: a client sends them, and a server compares them.
 
-Gateways route by headers, servers execute bodies. If the two could differ, a request would be routed as one thing and
-executed as another; so each header that names something in the body must be there, once, and say the same.
+Gateways route by headers, and servers execute bodies. If the two differed, a request could be routed as one thing and
+executed as another. So each of these headers must be present, once, with the same value as the body.
 
 Spec: 2026-07-28, basic/transports/streamable-http#request-metadata and #server-validation, server/tools#x-mcp-header;
 2025-06-18 and 2025-11-25, basic/transports#protocol-version-header.
@@ -37,30 +37,30 @@ __all__ = [
 
 KEY: Final = "x-mcp-header"
 
-# Where the params have what Mcp-Name repeats. With other methods the header repeats nothing, so that it is ignored.
+# The member of the params that Mcp-Name repeats. With other methods, the header repeats nothing and is ignored.
 NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 _TYPES: Final = ("string", "integer", "boolean")
-# Keywords of JSON Schema whose members are called as an author likes, so that one may be called like our annotation.
+# Keywords of JSON Schema whose members have any names, also that of our annotation.
 _MAPS: Final = frozenset(
     {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
 )
-# Keywords that hold no schema, whatever stands in them.
+# Keywords that never hold a schema.
 _DATA: Final = frozenset({"const", "default", "dependentRequired", "enum", "example", "examples"})
 
-# 42.0 is 42; what no conforming client writes, such as 4.2e1 or 042, is read in more than one way, hence not at all.
+# 42.0 is 42. Forms that no conforming client writes, such as 4.2e1 or 042, are ambiguous, so they are refused.
 _INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,15})(?:\.0+)?")
 
 _HANDSHAKES: Final = [each.label for each in REVISIONS if each.era == "handshake"]
-_WITHOUT_HEADERS: Final = frozenset(_HANDSHAKES[: _HANDSHAKES.index("2025-06-18")])  # it introduced the first of them
+_WITHOUT_HEADERS: Final = frozenset(_HANDSHAKES[: _HANDSHAKES.index("2025-06-18")])  # introduced the revision header
 _WITH_REVISION_ONLY: Final = frozenset(_HANDSHAKES) - _WITHOUT_HEADERS
 
-# Enough to recognise a value; an error must not be as long as what caused it.
+# Enough to recognise a value; an error must not be as long as the message that caused it.
 _MAX_SHOWN_CHARS: Final = 100
 
 
 class Rule(Enum):
-    """What an annotation breaks."""
+    """The rules of ``x-mcp-header``."""
 
     NAME = auto()
     TYPE = auto()
@@ -69,13 +69,13 @@ class Rule(Enum):
 
 
 class InvalidParamHeader(ValueError):  # noqa: N818 (the specification's word)
-    """An annotation of an input schema breaks a rule, so that clients must not offer the tool.
+    """An ``x-mcp-header`` of an input schema breaks a rule, so clients must not offer the tool.
 
     Attributes:
-        rule: Which one.
-        header: What the annotation says, of whatever type.
-        path: The names of the properties that lead to it; None where other keywords do.
-        other: For UNIQUE, the path of the property that asked for the same header before.
+        rule: The rule.
+        header: The value of the annotation, of any type.
+        path: The names of the properties that lead to it; None if other keywords do.
+        other: For UNIQUE, the path of the first property with the same header.
         reason: What is wrong, for a log.
     """
 
@@ -90,16 +90,16 @@ class InvalidParamHeader(ValueError):  # noqa: N818 (the specification's word)
 
     @property
     def reason(self) -> str:  # noqa: D102 (documented above)
-        what = f"the property {_shown('.'.join(self.path or ()))} asks for the header {_shown(self.header)}"
+        what = f"the x-mcp-header {_shown(self.header)} of the property {_shown('.'.join(self.path or ()))}"
         match self.rule:
             case Rule.NAME:
-                return f"{what}, which is no name of a header"
+                return f"{what} is not a header name"
             case Rule.TYPE:
-                return f"{what}, which only a string, an integer or a boolean can be in"
+                return f"{what} needs the type string, integer or boolean"
             case Rule.UNIQUE:
-                return f"{what}, as does {_shown('.'.join(self.other or ()))}"
+                return f"{what} is also that of the property {_shown('.'.join(self.other or ()))}"
             case Rule.PLACE:
-                return f"the header {_shown(self.header)} is asked for where `properties` alone do not lead"
+                return f"the x-mcp-header {_shown(self.header)} is not on a property that `properties` alone lead to"
 
     def __str__(self) -> str:
         return self.reason
@@ -109,9 +109,9 @@ class ParamHeader(Struct, frozen=True):
     """A parameter that a header repeats.
 
     Attributes:
-        name: What its schema calls the header.
-        header: The header's whole name, in lower case.
-        path: Where the parameter stands in the arguments.
+        name: The value of ``x-mcp-header`` in its schema.
+        header: The full name of the header, in lower case.
+        path: The keys that lead to the parameter in the arguments.
         json_type: Its type.
     """
 
@@ -127,15 +127,15 @@ class ParamHeaders(Struct, frozen=True):
     annotations: tuple[ParamHeader, ...] = ()
 
 
-class _Mismatch(Exception):  # noqa: N818 (it says what the answer will say)
+class _Mismatch(Exception):  # noqa: N818 (its text becomes the message of the response)
     pass
 
 
 def param_headers_of(input_schema: Mapping[str, Any]) -> ParamHeaders:
-    """Return what the headers of a call repeat, by the tool's input schema.
+    """Return the parameters that headers repeat, from the tool's input schema.
 
     Raises:
-        InvalidAnnotation: An annotation breaks a rule. Over HTTP, a client must leave the tool out of what it lists.
+        InvalidParamHeader: An ``x-mcp-header`` breaks a rule. Over HTTP, a client must not list the tool.
     """
     found: dict[str, ParamHeader] = {}
     for path, schema in _schemas(input_schema):
@@ -156,9 +156,9 @@ def param_headers_of(input_schema: Mapping[str, Any]) -> ParamHeaders:
 
 
 def _schemas(root: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str, Any]]]:
-    """Yield a schema and all in it, each with the `properties` that lead to it; None if something else does.
+    """Yield a schema and all schemas inside, each with the `properties` that lead to it; None if other keywords do.
 
-    It does not recurse: how deep a schema goes is its author's choice.
+    It does not recurse, because a peer chooses the depth of its schema.
     """
     waiting: deque[tuple[tuple[str, ...] | None, object]] = deque([((), root)])
     while waiting:
@@ -179,9 +179,9 @@ def _schemas(root: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...] | None, 
 
 
 def standard_headers(method: str, params: Mapping[str, Any], revision: str) -> dict[str, str]:
-    """Return the headers that a client sends with a request, whatever the request is, by their names in lower case.
+    """Return the headers that a client sends with any request, by lower-case name.
 
-    ``initialize`` goes without: until it is answered, nobody knows the revision.
+    ``initialize`` has none, because the revision is not negotiated yet.
 
     Raises:
         UsageError: A header cannot carry the method or the name.
@@ -197,30 +197,31 @@ def standard_headers(method: str, params: Mapping[str, Any], revision: str) -> d
         if isinstance(name, str):
             found[http.NAME] = http.encode_value(name)
     except ValueError as error:
-        raise UsageError(f"{_shown(method)} cannot be sent over HTTP with such a method or name: {error}") from error
+        raise UsageError(
+            f"{_shown(method)} cannot be sent over HTTP, because of its method or name: {error}"
+        ) from error
     return found
 
 
-def param_header_values(mirror: ParamHeaders, arguments: Mapping[str, Any]) -> dict[str, str]:
-    """Return the headers that a client sends for the arguments of a call, by their names in lower case.
+def param_header_values(param_headers: ParamHeaders, arguments: Mapping[str, Any]) -> dict[str, str]:
+    """Return the headers that a client sends for the arguments of a call, by lower-case name.
 
-    An argument that is null or absent has none.
+    An argument that is null or absent has no header.
 
     Raises:
-        UsageError: A header cannot carry the argument, such as a list for what the schema calls a string. The server
-            would have to refuse the call.
+        UsageError: A header cannot hold the argument, such as a list. The server would have to refuse the call.
     """
     found: dict[str, str] = {}
-    for each in mirror.annotations:
+    for each in param_headers.annotations:
         value = _argument(arguments, each.path)
         if value is None:
             continue
         try:
-            # Not of these types: it says so itself.
+            # It raises ValueError for other types.
             found[each.header] = http.encode_value(cast("str | int | bool", value))
         except ValueError as error:
             raise UsageError(
-                f"the argument {_shown('.'.join(each.path))} is repeated in the header Mcp-Param-{each.name}: {error}"
+                f"the argument {_shown('.'.join(each.path))} does not fit the header Mcp-Param-{each.name}: {error}"
             ) from error
     return found
 
@@ -230,29 +231,29 @@ def header_mismatch(
     method: str,
     params: Mapping[str, Any],
     revision_in_body: str | None,
-    mirror: ParamHeaders | None,
+    param_headers: ParamHeaders | None,
 ) -> str | None:
-    """Return what a server of 2026-07-28 says of a request whose headers do not repeat its body; None if they do.
+    """Return the message of the error -32020 if the headers of a request do not repeat its body; None if they do.
 
-    It is the message of the error -32020, with the status 400. Only requests have such headers, neither notifications
-    nor what belongs to a session.
+    The status is 400. In 2026-07-28, only requests have these headers, not notifications; requests of a session have
+    none.
 
     Args:
-        headers: By name, in lower case, as `gathered` returns them, so that what was given twice can be told.
-        method: The request's.
-        params: The request's.
-        revision_in_body: What its ``_meta`` says. Without, only the header's presence is looked at; the request lacks
-            what it must have, which is another error (-32602).
-        mirror: That of the tool to call, if there is one.
+        headers: By lower-case name, from `headers_by_name`, which marks repeated ones.
+        method: The method of the request.
+        params: The params of the request.
+        revision_in_body: The revision in its ``_meta``. If it is missing, which is another error (-32602), the header
+            only has to be present.
+        param_headers: Those of the tool to call, if there is one.
     """
     try:
         _compare_plain(headers, http.REVISION, "MCP-Protocol-Version", revision_in_body)
         _compare_plain(headers, http.METHOD, "Mcp-Method", method)
         if method in NAMED_BY:
             _compare_name(headers, params.get(NAMED_BY[method]))
-        if mirror is not None and method == "tools/call":
+        if param_headers is not None and method == "tools/call":
             arguments = params.get("arguments")
-            for each in mirror.annotations:
+            for each in param_headers.annotations:
                 _compare_argument(headers, each, _argument(arguments, each.path))
     except _Mismatch as error:
         return f"Header mismatch: {error}"
@@ -260,61 +261,61 @@ def header_mismatch(
 
 
 def _compare_plain(headers: Mapping[str, str], name: str, title: str, body: str | None) -> None:
-    said = _present(headers, name, title)
+    value = _present(headers, name, title)
     try:
-        text = http.stripped(said)  # these two are never base64
+        text = http.stripped(value)  # these two are never base64
     except ValueError as error:
-        raise _refused(title, said, error) from error
+        raise _refused(title, value, error) from error
     if body is not None and text != body:
         raise _differs(title, text, body)
 
 
 def _compare_name(headers: Mapping[str, str], body: object) -> None:
-    said = _decoded(_present(headers, http.NAME, "Mcp-Name"), "Mcp-Name")
+    value = _decoded(_present(headers, http.NAME, "Mcp-Name"), "Mcp-Name")
     if not isinstance(body, str):
-        raise _Mismatch(f"Mcp-Name header value {_shown(said)} stands for no name or URI in the body")
-    if said != body:
-        raise _differs("Mcp-Name", said, body)
+        raise _Mismatch(f"Mcp-Name header value {_shown(value)} has no counterpart in the body: no name or URI")
+    if value != body:
+        raise _differs("Mcp-Name", value, body)
 
 
 def _compare_argument(headers: Mapping[str, str], annotation: ParamHeader, body: object) -> None:
     title = f"Mcp-Param-{annotation.name}"
     if body is None:
         if annotation.header in headers:
-            raise _Mismatch(f"there is a {title} header, but no such value in the body")
+            raise _Mismatch(f"{title} header is present, but the body has no such value")
         return
-    said = _decoded(_present(headers, annotation.header, title), title)
+    value = _decoded(_present(headers, annotation.header, title), title)
     try:
         expected = http.value_text(body)
     except ValueError as error:
         raise _Mismatch(f"{title} header cannot match the body value: {error}") from error
-    if said == expected:
+    if value == expected:
         return
     is_number = annotation.json_type == "integer" and isinstance(body, int | float) and not isinstance(body, bool)
-    if not is_number or not _INTEGER.fullmatch(said) or int(said.partition(".")[0]) != body:
-        raise _differs(title, said, body)
+    if not is_number or not _INTEGER.fullmatch(value) or int(value.partition(".")[0]) != body:
+        raise _differs(title, value, body)
 
 
 def _present(headers: Mapping[str, str], name: str, title: str) -> str:
-    said = headers.get(name)
-    if said is None:
+    value = headers.get(name)
+    if value is None:
         raise _Mismatch(f"{title} header is missing")
-    return said
+    return value
 
 
-def _decoded(said: str, title: str) -> str:
+def _decoded(value: str, title: str) -> str:
     try:
-        return http.decode_value(said)
+        return http.decode_value(value)
     except ValueError as error:
-        raise _refused(title, said, error) from error
+        raise _refused(title, value, error) from error
 
 
-def _refused(title: str, said: str, error: ValueError) -> _Mismatch:
-    return _Mismatch(f"{title} header value {_shown(said)} is refused: {error}")
+def _refused(title: str, value: str, error: ValueError) -> _Mismatch:
+    return _Mismatch(f"{title} header value {_shown(value)} is not valid: {error}")
 
 
-def _differs(title: str, said: str, body: object) -> _Mismatch:
-    return _Mismatch(f"{title} header value {_shown(said)} does not match body value {_shown(body)}")
+def _differs(title: str, value: str, body: object) -> _Mismatch:
+    return _Mismatch(f"{title} header value {_shown(value)} does not match body value {_shown(body)}")
 
 
 def _argument(arguments: object, path: tuple[str, ...]) -> object:
@@ -327,7 +328,7 @@ def _argument(arguments: object, path: tuple[str, ...]) -> object:
 
 
 def _shown(value: object) -> str:
-    """Return what a peer sent, fit for a sentence: it may be long, and Python refuses to write out huge integers."""
+    """Return a peer's value for an error message: truncated, without huge integers, which Python does not print."""
     if isinstance(value, str):
         return repr(value) if len(value) <= _MAX_SHOWN_CHARS else f"{value[:_MAX_SHOWN_CHARS]!r}…"
     try:

@@ -1,14 +1,14 @@
 """Read and write one part of one method's messages, between a peer's revision and the native one.
 
-Theory of operation. What comes in is decoded with the types of the peer's revision, whether or not it is to be adapted:
-that is the check, and the steps between revisions rely on it. Where peer and home are one, the result is the value
-already. Otherwise the same bytes are decoded once more, as plain JSON, so that keys which no revision defines survive;
-the steps are taken; and what comes out is decoded with the types of home. Decoding bytes is exact where converting
-plain values would not be, and costs no more.
+Theory of operation. An incoming payload is always decoded with the types of the peer's revision; that checks it, and
+the steps between revisions rely on the check. If both revisions are the same, the decoded value is the result.
+Otherwise the same bytes are decoded again as plain JSON, so that keys which no revision defines survive; then the steps
+run, and their result is encoded and decoded with the native types. Decoding bytes is more exact than converting plain
+values, and costs no more.
 
-What goes out is plain JSON for the steps, and bytes in the end. An instance of one of home's types is ours, and is
-believed, since type checkers have seen it. Anything else, be it a dict or a type of another revision, is checked as a
-peer's would be.
+An outgoing payload is encoded, decoded to plain JSON for the steps, and encoded again. The first instance of each
+native type is checked, and later ones are trusted, because type checkers see them. Any other value, such as a dict or a
+type of another revision, is checked each time, like a peer's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.adapt.json_pointer import pointer_to
-from mcpgen.runtime.adapt.payloads import MOST_CHARACTERS, bindings, message_payload
+from mcpgen.runtime.adapt.payloads import MAX_REASON_CHARS, bindings, message_payload
 from mcpgen.runtime.adapt.routes import Losses, Sender, route
 from mcpgen.runtime.errors import InvalidPayload
 from mcpgen.runtime.protocol.messages import Error
@@ -30,89 +30,85 @@ if TYPE_CHECKING:
     from mcpgen.runtime.adapt.payloads import Payload
     from mcpgen.runtime.adapt.routes import Loss, Part
 
-__all__ = ["PayloadCodec", "PayloadReader", "Note", "PayloadWriter", "Value"]
+__all__ = ["LossCallback", "MethodTranslation", "PayloadReader", "PayloadWriter", "Value"]
 
 Value: TypeAlias = Any
-"""A value of home's types: a Struct, a dict where the type is an open object, an arm of a union."""
+"""A value of a native type: a Struct, or a dict if the type is an open object."""
 
-Note: TypeAlias = "Callable[[str, Callable[[], tuple[Loss, ...]]], None]"
-"""Told that something was lost, and of what: ``the params of tools/call``; calls the second, to learn what it was."""
+LossCallback: TypeAlias = "Callable[[str, Callable[[], tuple[Loss, ...]]], None]"
+"""Called with the place, such as ``the params of tools/call``, and a function that returns the losses there."""
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode_json: Final = msgspec.json.Decoder().decode
 
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-# What msgspec raises for a value that is no JSON; UnicodeEncodeError, for half a surrogate pair, is a ValueError.
+# The errors of msgspec for a value that is not JSON; UnicodeEncodeError, for half a surrogate pair, is a ValueError.
 _UNWRITABLE: Final = (TypeError, ValueError, OverflowError)
-# What a step runs into if the value that it was given is not what its revision allows.
-_TRIPPED: Final = (KeyError, TypeError, AttributeError, ValueError, IndexError)
+# The errors that a step may raise for a value that its revision does not allow.
+_STEP_FAILURES: Final = (KeyError, TypeError, AttributeError, ValueError, IndexError)
 
 _EMPTY: Final = Raw(b"{}")
 
 
-class PayloadCodec(Struct, frozen=True, kw_only=True, eq=False):
-    """One method between a home and a peer.
+class MethodTranslation(Struct, frozen=True, kw_only=True, eq=False):
+    """One method, to be translated between the native revision and a peer's.
 
     Attributes:
-        native_revision: The revision that handlers are written in.
+        native_revision: The revision that handlers are written against.
         peer: The revision that the peer speaks.
-        method: As both call it.
-        sender: Who sends the request, or the notification.
-        note: Told of losses.
+        method: The method; both revisions use the same name.
+        sender: The side that sends the request or the notification.
+        on_losses: Called with losses.
     """
 
     native_revision: str
     peer: str
     method: str
     sender: Sender
-    note: Note
+    on_losses: LossCallback
 
 
 class PayloadReader:
-    """Reads one part of a method's messages, as a peer writes it.
+    """Decodes one part of a method's messages from a peer.
 
     Args:
-        crossing: Between whom.
-        part: Which part; errors have no type of their own.
+        translation: The method and the two revisions.
+        part: The part; not ``error``.
 
     Raises:
         UnknownMethod: The peer's revision has no such method.
-        AdaptationError: Home has none.
+        AdaptationError: The native revision has none.
     """
 
-    __slots__ = ("_adapt", "_check", "_decode", "_home", "_is_required", "_is_same", "_note", "_payload")
+    __slots__ = ("_adapt", "_check", "_decode", "_is_required", "_is_same", "_native", "_on_losses", "_payload")
 
-    def __init__(self, crossing: PayloadCodec, part: Part) -> None:
-        native_revision, peer, method, sender = (
-            crossing.native_revision,
-            crossing.peer,
-            crossing.method,
-            crossing.sender,
-        )
-        way = route(peer, native_revision, method, part, sender=sender)
-        self._payload = way.payload
-        self._home = message_payload(native_revision, method, part, sender)
+    def __init__(self, translation: MethodTranslation, part: Part) -> None:
+        native_revision, peer = translation.native_revision, translation.peer
+        method, sender = translation.method, translation.sender
+        to_native = route(peer, native_revision, method, part, sender=sender)
+        self._payload = to_native.payload
+        self._native = message_payload(native_revision, method, part, sender)
         self._check = _decoder(self._payload.decoders)
-        self._decode = _decoder(self._home.decoders)
-        self._adapt = None if way.is_identity else way.adapt_valid
+        self._decode = _decoder(self._native.decoders)
+        self._adapt = None if to_native.is_identity else to_native.adapt_valid
         self._is_same = peer == native_revision
         self._is_required = _requires(peer, method, part, sender)
-        self._note = crossing.note
+        self._on_losses = translation.on_losses
 
     def read(self, raw: Raw | UnsetType, meta: Mapping[str, object] | None = None) -> Value:
-        """Return what *raw* holds, as home's type; params that are absent are read as empty ones.
+        """Return *raw* in the native type; absent params are read as empty ones.
 
         Args:
-            raw: What the peer sent.
-            meta: Keys to be put into ``_meta``, whatever the peer has there.
+            raw: The peer's JSON.
+            meta: Keys to add to ``_meta``; they replace those of the peer.
 
         Raises:
             InvalidPayload: The peer's revision does not allow it.
-            AdaptationError: Home cannot express it.
+            AdaptationError: The native revision cannot express it.
         """
         if raw is UNSET:
             if self._is_required:
-                raise self._payload.invalid("there are none")
+                raise self._payload.invalid("they are missing")
             raw = _EMPTY
         try:
             checked = self._check(raw)
@@ -122,87 +118,83 @@ class PayloadReader:
             if self._is_same:
                 return checked
             if self._adapt is None:
-                return self._settled(raw)
+                return self._decode_native(raw)
         return self._adapted(raw, meta)
 
     def _adapted(self, raw: Raw, meta: Mapping[str, object] | None) -> Value:
         try:
             value = _decode_json(raw)
-        except _UNREADABLE as error:  # types skip what they do not know, however it is nested
+        except _UNREADABLE as error:  # the types skip unknown keys, whose values may be nested too deeply
             raise _explained(self._payload, raw, error) from None
         if self._adapt is not None:
             losses = Losses()
             value = self._adapt(value, losses)
             if len(losses):
-                self._note(self._payload.what, lambda: _found(losses, meta))
+                self._on_losses(self._payload.what, lambda: _real_losses(losses, meta))
         if meta is not None:
             value = {**value, "_meta": {**value.get("_meta", {}), **meta}}
-        return self._settled(_written(self._home, value))
+        return self._decode_native(_encoded(self._native, value))
 
-    def _settled(self, data: bytes | Raw) -> Value:
+    def _decode_native(self, data: bytes | Raw) -> Value:
         try:
             return self._decode(data)
         except _UNREADABLE as error:
-            raise _explained(self._home, data, error) from None
+            raise _explained(self._native, data, error) from None
 
 
 class PayloadWriter:
-    """Writes one part of a method's messages, as a peer reads it.
+    """Encodes one part of a method's messages for a peer.
 
     Args:
-        crossing: Between whom.
-        part: Which part.
+        translation: The method and the two revisions.
+        part: The part.
 
     Raises:
-        UnknownMethod: Home has no such method.
+        UnknownMethod: The native revision has no such method.
         AdaptationError: The peer's revision has none.
     """
 
-    __slots__ = ("_adapt", "_check", "_is_required", "_is_required_by_peer", "_note", "_payload", "_trusted")
+    __slots__ = ("_adapt", "_check", "_is_required", "_is_required_by_peer", "_on_losses", "_payload", "_trusted")
 
-    def __init__(self, crossing: PayloadCodec, part: Part) -> None:
-        native_revision, peer, method, sender = (
-            crossing.native_revision,
-            crossing.peer,
-            crossing.method,
-            crossing.sender,
-        )
-        way = route(native_revision, peer, method, part, sender=sender)
-        self._payload = way.payload
-        self._check = _decoder(way.payload.decoders)
+    def __init__(self, translation: MethodTranslation, part: Part) -> None:
+        native_revision, peer = translation.native_revision, translation.peer
+        method, sender = translation.method, translation.sender
+        to_peer = route(native_revision, peer, method, part, sender=sender)
+        self._payload = to_peer.payload
+        self._check = _decoder(to_peer.payload.decoders)
         self._trusted: set[type] = {Error} if part == "error" else set()
-        self._adapt = None if way.is_identity else way.adapt_valid
+        self._adapt = None if to_peer.is_identity else to_peer.adapt_valid
         self._is_required = _requires(native_revision, method, part, sender)
         self._is_required_by_peer = _requires(peer, method, part, sender)
-        self._note = crossing.note
+        self._on_losses = translation.on_losses
 
     def write(self, value: Value, meta: Mapping[str, object] | None = None) -> bytes:
         """Return *value* as JSON of the peer's revision.
 
         Args:
-            value: In terms of home.
-            meta: Keys to be put into ``_meta``, in terms of the peer's revision, whatever *value* has there; if
-                nothing is in it then, it is left out.
+            value: In the native revision.
+            meta: Keys of the peer's revision to add to ``_meta``; they replace those of *value*. An empty ``_meta`` is
+                omitted.
 
         Raises:
-            InvalidPayload: It is no JSON, or not what home allows; a mistake of ours.
+            InvalidPayload: It is not JSON, or the native revision does not allow it; our caller is wrong.
             AdaptationError: The peer's revision cannot express it.
         """
-        data = _written(self._payload, value)
+        data = _encoded(self._payload, value)
         if type(value) not in self._trusted:
-            self._judge(value, data)
+            self._validate(value, data)
         if self._adapt is None and meta is None:
             return data
         try:
             plain = _decode_json(data)
-        except _UNREADABLE as error:  # of JSON that somebody else had written, for msgspec to copy
+        except _UNREADABLE as error:  # a `Raw` inside of the value, which msgspec copied unchecked
             raise _explained(self._payload, data, error) from None
         adapted = self._adapted(plain, meta)
         if meta is not None:
             whole = {**adapted.pop("_meta", {}), **meta}
             if whole:
                 adapted["_meta"] = whole
-        return _written(self._payload, adapted)
+        return _encoded(self._payload, adapted)
 
     def _adapted(self, plain: Any, meta: Mapping[str, object] | None) -> Any:
         if self._adapt is None:
@@ -210,34 +202,34 @@ class PayloadWriter:
         losses = Losses()
         try:
             adapted = self._adapt(plain, losses)
-        except _TRIPPED:
+        except _STEP_FAILURES:
             self._payload.check(plain)
             raise
         if len(losses):
-            self._note(self._payload.what, lambda: _found(losses, meta))
+            self._on_losses(self._payload.what, lambda: _real_losses(losses, meta))
         return adapted
 
-    def _judge(self, value: Value, data: bytes) -> None:
+    def _validate(self, value: Value, data: bytes) -> None:
         try:
             checked = self._check(data)
         except _UNREADABLE as error:
             raise _explained(self._payload, data, error) from None
         if isinstance(value, Struct):
             if type(checked) is not type(value):
-                raise self._payload.invalid(f"it is a {type(value).__module__}.{type(value).__qualname__}")
+                raise self._payload.invalid(f"its type is {type(value).__module__}.{type(value).__qualname__}")
             self._trusted.add(type(value))
 
     def write_params(self, value: Value | UnsetType, meta: Mapping[str, object] | None = None) -> bytes | UnsetType:
-        """Return params as `write` does; absent ones stay absent where the peer's revision lets them.
+        """Return params as `write` does; absent ones stay absent if the peer's revision allows it.
 
         Raises:
-            InvalidPayload: They are absent though home requires them, or as in `write`.
+            InvalidPayload: They are absent but the native revision requires them, or as in `write`.
             AdaptationError: The peer's revision cannot express them.
         """
         if value is not UNSET:
             return self.write(value, meta)
         if self._is_required:
-            raise self._payload.invalid("there are none")
+            raise self._payload.invalid("they are missing")
         data = self.write({}, meta)
         return UNSET if data == b"{}" and not self._is_required_by_peer else data
 
@@ -256,13 +248,13 @@ def _requires(label: str, method: str, part: Part, sender: Sender) -> bool:
     return any(table[method].params_required for table in tables if method in table)
 
 
-def _found(losses: Losses, meta: Mapping[str, object] | None) -> tuple[Loss, ...]:
-    # What was made up for want of something better, and replaced by something better, is no loss.
+def _real_losses(losses: Losses, meta: Mapping[str, object] | None) -> tuple[Loss, ...]:
+    # A default that *meta* replaced by a real value is no loss.
     replaced = {pointer_to(("_meta", key)) for key in meta or ()}
     return tuple(each for each in losses.found if each.severity != "defaulted" or each.pointer not in replaced)
 
 
-def _written(payload: Payload, value: object) -> bytes:
+def _encoded(payload: Payload, value: object) -> bytes:
     try:
         return _encode(value)
     except RecursionError:
@@ -272,7 +264,7 @@ def _written(payload: Payload, value: object) -> bytes:
 
 
 def _decoder(decoders: Sequence[Callable[[bytes], Any]]) -> Callable[[Any], Any]:
-    """Return what decodes JSON as the first of several types that fits."""
+    """Return a decoder that tries the decoders of several types in order."""
     if len(decoders) == 1:
         return decoders[0]
 
@@ -289,7 +281,7 @@ def _decoder(decoders: Sequence[Callable[[bytes], Any]]) -> Callable[[Any], Any]
 
 
 def _explained(payload: Payload, data: bytes | Raw, error: Exception) -> InvalidPayload:
-    """Return what is wrong with *data*, at which decoding as *payload* failed with *error*; this may take its time."""
+    """Return the reason why decoding *data* as *payload* failed with *error*, with the place; it may be slow."""
     if isinstance(error, RecursionError):
         return payload.too_deep()
     try:
@@ -300,5 +292,5 @@ def _explained(payload: Payload, data: bytes | Raw, error: Exception) -> Invalid
         return payload.too_deep()
     except (msgspec.DecodeError, UnicodeDecodeError) as found:
         error = found
-    # No value could be made, so there is nothing to point into; and the message may quote as much as the peer sent.
-    return payload.invalid(str(error).partition(" - at ")[0][:MOST_CHARACTERS])
+    # It is not JSON, so there is no pointer; and the message may quote as much as the peer sent.
+    return payload.invalid(str(error).partition(" - at ")[0][:MAX_REASON_CHARS])

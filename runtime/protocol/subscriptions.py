@@ -1,4 +1,4 @@
-"""The filter of a subscription: which changes a client wants to hear of, and which of them a server can report.
+"""The filter of a subscription: the changes that a client wants, and those of them that a server can report.
 
 Spec:
     2024-11-05 to 2025-11-25, server/resources, "Subscriptions"; 2026-07-28, basic/patterns/subscriptions.
@@ -19,7 +19,7 @@ __all__ = ["LIST_CHANGES", "RESOURCE_UPDATED", "SubscriptionFilter", "supported_
 
 RESOURCE_UPDATED = "notifications/resources/updated"
 
-# 2026-07-28, basic/patterns/subscriptions, "Notification Filter": what asks for which notification.
+# 2026-07-28, basic/patterns/subscriptions, "Notification Filter": the member of the filter for each notification.
 LIST_CHANGES = {
     "notifications/tools/list_changed": "tools_list_changed",
     "notifications/prompts/list_changed": "prompts_list_changed",
@@ -28,7 +28,7 @@ LIST_CHANGES = {
 
 
 class SubscriptionFilter(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What is told on a stream; what it leaves out is not."""
+    """The notifications that a stream carries."""
 
     tools_list_changed: bool = False
     prompts_list_changed: bool = False
@@ -36,7 +36,7 @@ class SubscriptionFilter(Struct, frozen=True, kw_only=True, rename="camel", omit
     resource_subscriptions: list[str] = []
 
     def passes(self, method: str, uri: str | None) -> bool:
-        """Whether the notification *method*, about the resource *uri*, is asked for."""
+        """Whether the filter selects the notification *method*, about the resource *uri*."""
         if method == RESOURCE_UPDATED:
             return uri in self.resource_subscriptions
         attribute = LIST_CHANGES.get(method)
@@ -46,7 +46,7 @@ class SubscriptionFilter(Struct, frozen=True, kw_only=True, rename="camel", omit
 def supported_filter(
     wanted: SubscriptionFilter, capabilities: Mapping[str, object], revision: str
 ) -> SubscriptionFilter:
-    """Return the part of *wanted* that a server with these *capabilities* of *revision* can tell.
+    """Return the part of *wanted* that a server with these *capabilities* in *revision* can report.
 
     Spec:
         2026-07-28, basic/patterns/subscriptions, "Acknowledgment": types that the server does not support are omitted.

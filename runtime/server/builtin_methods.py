@@ -16,8 +16,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from mcpgen.runtime.errors import RequestError, quoted
 from mcpgen.runtime.protocol.capabilities import client_peer, offers
 from mcpgen.runtime.protocol.codec import codec
-from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.protocol.negotiation import choose_revision, unsupported_revision
+from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.exchange import Exchange, MethodHandler, OpenRequest, ResponseBody
 from mcpgen.runtime.server.subscriptions import open_stream
 
@@ -57,15 +57,15 @@ def open_initialize(session: ServerSession, message: Request, *, is_batched: boo
     try:
         params = _decode_initialize(raw)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise RequestError(Code.INVALID_PARAMS, f"the params of initialize are not valid: {error}") from None
+        raise RequestError(ErrorCode.INVALID_PARAMS, f"the params of initialize are not valid: {error}") from None
     if not handlers.handshake_revisions:
         raise unsupported_revision(params.protocol_version, handlers.served)
     if is_batched:
-        raise RequestError(Code.INVALID_REQUEST, "initialize may not be part of a batch")
+        raise RequestError(ErrorCode.INVALID_REQUEST, "initialize may not be part of a batch")
     if session.peer is not None:
-        raise RequestError(Code.INVALID_REQUEST, "this session is initialized already")
+        raise RequestError(ErrorCode.INVALID_REQUEST, "this session is initialized already")
     revision = choose_revision(params.protocol_version, handlers.handshake_revisions)
-    codec(revision, revision).request("initialize").params(Raw(raw))
+    codec(revision, revision).incoming_request("initialize").params(Raw(raw))
     peer = client_peer(revision, params.capabilities, params.client_info)
     session.set_peer(peer)
     return OpenRequest(session, message.id, peer)
@@ -88,10 +88,10 @@ def open_before_handshake(session: ServerSession, message: Request, meta: Reques
         reason = "the request states no protocol version in its _meta"
         if handlers.handshake_revisions:
             reason += ", and initialize was not sent"
-        raise RequestError(Code.INVALID_PARAMS, reason)
+        raise RequestError(ErrorCode.INVALID_PARAMS, reason)
     if message.method not in handlers.methods(handlers.handshake_revisions[-1]).CLIENT_REQUESTS:
-        raise RequestError(Code.METHOD_NOT_FOUND, f"{quoted(message.method)} is not served")
-    raise RequestError(Code.INVALID_REQUEST, "initialize was not sent")
+        raise RequestError(ErrorCode.METHOD_NOT_FOUND, f"{quoted(message.method)} is not served")
+    raise RequestError(ErrorCode.INVALID_REQUEST, "initialize was not sent")
 
 
 def answer_builtin(session: ServerSession, message: Request, request: OpenRequest) -> None:
@@ -106,8 +106,8 @@ def answer_builtin(session: ServerSession, message: Request, request: OpenReques
     known = handlers.methods(revision).CLIENT_REQUESTS
     answer = _METHODS.get(method) or (None if tasks is None else tasks.methods.get(method))
     if answer is None or method not in known or not offers(handlers.capabilities(revision), revision, method):
-        raise RequestError(Code.METHOD_NOT_FOUND, f"{quoted(method)} is not served")
-    params = codec(revision, revision).request(method).params(message.params)
+        raise RequestError(ErrorCode.METHOD_NOT_FOUND, f"{quoted(method)} is not served")
+    params = codec(revision, revision).incoming_request(method).params(message.params)
     answer(session, request, params)
 
 
@@ -138,7 +138,7 @@ def _set_level(session: ServerSession, request: OpenRequest, params: Any) -> Non
 def _subscribe(session: ServerSession, request: OpenRequest, params: Any) -> None:
     uris = session.subscriptions.uris
     if session.subscriptions.size >= session.limits.max_subscriptions and params.uri not in uris:
-        raise RequestError(Code.INTERNAL_ERROR, "too many resources are subscribed to")
+        raise RequestError(ErrorCode.INTERNAL_ERROR, "too many resources are subscribed to")
     _act_after_handler(session, request, "resources/subscribe", params, lambda: uris.setdefault(params.uri))
 
 
@@ -164,7 +164,7 @@ def _act_after_handler(
         return result
 
     raw = Raw(msgspec.json.encode(params))
-    native = codec(handlers.native_revision, request.peer.revision).request(method)
+    native = codec(handlers.native_revision, request.peer.revision).incoming_request(method)
     method_handler = MethodHandler(method=method, codec=native, call=call)
     session.start(Exchange(request, method_handler, native.params(raw), raw))
 

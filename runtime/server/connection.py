@@ -9,7 +9,7 @@ import anyio
 from msgspec import Raw
 
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.protocol.messages import Code
+from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server import dispatch, input_required
 from mcpgen.runtime.server.context import Context, collect_input
 from mcpgen.runtime.server.server_session import ServerSession
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.framing import Frame, OversizedLine
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import Call, Exchange, OpenRequest
-    from mcpgen.runtime.transports.interfaces import Writer
+    from mcpgen.runtime.transports.interfaces import MessageWriter
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["Connection"]
@@ -37,7 +37,7 @@ class Connection:
         session: Its state.
     """
 
-    def __init__(self, engine: Engine, writer: Writer, spawner: Spawner) -> None:
+    def __init__(self, engine: Engine, writer: MessageWriter, spawner: Spawner) -> None:
         self.session: ServerSession = ServerSession(engine, self, engine.new_principal())
         self._engine = engine
         self._writer = writer
@@ -71,7 +71,7 @@ class Connection:
             end_stream(self.session, stream)
         self.session.disconnect_requests()
 
-    async def finished(self) -> None:
+    async def wait_finished(self) -> None:
         """Wait until no handler runs."""
         while self._running:
             if self._idle is None or self._idle.is_set():
@@ -176,7 +176,7 @@ class Connection:
             if not exchange.has_ended and exchange.request is None:  # the connection ends while the exchange is parked
                 input_required.forget_parked(self._engine, exchange)
             if not exchange.has_ended:  # cancelled, but not by us: the request must not stay unanswered
-                dispatch.fail(session, exchange, RequestError(Code.INTERNAL_ERROR, "the request was given up"))
+                dispatch.fail(session, exchange, RequestError(ErrorCode.INTERNAL_ERROR, "the request was given up"))
             if exchange.task is not None:
                 exchange.task.close()
             session.running -= 1
@@ -228,4 +228,4 @@ def _size(exchange: Exchange) -> int:
 
 
 def _refuse_round() -> None:
-    raise RequestError(Code.INTERNAL_ERROR, "the request has asked for input too often")
+    raise RequestError(ErrorCode.INTERNAL_ERROR, "the request has asked for input too often")

@@ -11,10 +11,10 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.protocol.messages import Code
-from mcpgen.runtime.protocol.newest import NEWEST, models
+from mcpgen.runtime.protocol.newest import NEWEST, ErrorCode, models
 from mcpgen.runtime.server import notifications
 from mcpgen.runtime.server.elicitation_forms import Elicited, form_schema, form_value
+from mcpgen.runtime.server.functions.signatures import BaseContext
 from mcpgen.runtime.server.server_requests import send_request
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ __all__ = ["Context", "collect_input"]
 T = TypeVar("T")
 
 
-class Context:
+class Context(BaseContext):
     """The request that a handler serves, and its client.
 
     Everything works for clients of every revision. If a client cannot do something, or has not declared that it can,
@@ -274,7 +274,7 @@ class Context:
     async def _request(self, method: str, params: Any, terms: str) -> Any:
         session, exchange = self._session, self._exchange
         task = None if exchange is None else exchange.task
-        with nullcontext() if task is None else task.asking():
+        with nullcontext() if task is None else task.awaiting_input():
             return await _result(session, exchange, send_request(session, exchange, method, params, terms=terms))
 
 
@@ -293,7 +293,7 @@ async def _result(session: ServerSession, exchange: Exchange | None, request: Se
             if not request.is_done:
                 session.withdraw(request, exchange)
         if not request.is_done:
-            raise RequestError(Code.INTERNAL_ERROR, "the client did not answer in time")
+            raise RequestError(ErrorCode.INTERNAL_ERROR, "the client did not answer in time")
     return request.result()
 
 

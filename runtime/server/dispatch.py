@@ -23,7 +23,6 @@ from mcpgen.runtime.protocol.capabilities import client_peer
 from mcpgen.runtime.protocol.framing import OversizedLine
 from mcpgen.runtime.protocol.messages import (
     Batch,
-    Code,
     ErrorResponse,
     Fault,
     Malformed,
@@ -33,6 +32,7 @@ from mcpgen.runtime.protocol.messages import (
     Response,
 )
 from mcpgen.runtime.protocol.negotiation import missing_fields, read_meta, unsupported_revision
+from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server import builtin_methods, error_mapping, input_required, notifications, server_requests
 from mcpgen.runtime.server.exchange import BatchResponse, Exchange, OpenRequest, ResponseBody
 
@@ -124,7 +124,7 @@ def _refuse(session: ServerSession, malformed: Malformed, batch: BatchResponse |
         session.server_requests.pop(malformed.id).fail(failure)
         return
     revision = session.revision or session.handlers.served[-1]
-    if malformed.fault.code == Code.PARSE_ERROR and malformed.id in session.exchanges:
+    if malformed.fault.code == ErrorCode.PARSE_ERROR and malformed.id in session.exchanges:
         # The id was found in text that is not JSON. A response to it would be taken for that of the open request.
         malformed = Malformed(malformed.fault, None, malformed.kind)
     if malformed.id is None and envelope.unknown_id(revision) is None:
@@ -168,13 +168,13 @@ def _open(session: ServerSession, message: Request, meta: RequestMeta, batch: Ba
         RequestError: Neither states them, or the request cannot be served now.
     """
     if message.id in session.exchanges:
-        raise RequestError(Code.INVALID_REQUEST, "another request with this id is open")
+        raise RequestError(ErrorCode.INVALID_REQUEST, "another request with this id is open")
     if session.is_busy:
-        raise RequestError(Code.INTERNAL_ERROR, "too many requests are open")
+        raise RequestError(ErrorCode.INTERNAL_ERROR, "too many requests are open")
     stateless = session.handlers.stateless_revisions
     if meta.revision is not UNSET and stateless:
         if batch is not None:
-            raise RequestError(Code.INVALID_REQUEST, Fault.NO_BATCHES.reason)
+            raise RequestError(ErrorCode.INVALID_REQUEST, Fault.NO_BATCHES.reason)
         if meta.revision not in stateless:
             raise unsupported_revision(meta.revision, session.handlers.served)
         missing = missing_fields(meta)
@@ -198,7 +198,7 @@ def _serve(session: ServerSession, message: Request, request: OpenRequest, meta:
     """
     revision, in_session = request.peer.revision, request.peer is session.peer
     if in_session and not session.has_declared(revision, message.method):
-        raise RequestError(Code.METHOD_NOT_FOUND, f"{quoted(message.method)} was not declared")
+        raise RequestError(ErrorCode.METHOD_NOT_FOUND, f"{quoted(message.method)} was not declared")
     handler = session.handlers.method_handlers(revision).get(message.method)
     if handler is None:
         builtin_methods.answer_builtin(session, message, request)

@@ -19,8 +19,7 @@ from msgspec import UNSET, Struct
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object, pointer_to
 from mcpgen.runtime.errors import InvalidPayload, UsageError
 from mcpgen.runtime.protocol.newest import models
-from mcpgen.runtime.server.functions.choices import in_order
-from mcpgen.runtime.server.functions.schemas import described, schema_of
+from mcpgen.runtime.server.functions.schemas import described, in_declared_order, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -183,7 +182,7 @@ def _field(schema: dict[str, Any], annotation: Any, definitions: Mapping[str, An
                     key: each for key, each in schema.items() if key != "anyOf" and (key, each) != ("default", None)
                 }
             annotation = others[0]
-        schema = in_order({**schema, **schema_of(described(annotation), "a field of a form")}, annotation)
+        schema = in_declared_order({**schema, **schema_of(described(annotation), "a field of a form")}, annotation)
     schema = {key: each for key, each in schema.items() if key != "$defs"}
     return _inlined(schema, definitions)
 

@@ -9,11 +9,13 @@ Spec:
 from __future__ import annotations
 
 import logging
+from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET, Struct
 
+from mcpgen.generated import registry
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import (
     AdaptationError,
@@ -25,18 +27,14 @@ from mcpgen.runtime.errors import (
     sole_exception,
 )
 from mcpgen.runtime.protocol.envelope import error_json
-from mcpgen.runtime.protocol.messages import Code
-from mcpgen.runtime.protocol.newest import methods
+from mcpgen.runtime.protocol.newest import ErrorCode, methods
 
 if TYPE_CHECKING:
     from mcpgen.runtime.server.exchange import Exchange
 
 __all__ = ["as_request_error", "error_body"]
 
-# 2026-07-28, basic/index, "Error Codes".
-_RETIRED = frozenset({-32002, -32042})
-
-_INTERNAL = RequestError(Code.INTERNAL_ERROR, "the server failed to handle this request")
+_INTERNAL = RequestError(ErrorCode.INTERNAL_ERROR, "the server failed to handle this request")
 
 _LOG = logging.getLogger("mcpgen.handlers")
 
@@ -48,17 +46,19 @@ def as_request_error(failure: BaseException, what: str) -> RequestError:
     """Return the error that a peer gets for *failure*; *what* names the request in the log."""
     match failure:
         case RequestRefused():  # its code is about our request, and would mean something else for the client's
-            return RequestError(Code.INTERNAL_ERROR, f"the client refused {failure.method}: {failure.message}")
+            return RequestError(ErrorCode.INTERNAL_ERROR, f"the client refused {failure.method}: {failure.message}")
         case RequestError():
             return failure
         case InvalidPayload():
             data = {"pointer": failure.pointer} if failure.pointer else UNSET
-            return RequestError(Code.INVALID_PARAMS, str(failure), data)
+            return RequestError(ErrorCode.INVALID_PARAMS, str(failure), data)
         case AdaptationError():
             _LOG.warning("%s", failure)
-            return RequestError(Code.INVALID_PARAMS, f"this server and its client cannot say that: {failure.reason}")
+            return RequestError(
+                ErrorCode.INVALID_PARAMS, f"this server and its client cannot say that: {failure.reason}"
+            )
         case _ if _is_unhandled(failure):
-            return RequestError(Code.METHOD_NOT_FOUND, f"{failure} is not served")
+            return RequestError(ErrorCode.METHOD_NOT_FOUND, f"{failure} is not served")
         case TransportClosed():
             _LOG.info("%s was not finished: %s", what, failure)
             return _INTERNAL
@@ -110,9 +110,14 @@ def _is_reserved(revision: str, code: int) -> bool:
         2026-07-28, basic/index, "Error Codes": MUST NOT emit undefined codes of the reserved range, nor codes of
         earlier revisions.
     """
-    return (code in methods.RESERVED_ERRORS or code in _RETIRED) and code not in set(
-        bindings(revision).methods.ErrorCode
-    )
+    if code in set(bindings(revision).methods.ErrorCode):
+        return False
+    return code in methods.RESERVED_ERRORS or code in _codes_of_all_revisions()
+
+
+@cache
+def _codes_of_all_revisions() -> frozenset[int]:
+    return frozenset(code for each in registry.REVISIONS for code in bindings(each.label).methods.ErrorCode)
 
 
 def _unsupported(exchange: Exchange, failure: UnsupportedByPeer) -> bytes:
@@ -125,7 +130,7 @@ def _unsupported(exchange: Exchange, failure: UnsupportedByPeer) -> bytes:
         data = {"requiredCapabilities": failure.required}
         return error_json(RequestError(MISSING_CLIENT_CAPABILITY, f"the client cannot do {failure.what}", data))
     # Earlier revisions have no code for this. The request was valid, so it is the server that failed.
-    return error_json(RequestError(Code.INTERNAL_ERROR, f"the client cannot do {failure.what}: {failure.reason}"))
+    return error_json(RequestError(ErrorCode.INTERNAL_ERROR, f"the client cannot do {failure.what}: {failure.reason}"))
 
 
 def _is_unhandled(failure: BaseException) -> bool:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import ErrorResponse, RequestId
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.tasks.running_task import RunningTask
-    from mcpgen.runtime.transports.spawner import Handle
+    from mcpgen.runtime.transports.spawner import TaskHandle
 
 __all__ = [
     "BatchResponse",
@@ -243,7 +243,7 @@ class Exchange(Struct, eq=False):
     round_count: int = 0
     unsent_response: ResponseBody | None = None
     progress: float | None = None
-    handle: Handle | None = None
+    handle: TaskHandle | None = None
     task: RunningTask | None = None
     last_peer: Peer | None = None
 

@@ -264,7 +264,7 @@ class HandlerTable:
         if method not in self.methods(revision).CLIENT_NOTIFICATIONS or not self._overrides(name):
             return None
         try:
-            notification = codec(self.native_revision, revision).notice_in(method)
+            notification = codec(self.native_revision, revision).incoming_notification(method)
         except AdaptationError:
             return None  # clients of the native revision send no such notification
         return NotificationHandler(notification, getattr(self._handlers, name))
@@ -284,7 +284,7 @@ class HandlerTable:
             if not offers(declared, revision, method):
                 continue
             try:
-                request = codec(self.native_revision, revision).request(method)
+                request = codec(self.native_revision, revision).incoming_request(method)
             except AdaptationError:
                 continue  # tasks, which are served to peers of the native revision only
             params = peer.CLIENT_REQUESTS[method].params

@@ -26,7 +26,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from mcpgen.runtime.adapt.json_pointer import is_object
 from mcpgen.runtime.errors import AdaptationError, RequestError, UnsupportedByPeer
 from mcpgen.runtime.protocol.codec import codec
-from mcpgen.runtime.protocol.messages import Code
+from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.exchange import Exchange, ResponseBody, ServerRequest
 from mcpgen.runtime.server.parked_requests import TooManyParked
 from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, StateTooLarge, params_digest
@@ -105,7 +105,7 @@ def _fail_requests(exchange: Exchange, reason: str) -> None:
     requests = list(exchange.server_requests.values())
     exchange.server_requests.clear()
     for each in requests:
-        each.fail(RequestError(Code.INTERNAL_ERROR, reason))
+        each.fail(RequestError(ErrorCode.INTERNAL_ERROR, reason))
 
 
 def _input_request(request: ServerRequest) -> dict[str, object]:
@@ -146,18 +146,18 @@ def send_input_required(session: ServerSession, exchange: Exchange, result: Any)
     """
     request = exchange.request
     if request is None:
-        raise RequestError(Code.INTERNAL_ERROR, "the handler requires input while it waits for input")
+        raise RequestError(ErrorCode.INTERNAL_ERROR, "the handler requires input while it waits for input")
     engine, peer = session.engine, request.peer
     if not exchange.handler.may_request_input:
         reason = f"the result of {exchange.handler.method} cannot be an InputRequiredResult"
-        raise RequestError(Code.INTERNAL_ERROR, reason)
+        raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
     if result.request_state is UNSET and not result.input_requests:
-        raise RequestError(Code.INTERNAL_ERROR, "the InputRequiredResult of the handler requests nothing")
+        raise RequestError(ErrorCode.INTERNAL_ERROR, "the InputRequiredResult of the handler requests nothing")
     if result.request_state is not UNSET:
         try:
             state = _seal(engine, exchange, _State(own=result.request_state))
         except StateTooLarge as error:
-            raise RequestError(Code.INTERNAL_ERROR, f"the handler returned {error}") from error
+            raise RequestError(ErrorCode.INTERNAL_ERROR, f"the handler returned {error}") from error
         result = msgspec.structs.replace(result, request_state=state)
     body = exchange.handler.codec.result(result)
     for each in msgspec.json.decode(body).get("inputRequests", {}).values():
@@ -184,7 +184,7 @@ def send_url_elicitations(session: ServerSession, exchange: Exchange, failure: R
     if code != failure.code or not is_object(data) or not data.get("elicitations"):
         return False
     try:
-        elicitation = codec(handlers.native_revision, request.peer.revision).ask("elicitation/create")
+        elicitation = codec(handlers.native_revision, request.peer.revision).outgoing_request("elicitation/create")
     except AdaptationError:
         return False  # the error itself is adapted, or refused
     requests: dict[str, object] = {}
@@ -222,7 +222,7 @@ def resume_parked(
     if parked is None:
         exchange.params = handler.codec.params(message.params)
         if state.answers is None or not engine.handlers.may_replay(exchange):
-            raise RequestError(Code.INVALID_PARAMS, "The requestState has expired; send the request without it")
+            raise RequestError(ErrorCode.INVALID_PARAMS, "The requestState has expired; send the request without it")
         # Keys that the handler never uses do no harm.
         exchange.earlier_responses = responses | state.answers
         session.start(exchange)
@@ -230,7 +230,7 @@ def resume_parked(
         session.reply(request, parked.response)
     elif parked.is_resumed:
         if len(parked.duplicates) >= _MAX_DUPLICATES:
-            raise RequestError(Code.INTERNAL_ERROR, "the same requestState came too often")
+            raise RequestError(ErrorCode.INTERNAL_ERROR, "the same requestState came too often")
         session.exchanges[request.id] = request
         parked.duplicates.append(request)
         request.on_cancel = partial(parked.duplicates.remove, request)
@@ -242,7 +242,7 @@ def _responses(raw: Raw | UnsetType) -> dict[str, Raw]:
     try:
         return {} if isinstance(raw, UnsetType) else _decode_members(raw)
     except msgspec.DecodeError:
-        raise RequestError(Code.INVALID_PARAMS, "inputResponses is not an object") from None
+        raise RequestError(ErrorCode.INVALID_PARAMS, "inputResponses is not an object") from None
 
 
 def _resume(session: ServerSession, parked: InputRound, request: OpenRequest, responses: dict[str, Raw]) -> None:

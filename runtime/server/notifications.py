@@ -63,7 +63,7 @@ def receive_notification(session: ServerSession, notification: Notification) -> 
     if handler is None:
         return
     try:
-        params = handler.codec.incoming(notification.params)
+        params = handler.codec.params(notification.params)
     except (InvalidPayload, AdaptationError) as error:
         _LOG.warning("%s is ignored: %s", method, error)
         return
@@ -184,7 +184,7 @@ def send_notification(
     if peer is None:
         raise UnsupportedByPeer(revision="", what=method, reason="the client has not sent initialize")
     try:
-        data = codec(terms, peer.revision).notice_out(method).outgoing(params)
+        data = codec(terms, peer.revision).outgoing_notification(method).params(params)
     except (AdaptationError, UnknownMethod) as error:
         if isinstance(error, AdaptationError) and error.service == "input":
             return  # the end of an elicitation by URL: a stateless client shows it by its retry
@@ -202,7 +202,7 @@ def _optional(value: Any) -> Any:
 def _send(exchange: Exchange, method: str, params: Any) -> None:
     request = exchange.request
     if request is not None:
-        data = codec(NEWEST, request.peer.revision).notice_out(method).outgoing(params)
+        data = codec(NEWEST, request.peer.revision).outgoing_notification(method).params(params)
         request.session.output.send(envelope.encode_notification(method, data), exchange)
 
 

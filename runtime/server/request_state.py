@@ -29,7 +29,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias
 
 from mcpgen.runtime.errors import McpgenError, RequestError, UsageError
-from mcpgen.runtime.protocol.messages import Code
+from mcpgen.runtime.protocol.newest import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,7 +65,7 @@ class StateRefused(RequestError):  # noqa: N818 (named as those of runtime/error
     def __init__(self, reason: Literal["expired", "invalid"]) -> None:
         self.reason = reason
         problem = "has expired; send the request without it" if reason == "expired" else "is not valid for this request"
-        super().__init__(Code.INVALID_PARAMS, f"The requestState {problem}", {"reason": reason})
+        super().__init__(ErrorCode.INVALID_PARAMS, f"The requestState {problem}", {"reason": reason})
 
 
 class StateTooLarge(McpgenError):  # noqa: N818 (named as those of runtime/errors.py are)
@@ -187,11 +187,11 @@ def params_digest(params: Raw | bytes) -> bytes:
     try:
         members = _decode_exactly(bytes(params).decode("utf-8"))
         if not isinstance(members, _Members):
-            raise RequestError(Code.INVALID_PARAMS, "The params are not an object")
+            raise RequestError(ErrorCode.INVALID_PARAMS, "The params are not an object")
         compared = _Members(member for member in members if member[0] not in _OF_THE_RETRY)
         return hashlib.sha256(_canonical(compared).encode("ascii")).digest()
     except (ValueError, RecursionError):
-        raise RequestError(Code.INVALID_PARAMS, "The params cannot be read") from None
+        raise RequestError(ErrorCode.INVALID_PARAMS, "The params cannot be read") from None
 
 
 class _Number(str):

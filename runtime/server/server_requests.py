@@ -34,9 +34,9 @@ from mcpgen.runtime.errors import (
     UnsupportedByPeer,
 )
 from mcpgen.runtime.protocol import envelope
-from mcpgen.runtime.protocol.capabilities import lacking
+from mcpgen.runtime.protocol.capabilities import missing_capabilities
 from mcpgen.runtime.protocol.codec import codec
-from mcpgen.runtime.protocol.messages import Code
+from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.exchange import ServerRequest
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def send_request(
     if exchange is not None and exchange.has_ended:
         raise TransportClosed("the request is over")
     try:
-        outgoing = codec(terms, peer.revision).ask(method)
+        outgoing = codec(terms, peer.revision).outgoing_request(method)
         params = outgoing.params(value)
     except (AdaptationError, UnknownMethod) as error:
         raise UnsupportedByPeer(revision=peer.revision, what=method, reason=_reason(error)) from error
@@ -102,7 +102,7 @@ def require_capability(peer: Peer, method: str, params: bytes | UnsetType) -> No
     Raises:
         UnsupportedByPeer: It has not.
     """
-    missing = lacking(peer, method, {} if isinstance(params, UnsetType) else msgspec.json.decode(params))
+    missing = missing_capabilities(peer, method, {} if isinstance(params, UnsetType) else msgspec.json.decode(params))
     if missing is not None:
         raise UnsupportedByPeer(
             revision=peer.revision, what=method, reason="the client has not declared that it can", required=missing
@@ -141,7 +141,7 @@ def _send(session: ServerSession, exchange: Exchange | None, request: ServerRequ
     if exchange is not None and not exchange.server_requests:
         exchange.round_count += 1
         if exchange.round_count > session.limits.max_rounds:
-            raise RequestError(Code.INTERNAL_ERROR, "the request has asked for input too often")
+            raise RequestError(ErrorCode.INTERNAL_ERROR, "the request has asked for input too often")
     if not session.is_initialized and method != "ping":
         # 2025-11-25, basic/lifecycle, "Initialization": before initialized the server SHOULD NOT send other requests.
         revision = session.revision or ""

@@ -18,7 +18,7 @@ from msgspec import UNSET, Struct, UnsetType
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
-from mcpgen.runtime.protocol.messages import Code
+from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED
 from mcpgen.runtime.server.exchange import Exchange, OpenRequest, ResponseBody
 
@@ -224,7 +224,7 @@ class ServerSession:
             self.drop(exchange.request)
         if exchange.input_round is not None:
             self.engine.parked.forget(exchange.input_round)
-            failure = RequestError(Code.INTERNAL_ERROR, "the request was given up")
+            failure = RequestError(ErrorCode.INTERNAL_ERROR, "the request was given up")
             self._reply_to_duplicates(exchange.input_round, ResponseBody(envelope.error_json(failure), is_error=True))
         if exchange.handle is not None:
             exchange.handle.cancel()

@@ -16,8 +16,7 @@ from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.codec import codec
-from mcpgen.runtime.protocol.messages import Code
-from mcpgen.runtime.protocol.newest import NEWEST, methods, models
+from mcpgen.runtime.protocol.newest import NEWEST, ErrorCode, methods, models
 from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED, SubscriptionFilter, supported_filter
 from mcpgen.runtime.server.exchange import ResponseBody
 from mcpgen.runtime.server.server_session import SubscriptionStream
@@ -42,12 +41,12 @@ def open_stream(session: ServerSession, request: OpenRequest, params: Any) -> No
     """
     subscriptions, limit = session.subscriptions, session.limits.max_subscriptions
     if len(subscriptions.streams) >= limit:
-        raise RequestError(Code.INTERNAL_ERROR, "too many streams are open")
+        raise RequestError(ErrorCode.INTERNAL_ERROR, "too many streams are open")
     revision = request.peer.revision
     wanted = msgspec.convert(msgspec.to_builtins(params.notifications), SubscriptionFilter)
     supported = supported_filter(wanted, session.handlers.capabilities(revision), revision)
     if subscriptions.size + len(supported.resource_subscriptions) > limit:
-        raise RequestError(Code.INTERNAL_ERROR, "too many resources are subscribed to")
+        raise RequestError(ErrorCode.INTERNAL_ERROR, "too many resources are subscribed to")
     acknowledged = {"_meta": {_SUBSCRIPTION_ID: request.id}, "notifications": supported}
     session.exchanges[request.id] = request
     stream = subscriptions.streams[request.id] = SubscriptionStream(request, supported)
@@ -120,4 +119,4 @@ def _change(revision: str, method: str, uri: str | None, stream_id: str | int | 
         params = models.ResourceUpdatedNotificationParams(uri=uri or "", meta=meta)
     else:
         params = UNSET if stream_id is None else models.NotificationParams(meta=meta)
-    return envelope.encode_notification(method, codec(NEWEST, revision).notice_out(method).outgoing(params))
+    return envelope.encode_notification(method, codec(NEWEST, revision).outgoing_notification(method).params(params))

@@ -1,10 +1,4 @@
-"""Transports: shells that move frames between an endpoint and its peer, and know nothing of what they mean.
+"""Transports: they move frames between an endpoint and its peer, and know nothing of what the frames mean.
 
-`mcpgen.runtime.transports.stdio` moves them over descriptors, `mcpgen.runtime.transports.memory` within a process.
+`mcpgen.runtime.transports.interfaces` has the protocols, with which you write your own.
 """
-
-from __future__ import annotations
-
-from mcpgen.runtime.transports.interfaces import Connectable, Endpoint, Endpoints, Writer
-
-__all__ = ["Connectable", "Endpoint", "Endpoints", "Writer"]

@@ -1,7 +1,4 @@
-"""How a caller waits for what a session learns: the one place that knows a cheaper way than an event.
-
-A future of asyncio costs a tenth of an `anyio.Event`, and every call waits once.
-"""
+"""The event that a caller waits for, once for each request. On asyncio it is a future: a tenth of an `anyio.Event`."""
 
 from __future__ import annotations
 
@@ -16,52 +13,52 @@ from mcpgen.runtime.transports.spawner import is_asyncio
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["OTHER_LOOP", "AutoResetEvent", "same_loop_check", "auto_reset_event", "auto_reset_event_factory"]
+__all__ = ["OTHER_LOOP", "AutoResetEvent", "auto_reset_event", "auto_reset_event_factory", "same_loop_check"]
 
 OTHER_LOOP: Final = "this client belongs to another event loop: use it, and close it, where connect() was awaited"
 
 
 class AutoResetEvent(Protocol):
-    """Lets one task wait until it is woken; to be woken before is not lost, and twice counts once."""
+    """Lets one task wait until it is set. `wait` resets it. To set it twice counts as once."""
 
-    def wake(self) -> None:
-        """Let `wait` return, now or when it is called next."""
+    def set(self) -> None:
+        """Let `wait` return, now or at its next call."""
         ...
 
     async def wait(self) -> None:
-        """Return when there was a call of `wake` since the last return."""
+        """Return when `set` was called since the last return."""
         ...
 
 
 def auto_reset_event() -> AutoResetEvent:
-    """Return a new one for the event loop that runs."""
+    """Return a new event for the running event loop."""
     return auto_reset_event_factory()()
 
 
 def auto_reset_event_factory() -> Callable[[], AutoResetEvent]:
-    """Return what makes new ones for the event loop that runs."""
-    return partial(_Future, asyncio.get_running_loop()) if is_asyncio() else _Event
+    """Return a function that makes events for the running event loop."""
+    return partial(_FutureEvent, asyncio.get_running_loop()) if is_asyncio() else _AnyioEvent
 
 
 def same_loop_check() -> Callable[[], bool]:
-    """Return what tells whether the event loop that runs then is the one that runs now."""
+    """Return a function that tells whether it is called in the event loop that runs now."""
     if is_asyncio():
         loop = asyncio.get_running_loop()
-        return lambda: _running() is loop
+        return lambda: _running_loop() is loop
     import trio  # noqa: PLC0415 (only where it runs already)
 
     token = trio.lowlevel.current_trio_token()
     return lambda: not is_asyncio() and trio.lowlevel.in_trio_run() and trio.lowlevel.current_trio_token() is token
 
 
-def _running() -> asyncio.AbstractEventLoop | None:
+def _running_loop() -> asyncio.AbstractEventLoop | None:
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
 
 
-class _Future:
+class _FutureEvent:
     __slots__ = ("_future", "_is_set", "_loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -69,7 +66,7 @@ class _Future:
         self._future: asyncio.Future[None] | None = None
         self._is_set = False
 
-    def wake(self) -> None:
+    def set(self) -> None:
         self._is_set = True
         if self._future is not None and not self._future.done():
             self._future.set_result(None)
@@ -84,13 +81,13 @@ class _Future:
         self._is_set = False
 
 
-class _Event:
+class _AnyioEvent:
     __slots__ = ("_event",)
 
     def __init__(self) -> None:
         self._event = anyio.Event()
 
-    def wake(self) -> None:
+    def set(self) -> None:
         self._event.set()
 
     async def wait(self) -> None:

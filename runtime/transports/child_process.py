@@ -1,29 +1,27 @@
-"""The process of a server, together with all that it starts.
+"""The process of a server, and the process group that it leads.
 
-Theory of operation. A server is often not one process: a package runner starts the server proper, a shell script starts
-three. So each is the leader of a session, and of a process group, of its own: one signal reaches all of them, and an
-interrupt from the keyboard reaches none; whoever is interrupted ends them in order. What leaves the group (a daemon,
-which calls setsid) cannot be reached; it was meant to stay.
+Theory of operation. A server is often several processes: a package runner starts the server proper, a shell script
+starts three. So the process leads a session and a process group of its own. One signal reaches the whole group, and
+Ctrl-C in the terminal reaches none of it; the client ends it in order. A process that leaves the group (a daemon, which
+calls setsid) is not reached, and is meant to stay.
 
-A group is known by the number of its leader, and the system may give that number to a new process, and a new group, as
-soon as the leader was waited for and the group is empty. A signal that comes after that would hit a stranger. Hence the
-rule: *nobody waits for the leader before the group got its last signal*. Until then it stays in the table of processes,
-dead perhaps, and holds the number. Its end is noticed otherwise: a descriptor of the process (pidfd, Linux) becomes
-readable, which the event loop sees at once, and `os.waitid` tells the status and leaves the process where it is
-(WNOWAIT). Where there is no such descriptor, waitid is asked every now and then. Neither needs a thread, nor a handler
-of SIGCHLD, of which there is only one in a process, and it is not ours.
+A group has the number of its leader. As soon as the leader was reaped and the group is empty, the system may reuse that
+number, and a signal would hit an unrelated process. Hence the rule: *do not reap the leader before the group got its
+last signal*. Until then the leader keeps its number, if only as a zombie. Its end is noticed without reaping it: a
+pidfd (Linux) becomes readable, and `os.waitid` with WNOWAIT returns the status. Without a pidfd, waitid is polled.
+Neither needs a thread or a SIGCHLD handler; a process has only one such handler, and it belongs to the program.
 
-Somebody else may wait for our leader: a handler of SIGCHLD that waits for any child, or the system itself if SIGCHLD is
-ignored. Its status is unknown then. A descriptor still means this process and its group, and no other, so that a signal
-through it (Linux 6.9) cannot go astray; without one the group gets no more signals.
+Other code may reap the leader: a SIGCHLD handler that waits for any child, or the system if SIGCHLD is ignored. Then
+the status is unknown. A pidfd still refers to this process and its group, so a signal through it (Linux 6.9) cannot hit
+another one. Without a pidfd, the group gets no more signals.
 
-Whether anybody is left in the group when the leader is dead cannot be asked by a signal, which the dead accept, too;
-``/proc`` tells. Where there is none, the system's kill() passes over the dead.
+A signal cannot tell whether the group has living members, because zombies accept signals; ``/proc`` can. Systems
+without ``/proc`` have a kill() that ignores zombies.
 
-Systems without waitid (macOS before Python 3.13) can only notice an end by waiting for the process. There what is left
-of the group is killed in the same breath, before the number can be used again.
+Systems without waitid (macOS before Python 3.13) must reap the process to notice its end. There the rest of the group
+is killed in the same step, before the number can be reused.
 
-On Windows there are no groups: the process alone is ended.
+Windows has no process groups: only the process itself is ended.
 """
 
 from __future__ import annotations
@@ -49,29 +47,29 @@ if TYPE_CHECKING:
 
 __all__ = ["ChildProcess", "read_chunk"]
 
-# Of pidfd_send_signal(2): to the group that the process leads. The signal module has no name for it.
-_TO_THE_GROUP: Final = 1 << 2
+# PIDFD_SIGNAL_PROCESS_GROUP of pidfd_send_signal(2), for which the signal module has no name.
+_PIDFD_SIGNAL_PROCESS_GROUP: Final = 1 << 2
 
-# How often is looked where nothing can be watched: soon at first, because most end soon.
-_FIRST_LOOK_SECONDS: Final = 0.001
-_LOOK_SECONDS: Final = 0.03
+# How often to poll where nothing can be watched: soon at first, because most processes end soon.
+_FIRST_POLL_SECONDS: Final = 0.001
+_POLL_SECONDS: Final = 0.03
 
-# What the system may take to end a process that was killed, if nobody can await it any more.
-_DYING_SECONDS: Final = 0.1
+# For the system to end a process that was killed, where the event loop cannot be awaited any more.
+_KILL_SECONDS: Final = 0.1
 
 # Standard input, output and error.
 _STANDARD: Final = 3
 
 
 class ChildProcess:
-    """A process with pipes as its standard streams, whose other ends never wait and are inherited by nobody.
+    """A process with pipes as its standard streams. Our ends are non-blocking, and no child inherits them.
 
     Attributes:
-        stdin: Where its input is written to.
-        stdout: Where its output is read.
-        stderr: Where its errors are read.
-        exited: Set when its end was noticed; `watch` must be running.
-        status: Its exit status, negative for the signal that ended it; None before its end, and if it cannot be known.
+        stdin: The descriptor that writes to its input.
+        stdout: The descriptor that reads its output.
+        stderr: The descriptor that reads its standard error.
+        exited: Set when it has ended; `watch` must be running.
+        status: Its exit status, negative for the signal that ended it; None before its end, and if it is unknown.
 
     Raises:
         UsageError: It cannot be started. Nothing is left behind.
@@ -79,26 +77,28 @@ class ChildProcess:
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], directory: str | None) -> None:
         if directory is not None and not Path(directory).is_dir():
-            raise UsageError(f"{command[0]!r} cannot be started in {directory!r}, which is not a directory")
+            raise UsageError(
+                f"{command[0]!r} cannot be started: `directory` is {directory!r}, which is not a directory"
+            )
         opened: list[int] = []
         try:
-            theirs = self._open_pipes(opened)
-            self._popen = _launch(command, environment, directory, theirs)
+            child_ends = self._open_pipes(opened)
+            self._popen = _launch(command, environment, directory, child_ends)
         except (OSError, ValueError) as error:
             for fd in opened:
                 os.close(fd)
             raise UsageError(f"{command[0]!r} cannot be started: {_reason(error, command[0])}") from error
-        for fd in theirs:
+        for fd in child_ends:
             os.close(fd)
         self.exited: anyio.Event = anyio.Event()
         self.status: int | None = None
         self._has_exited = False
-        self._is_reaped = False  # by whomever
+        self._is_reaped = False  # by this object or by other code
         self._pidfd = _open_pidfd(self._popen.pid)
         self._open = {self.stdin, self.stdout, self.stderr}
 
     def _open_pipes(self, opened: list[int]) -> tuple[int, int, int]:
-        """Set our ends and return the process's; note in *opened* what is to be closed if it cannot be started."""
+        """Set our ends, and return the ends of the process. Add all to *opened*, to be closed if the start fails."""
         self.stdin: int
         self.stdout: int
         self.stderr: int
@@ -111,32 +111,32 @@ class ChildProcess:
         return stdin, stdout, stderr
 
     async def watch(self) -> None:
-        """Notice its end, and return then. Only one task may do so."""
+        """Return when the process has ended. Only one task may call this."""
         if self._pidfd is not None:
             await anyio.wait_readable(self._pidfd)
-        seconds = _FIRST_LOOK_SECONDS
-        while not self._look():
+        seconds = _FIRST_POLL_SECONDS
+        while not self._poll():
             await anyio.sleep(seconds)
-            seconds = min(2 * seconds, _LOOK_SECONDS)
+            seconds = min(2 * seconds, _POLL_SECONDS)
         self.exited.set()
 
-    async def others_ended(self) -> None:
-        """Return when nobody but the leader is left in the group."""
-        seconds = _FIRST_LOOK_SECONDS
+    async def wait_others_ended(self) -> None:
+        """Return when the group has no living process but the leader."""
+        seconds = _FIRST_POLL_SECONDS
         while self.has_others():
             await anyio.sleep(seconds)
-            seconds = min(2 * seconds, _LOOK_SECONDS)
+            seconds = min(2 * seconds, _POLL_SECONDS)
 
     def has_others(self) -> bool:
-        """Whether anybody but the leader is alive in the group."""
+        """Whether the group has a living process besides the leader."""
         if sys.platform == "win32":
             return False
-        self._look()
-        if self._is_reaped and self._pidfd is None:  # nor could anything be sent to them
+        self._poll()
+        if self._is_reaped and self._pidfd is None:  # they could get no signal either
             return False
         with suppress(OSError):
-            # It may be mounted for another namespace of processes, with other numbers.
-            if os.readlink("/proc/self") == str(os.getpid()):  # noqa: PTH115 (a Path of it would be no number)
+            # /proc may be mounted for another PID namespace, with other numbers.
+            if os.readlink("/proc/self") == str(os.getpid()):  # noqa: PTH115 (it is a number, not a path)
                 return any(map(self._is_other, os.listdir("/proc")))  # noqa: PTH208 (names are numbers here)
         try:
             os.killpg(self._popen.pid, 0)
@@ -145,11 +145,11 @@ class ChildProcess:
         return True
 
     def terminate(self) -> None:
-        """Tell all of the group to end."""
+        """Send SIGTERM to the group."""
         self._send(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End all of the group."""
+        """Send SIGKILL to the group."""
         if sys.platform == "win32":
             self._popen.kill()
         else:
@@ -161,33 +161,32 @@ class ChildProcess:
             return
         if sys.platform == "linux" and self._pidfd is not None:
             try:
-                signal.pidfd_send_signal(self._pidfd, number, None, _TO_THE_GROUP)
+                signal.pidfd_send_signal(self._pidfd, number, None, _PIDFD_SIGNAL_PROCESS_GROUP)
             except ProcessLookupError:
                 return
             except OSError:  # an older system, or one that forbids it
                 pass
             else:
                 return
-        self._look()  # somebody may have waited for it since
+        self._poll()  # other code may have reaped it since
         if not self._is_reaped:
-            with suppress(ProcessLookupError, PermissionError):  # all of it is dead, or has other rights
+            with suppress(ProcessLookupError, PermissionError):  # all are dead, or run as another user
                 os.killpg(self._popen.pid, number)
 
     def close_stdin(self) -> None:
-        """Tell it that no more will come."""
+        """Close its input."""
         self._close(self.stdin)
 
     def release(self) -> bool:
-        """Wait for the leader, give its number back, and close all; return whether it is dead.
+        """Reap the leader and close all descriptors. Return whether the leader has ended.
 
-        If it is not, all of its group is killed. This does not wait for the event loop, so that it works where nothing
-        can be awaited any more.
+        Kill the group first, if any of it is alive. This does not use the event loop, so it works after its end.
         """
-        if not self._look() or self.has_others():
+        if not self._poll() or self.has_others():
             self.kill()
-            until = time.monotonic() + _DYING_SECONDS
-            while not self._look() and time.monotonic() < until:
-                time.sleep(_FIRST_LOOK_SECONDS)
+            until = time.monotonic() + _KILL_SECONDS
+            while not self._poll() and time.monotonic() < until:
+                time.sleep(_FIRST_POLL_SECONDS)
         if self._has_exited:
             self._popen.poll()
         for fd in list(self._open):
@@ -195,7 +194,7 @@ class ChildProcess:
         if self._pidfd is not None:
             os.close(self._pidfd)
             self._pidfd = None
-        self._is_reaped = True  # or given up: its number is not ours any more
+        self._is_reaped = True  # from now on its number may belong to another process
         return self._has_exited
 
     def _close(self, fd: int) -> None:
@@ -203,19 +202,19 @@ class ChildProcess:
             self._open.remove(fd)
             os.close(fd)
 
-    def _look(self) -> bool:
-        """Return whether it has ended, and note how, without giving up its number."""
+    def _poll(self) -> bool:
+        """Return whether the leader has ended, and store its status, without reaping it."""
         if self._is_reaped:
             return self._has_exited
         if sys.platform == "win32":
             self.status = self._popen.poll()
             self._has_exited = self.status is not None
         elif not hasattr(os, "waitid"):
-            self._look_by_waiting()
+            self._poll_by_reaping()
         else:
             try:
                 found = os.waitid(os.P_PID, self._popen.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            except ChildProcessError:  # somebody else has waited for it
+            except ChildProcessError:  # other code has reaped it
                 self._has_exited = self._is_reaped = True
                 return True
             if found is not None:
@@ -223,7 +222,7 @@ class ChildProcess:
                 self.status = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
         return self._has_exited
 
-    def _look_by_waiting(self) -> None:
+    def _poll_by_reaping(self) -> None:
         status = self._popen.poll()
         if status is not None and sys.platform != "win32":
             with suppress(OSError):
@@ -237,7 +236,7 @@ class ChildProcess:
         try:
             if os.getpgid(int(name)) != self._popen.pid:
                 return False
-            # "number (name) state …": the name may hold anything, and the dead wait for their own parent.
+            # "number (name) state …", where the name may hold anything. Zombies (Z, X) count as dead.
             stat = Path(f"/proc/{name}/stat").read_bytes()
         except OSError:  # it has just ended
             return False
@@ -245,9 +244,9 @@ class ChildProcess:
 
 
 async def read_chunk(fd: int, size: int) -> bytes:
-    """Return at most *size* bytes that are read from one of our ends, none at the end."""
+    """Return at most *size* bytes that are read from *fd*; none at the end."""
     if sys.platform == "win32":
-        limiter = anyio.CapacityLimiter(1)  # our own: others may be taken by what hangs
+        limiter = anyio.CapacityLimiter(1)  # our own: reads that hang may use up the shared one
         return await anyio.to_thread.run_sync(os.read, fd, size, limiter=limiter, abandon_on_cancel=True)
     while True:
         await anyio.wait_readable(fd)
@@ -266,9 +265,9 @@ def _pipe(opened: list[int]) -> tuple[int, int]:
 
 
 def _private(fd: int) -> int:
-    """Return *fd*, or another in its place if its number is that of a standard stream.
+    """Return *fd*, or a duplicate with another number if its number is that of a standard stream.
 
-    If one of those is closed, its number is free; but whoever prints would write to it.
+    If a standard stream is closed, its number is free, and code that prints would write to the pipe.
     """
     if fd >= _STANDARD:
         return fd
@@ -284,7 +283,7 @@ def _launch(
     if sys.platform == "win32":
         import shutil  # noqa: PLC0415 (of use here only)
 
-        # The system itself finds programs that end with .exe only; runners of packages are scripts.
+        # The system itself finds only programs that end with .exe. Package runners are scripts.
         program = shutil.which(program, path=environment.get("PATH")) or program
         flags = subprocess.CREATE_NO_WINDOW
     return subprocess.Popen(  # noqa: S603 (to start what the user asks for is the point)
@@ -308,15 +307,15 @@ def _open_pidfd(pid: int) -> int | None:
 
 def _reason(error: Exception, program: str) -> str:
     if isinstance(error, FileNotFoundError) and " " in program:
-        return "there is no such program; in a list, each argument stands by itself"
+        return "there is no such program; in a list, each argument is an item of its own"
     if isinstance(error, FileNotFoundError | PermissionError) and program.endswith(".py"):
-        return f"it is a file for an interpreter; did you mean 'python {program}'?"
+        return f"it is a Python file; did you mean 'python {program}'?"
     if isinstance(error, FileNotFoundError) and (url := missing_scheme(program)) is not None:
         return f"there is no such program; did you mean {url}?"
     if isinstance(error, FileNotFoundError):
         if os.sep in program:
-            return "there is no such program, or not the interpreter that its first line names"
-        return "no such program is found on PATH"
+            return "there is no such program, or the interpreter in its first line is missing"
+        return "there is no such program on PATH"
     if isinstance(error, PermissionError):
-        return "it is no program that may be executed"
+        return "it is not executable"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

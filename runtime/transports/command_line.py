@@ -1,4 +1,4 @@
-"""Command lines: a program and its arguments, as people write them, and as they read them."""
+"""Command lines: splitting one into program and arguments, joining it again, and telling it from a URL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def split_command(command: str | Sequence[str | os.PathLike[str]]) -> tuple[str,
     """Return the program and its arguments.
 
     Raises:
-        UsageError: There is no program, or something that cannot be an argument.
+        UsageError: There is no program, or a part cannot be an argument.
     """
     if isinstance(command, str):
         try:
@@ -33,13 +33,13 @@ def split_command(command: str | Sequence[str | os.PathLike[str]]) -> tuple[str,
             raise UsageError(f"the command {command!r} cannot be split into words: {error}") from error
     else:
         try:
-            words = tuple("" + os.fspath(each) for each in command)  # bytes are refused, too
+            words = tuple("" + os.fspath(each) for each in command)  # "" + refuses bytes
         except TypeError as error:
-            raise UsageError(f"the command {command!r} is neither a string nor a sequence of them") from error
+            raise UsageError(f"the command {command!r} must be a string or a list of strings") from error
     if not words or not words[0]:
         raise UsageError(f"the command {command!r} names no program")
     if any("\0" in each for each in words):
-        raise UsageError(f"the command {command!r} holds a NUL, which no argument can")
+        raise UsageError(f"the command {command!r} holds a NUL character, which no argument can")
     return words
 
 
@@ -49,14 +49,14 @@ def join_command(words: Sequence[str]) -> str:
 
 
 def _split(command: str) -> tuple[str, ...]:
-    if sys.platform == "win32":  # where a backslash is part of a path; but then quotes are left around words
+    if sys.platform == "win32":  # posix=False keeps backslashes, which paths need, but also the quotes around words
         words = shlex.split(command, posix=False)
         return tuple(each[1:-1] if each[:1] in {"'", '"'} and each[:1] == each[-1:] else each for each in words)
     return tuple(shlex.split(command))
 
 
 def is_url(text: str) -> bool:
-    """Return whether *text* is meant as a URL, of whatever scheme."""
+    """Return whether *text* looks like a URL, of any scheme."""
     return _URL.match(text) is not None
 
 

@@ -1,17 +1,17 @@
-"""Descriptors that are read and written without ever waiting, and the standard ones, kept for the protocol alone.
+"""Reading and writing descriptors without blocking, although O_NONBLOCK must not be set on them.
 
-Theory of operation. Whether an operation may wait, O_NONBLOCK, is no property of a descriptor but of the open file
-description behind it, which other processes may share: the shell that started us, a terminal, a child. Setting it would
-break them, and whoever is killed cannot set it back. So it is never set on what we were given. Instead,
+Theory of operation. O_NONBLOCK is not a property of a descriptor but of the open file description behind it. Other
+processes may share that: the shell that started us, a terminal, a child. Setting the flag would break them, and a
+process that is killed cannot reset it. So the flag is never set on a descriptor that we were given. Instead:
 
-* a socket is asked not to wait at each call (MSG_DONTWAIT);
-* a pipe or terminal is opened again by its name in ``/proc``, which makes a description of our own, with O_NONBLOCK
-  (Linux);
-* where that cannot be done, a descriptor is read only when the event loop saw that it is readable, and written only in
-  pieces of PIPE_BUF bytes after `select.poll` saw that it is writable, which is when POSIX promises that a pipe takes
-  them. (A terminal promises nothing; but somebody reads it. A process that reads the same input could make us wait; but
-  then it also steals our messages.)
-* a regular file never waits to be written. What cannot be watched by an event loop is read in a thread.
+* A socket gets MSG_DONTWAIT with each call.
+* A pipe or terminal is opened again by its name in ``/proc`` (Linux). That makes a file description of our own, with
+  O_NONBLOCK.
+* Where that fails, we read only after the event loop has reported the descriptor as readable, and write only PIPE_BUF
+  bytes after `select.poll` has reported it as writable: POSIX guarantees that a pipe then takes them. (A terminal has
+  no such guarantee, but it is read. If another process reads the same input we might block, but then it also takes
+  our messages.)
+* A regular file never blocks a writer. A file that the event loop cannot watch is read in a thread.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 __all__ = ["READ_BYTES", "Sink", "Source", "duplicate", "open_sink", "open_source"]
 
-# A pipe of Linux holds as much, so that one read empties it.
+# The capacity of a pipe on Linux: one read empties it.
 READ_BYTES: Final = 64 * 1024
 
-# Behind the standard input, output and error.
+# The first descriptor after standard input, output and error.
 _FIRST_PRIVATE: Final = 3
 
 Watching: TypeAlias = Literal["loop", "thread", "never"]
-"""Who waits until a descriptor is ready: the event loop, a thread that is blocked meanwhile, or nobody needs to."""
+"""How to wait until a descriptor is ready: in the event loop, in a blocked thread, or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,9 @@ class Source:
 
     Attributes:
         fd: The descriptor to watch.
-        read: Read some bytes, none at the end. It raises BlockingIOError if there is nothing yet, or waits in a thread.
-        watching: Who waits.
-        close: Give up what was opened for it. The descriptor that it was made of stays open.
+        read: Read some bytes; none at the end. Raises BlockingIOError if there is nothing yet; in a thread, it waits.
+        watching: How to wait.
+        close: Close what was opened for it. The descriptor that it was made from stays open.
     """
 
     fd: int
@@ -63,9 +63,9 @@ class Sink:
 
     Attributes:
         fd: The descriptor to watch.
-        write: Write some of the bytes and return how many. It raises BlockingIOError if none can be written now.
-        watching: Who waits.
-        close: Give up what was opened for it. The descriptor that it was made of stays open.
+        write: Write some of the bytes and return how many. Raises BlockingIOError if none can be written now.
+        watching: How to wait.
+        close: Close what was opened for it. The descriptor that it was made from stays open.
     """
 
     fd: int
@@ -75,7 +75,7 @@ class Sink:
 
 
 def duplicate(fd: int) -> int:
-    """Return another descriptor of what *fd* is, which no child inherits and no program takes for a standard one."""
+    """Return a duplicate of *fd* that no child inherits, with a number that is not of a standard stream."""
     if sys.platform == "win32":
         return os.dup(fd)
     import fcntl  # noqa: PLC0415 (Windows has none)
@@ -84,38 +84,38 @@ def duplicate(fd: int) -> int:
 
 
 def open_source(fd: int) -> Source:
-    """Return a source of what *fd* has to read; *fd* must stay open as long."""
+    """Return a source that reads *fd*. Keep *fd* open while it is used."""
     mode = os.fstat(fd).st_mode
     if sys.platform == "win32":
-        return Source(fd, partial(os.read, fd, READ_BYTES), "thread", _nothing)
+        return Source(fd, partial(os.read, fd, READ_BYTES), "thread", _do_nothing)
     if stat.S_ISSOCK(mode):
         own = socket.socket(fileno=os.dup(fd))
         return Source(own.fileno(), partial(own.recv, READ_BYTES, socket.MSG_DONTWAIT), "loop", own.close)
     if not (stat.S_ISFIFO(mode) or os.isatty(fd)):
-        return Source(fd, partial(os.read, fd, READ_BYTES), "thread", _nothing)
-    if (again := _opened_again(fd, os.O_RDONLY)) is None:
-        return Source(fd, partial(os.read, fd, READ_BYTES), "loop", _nothing)
-    return Source(again, partial(os.read, again, READ_BYTES), "loop", partial(os.close, again))
+        return Source(fd, partial(os.read, fd, READ_BYTES), "thread", _do_nothing)
+    if (reopened := _reopen(fd, os.O_RDONLY)) is None:
+        return Source(fd, partial(os.read, fd, READ_BYTES), "loop", _do_nothing)
+    return Source(reopened, partial(os.read, reopened, READ_BYTES), "loop", partial(os.close, reopened))
 
 
 def open_sink(fd: int) -> Sink:
-    """Return a sink for what is written to *fd*, which must stay open as long."""
+    """Return a sink that writes to *fd*. Keep *fd* open while it is used."""
     mode = os.fstat(fd).st_mode
     if sys.platform == "win32":
-        return Sink(fd, partial(os.write, fd), "thread", _nothing)
+        return Sink(fd, partial(os.write, fd), "thread", _do_nothing)
     if stat.S_ISSOCK(mode):
         own = socket.socket(fileno=os.dup(fd))
         return Sink(own.fileno(), partial(_send, own), "loop", own.close)
     if not (stat.S_ISFIFO(mode) or os.isatty(fd)):
-        return Sink(fd, partial(os.write, fd), "never", _nothing)
-    if (again := _opened_again(fd, os.O_WRONLY)) is not None:
-        return Sink(again, partial(os.write, again), "loop", partial(os.close, again))
+        return Sink(fd, partial(os.write, fd), "never", _do_nothing)
+    if (reopened := _reopen(fd, os.O_WRONLY)) is not None:
+        return Sink(reopened, partial(os.write, reopened), "loop", partial(os.close, reopened))
     poll = select.poll()
     poll.register(fd, select.POLLOUT)
-    return Sink(fd, partial(_write_piece, poll, fd), "loop", _nothing)
+    return Sink(fd, partial(_write_piece, poll, fd), "loop", _do_nothing)
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass
 
 
@@ -129,13 +129,13 @@ def _write_piece(poll: select.poll, fd: int, data: bytes | memoryview) -> int:
     return os.write(fd, data[: select.PIPE_BUF])
 
 
-def _opened_again(fd: int, access: int) -> int | None:
-    """Return a descriptor of our own, which does not wait, of the pipe or terminal *fd*; None if there is no way."""
+def _reopen(fd: int, access: int) -> int | None:
+    """Return a non-blocking descriptor of our own for the pipe or terminal *fd*; None if that is not possible."""
     try:
-        again = os.open(f"/proc/self/fd/{fd}", access | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    except OSError:  # no Linux, no /proc, another user's pipe, or one that nobody reads any more
+        reopened = os.open(f"/proc/self/fd/{fd}", access | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:  # no Linux, no /proc, the pipe of another user, or a pipe without a reader
         return None
-    if os.path.samestat(os.fstat(fd), os.fstat(again)):
-        return again
-    os.close(again)
+    if os.path.samestat(os.fstat(fd), os.fstat(reopened)):
+        return reopened
+    os.close(reopened)
     return None

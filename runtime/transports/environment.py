@@ -1,6 +1,6 @@
-"""The environment that a server gets: what any program needs to run, and what its user gave it.
+"""The environment of a server's process: the variables that any program needs, and those that the user sets.
 
-The rest is not the server's business: the environment of a host is where tokens of other services lie.
+The rest is left out, because the environment of a host often holds the tokens of other services.
 """
 
 from __future__ import annotations
@@ -14,57 +14,57 @@ from mcpgen.runtime.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["checked", "environment_of"]
+__all__ = ["check_environment", "child_environment"]
 
 _POSIX: Final = frozenset(
     {
-        # Who runs it, and where that user's files are.
+        # The user, and the folders of the user.
         *("HOME", "LOGNAME", "USER", "SHELL"),
-        # Where programs are found, and what they may do with a terminal.
+        # The folders of programs, and the kind of terminal.
         *("PATH", "TERM"),
-        # The language, encoding and time zone of what it prints; LC_* come on top.
+        # Language, encoding and time zone of the output. The LC_* variables are added below.
         *("LANG", "LANGUAGE", "TZ", "PYTHONUTF8"),
-        # Where it may write for a while.
+        # The folder of temporary files.
         "TMPDIR",
-        # Where settings, caches and sockets of that user are, if not where they usually are: without them a package
-        # runner would download anew, and a container's client not find its daemon.
+        # The folders of settings, caches and sockets. Without them a package runner downloads everything again, and the
+        # client of a container runtime does not find its daemon.
         *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"),
     }
 )
 
 _WINDOWS: Final = frozenset(
     {
-        # Without these, sockets, random numbers and most libraries fail to load.
+        # Without these, sockets, random numbers and most libraries fail.
         *("SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PROCESSOR_ARCHITECTURE", "NUMBER_OF_PROCESSORS", "OS"),
-        # Where programs are found, and which endings they have.
+        # The folders of programs, and their file extensions.
         *("PATH", "PATHEXT", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)"),
-        # Who runs it, and where that user's files are.
+        # The user, and the folders of the user.
         *("USERNAME", "USERPROFILE", "HOMEDRIVE", "HOMEPATH", "APPDATA", "LOCALAPPDATA"),
-        # Where it may write for a while; the time zone and encoding of what it prints.
+        # The folder of temporary files; time zone and encoding of the output.
         *("TEMP", "TMP", "TZ", "PYTHONUTF8"),
     }
 )
 
 
-def environment_of(given: Mapping[str, str], *, inherits_all: bool) -> dict[str, str]:
-    """Return the environment of a process that is to have *given*, and of ours what it needs, or all."""
+def child_environment(given: Mapping[str, str], *, inherits_all: bool) -> dict[str, str]:
+    """Return *given*, and of our environment either the variables that any program needs, or all."""
     if inherits_all:
         return {**os.environ, **given}
     ours = {name: value for name, value in os.environ.items() if _is_needed(name) and not _is_function(value)}
     return {**ours, **given}
 
 
-def checked(given: Mapping[str, str]) -> dict[str, str]:
+def check_environment(given: Mapping[str, str]) -> dict[str, str]:
     """Return a copy of *given*.
 
     Raises:
-        UsageError: It holds what no environment can.
+        UsageError: A name or a value is not allowed in an environment.
     """
     for name, value in given.items():
         try:
             is_allowed = name and "=" not in name and "\0" not in name + value
         except TypeError as error:
-            raise UsageError(f"the environment variable {name!r} and its value have to be strings") from error
+            raise UsageError(f"the environment variable {name!r} and its value must be strings") from error
         if not is_allowed:  # the value may be a secret, so that it is not shown
             raise UsageError(f"the environment variable {name!r} cannot be set: its name or value is not allowed")
     return dict(given)
@@ -77,5 +77,5 @@ def _is_needed(name: str) -> bool:
 
 
 def _is_function(value: str) -> bool:
-    # Shells export functions so, and would run what they find behind it.
+    # Shells export functions in this form, and run the code after it.
     return value.startswith("()")

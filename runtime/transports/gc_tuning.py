@@ -1,4 +1,4 @@
-"""The garbage collector of a process that does nothing but serve."""
+"""Garbage collection in a process that serves: both stdio and HTTP servers tune it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _DEFAULT_THRESHOLDS: Final = gc.get_threshold()
 
 @contextmanager
 def tune_gc() -> Generator[None]:
-    """Keep the garbage collector from looking at all that was loaded, again and again, while requests come and go.
+    """Exclude all objects that exist now from garbage collection, and collect less often, within the block.
 
-    What is there when serving starts is there to stay, and requests leave few cycles behind. Collecting as often as a
-    process does by default took 1.5 to 3 µs of each call, of about 12 (docs/benchmarks.md). Whoever has chosen other
-    thresholds keeps them.
+    Objects that exist when serving starts stay, and requests leave few cycles behind. With the default thresholds,
+    collection took 1.5 to 3 µs of each call, of about 12 (docs/benchmarks.md). Thresholds that the program has changed
+    are left alone.
     """
     before = gc.get_threshold()
     if before != _DEFAULT_THRESHOLDS:

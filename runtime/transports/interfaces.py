@@ -1,4 +1,15 @@
-"""What a transport needs of the engine, and the engine of a transport; neither needs more of the other."""
+"""The protocols between a transport and the two sides of a connection. They are public: `from mcpgen import Transport`.
+
+Theory of operation. A *transport* moves frames: one frame is one JSON-RPC message (or a batch of 2025-03-26) as bytes,
+without the delimiter that the transport adds. An *endpoint* is one side of a connection; it understands frames.
+
+* On the client's side you implement `Transport`. `connect(transport)` opens it and gets a `Channel`. It writes messages
+  to the channel, and `Channel.run` hands the server's frames to a `ClientEndpoint`.
+* On the server's side you call `ServerInterface.connect` with a `MessageWriter` that you implement. You get an
+  `Endpoint`, and hand the client's frames to it.
+
+All methods are called in the thread of the event loop.
+"""
 
 from __future__ import annotations
 
@@ -14,104 +25,132 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.spawner import Spawner
 
-__all__ = ["Channel", "ClientEndpoint", "Connectable", "Endpoint", "Endpoints", "Transport", "Writer"]
+__all__ = [
+    "Channel",
+    "ClientEndpoint",
+    "Endpoint",
+    "EndpointFactory",
+    "MessageWriter",
+    "ServerInterface",
+    "Transport",
+]
 
 
-class Writer(Protocol):
-    """Where an endpoint's messages go; a transport implements it."""
+class MessageWriter(Protocol):
+    """Sends the messages of one endpoint. A transport implements it."""
 
     @property
     def is_full(self) -> bool:
-        """Whether the peer reads too slowly: who can wait should `drain` before it writes more."""
+        """Whether the peer reads too slowly. Call `drain` before the next `write`, if you can wait."""
         ...
 
     def write(self, message: bytes) -> None:
-        """Send *message*, which is JSON, unframed.
+        """Send *message*, in the order of the calls.
 
-        It never waits and never fails; if the peer is gone, nothing happens.
+        It returns at once and does not raise. After the peer is gone, it drops *message*.
+
+        Args:
+            message: JSON, without a delimiter. There may be line breaks between its tokens.
         """
 
     async def drain(self) -> None:
-        """Return when the writer is no longer full, or the peer is gone."""
+        """Return when the writer is no longer full, or when the peer is gone."""
 
 
 class Endpoint(Protocol):
-    """One side of a conversation: it takes frames, and writes messages to the writer that it was made with."""
+    """One side of a connection. It takes frames, and writes messages to the `MessageWriter` that it was made with."""
 
     def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
-        """Act on *frames*, at least one, in their order; it must not raise. Handlers are started, not waited for."""
+        """Handle *frames* in their order. It starts handlers without waiting for them, and does not raise.
+
+        Args:
+            frames: At least one. A frame that is longer than the limit is an `OversizedLine`.
+        """
 
     def end_of_input(self) -> None:
-        """Learn that no more frames will come; running handlers may still answer."""
+        """Handle the end of input: no more frames will come. Running handlers may still answer."""
 
-    async def finished(self) -> None:
+    async def wait_finished(self) -> None:
         """Return when no handler runs."""
 
     def close(self) -> None:
-        """Cancel all running handlers and forget the conversation."""
+        """Cancel all running handlers and end the connection."""
 
 
 class ClientEndpoint(Endpoint, Protocol):
-    """The client's side of a conversation, where each request may travel, and get lost, by itself."""
+    """The client's side of a connection."""
 
-    def lost(self, request_id: RequestId, failure: Exception) -> None:
-        """Learn that a request will not be answered, because of *failure*; the conversation goes on."""
+    def request_lost(self, request_id: RequestId, failure: Exception) -> None:
+        """Fail one request with *failure*. The connection continues.
+
+        For transports that carry each request on its own, as HTTP does. Others never call it.
+        """
 
 
 @runtime_checkable
-class Connectable(Protocol):
-    """Something that has an endpoint for each conversation."""
+class EndpointFactory(Protocol):
+    """Makes an endpoint for each connection."""
 
-    def connect(self, writer: Writer, spawner: Spawner, /) -> Endpoint:
-        """Return a new endpoint, whose handlers *spawner* starts."""
+    def connect(self, writer: MessageWriter, spawner: Spawner, /) -> Endpoint:
+        """Return a new endpoint, which writes to *writer* and starts its handlers with *spawner*."""
         ...
 
 
 @runtime_checkable
-class Endpoints(Connectable, Protocol):
-    """A server, as a transport sees it."""
+class ServerInterface(EndpointFactory, Protocol):
+    """What a transport uses of a server. `Server` implements it."""
 
     @property
     def limits(self) -> Limits:
-        """What a peer may ask of it."""
+        """The limits of each connection. The transport enforces `max_frame_bytes` and `max_buffered_bytes`."""
         ...
 
     def running(self) -> AbstractAsyncContextManager[object]:
-        """Enter the server's lifespan; connections are made within."""
+        """Keep the server's lifespan open within the block. Call `connect` inside of it."""
         ...
 
 
-class Channel(Writer, Protocol):
-    """A running conversation with a server, as its client sees it."""
+class Channel(MessageWriter, Protocol):
+    """One open connection to a server, from the client's side. `Transport.open` returns it."""
 
     async def run(self, endpoint: ClientEndpoint, /) -> None:
-        """Hand what comes to *endpoint*, until there will be no more."""
+        """Hand each frame from the server to *endpoint*, and return when the server has ended the connection.
+
+        It is called once, and is cancelled when the client closes. It does not call `Endpoint.close`.
+        """
         ...
 
-    async def ended(self) -> TransportClosed:
-        """Return why there is no more, after `run` has returned; this takes a moment at most."""
+    async def close_reason(self) -> TransportClosed:
+        """Return the error that pending requests fail with. It is called after `run` has returned."""
         ...
 
     @property
     def stderr(self) -> str:
-        """The last of what the server has printed as errors; empty where that cannot be seen."""
+        """The last part of what the server printed to its standard error; empty if the transport cannot see it."""
         ...
 
 
 @runtime_checkable
 class Transport(Protocol):
-    """How a client reaches a server."""
+    """How a client reaches a server. Pass an implementation to `connect`."""
 
     @property
     def identity(self) -> Hashable | None:
-        """Equal for what is the same server: what was learnt of it is remembered under this. None: nothing is."""
+        """A key under which `connect` remembers the server's era, to skip the probe the next time.
+
+        Equal for two transports that reach the same server. None: nothing is remembered.
+        """
         ...
 
     @property
     def description(self) -> str:
-        """What people call it: the command."""
+        """The name of the server in error messages, such as its command or URL. It holds no secrets."""
         ...
 
     def open(self, limits: ClientLimits, /) -> AbstractAsyncContextManager[Channel]:
-        """Begin a conversation with a fresh server, which is ended with the block."""
+        """Open a new connection within the block, and close it at the end of the block, in a bounded time.
+
+        Closing a client waits for the end of the block, even if the caller is cancelled. `connect` may
+        open several, one after the other: a server that does not survive the probe gets a new connection.
+        """
         ...

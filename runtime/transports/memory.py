@@ -1,7 +1,7 @@
-"""Frames within one process: two endpoints that talk to each other, or a test that plays one of them.
+"""Connections within one process: between two endpoints, or between a server and a test that plays the client.
 
-A message is encoded by its writer and decoded by its reader, once each, and not copied between. Otherwise it is as on a
-pipe: too long a message arrives as an `OversizedLine`, and a writer whose messages are not taken is full.
+Messages are encoded and decoded as on a pipe, but not copied. The limits are those of a pipe, too: a message that is
+too long arrives as an `OversizedLine`, and a writer whose messages are not taken becomes full.
 
     async with memory.wire(server) as wire:
         await wire.send({"jsonrpc": "2.0", "id": 1, "method": "ping"})
@@ -29,36 +29,36 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.framing import Frame
-    from mcpgen.runtime.transports.interfaces import Channel, Connectable, Endpoint, Endpoints
+    from mcpgen.runtime.transports.interfaces import Channel, Endpoint, EndpointFactory, ServerInterface
 
 __all__ = ["MAX_QUEUED_BYTES", "Memory", "Wire", "pair", "wire"]
 
-# As for the buffer in front of a pipe.
+# As the buffer of a pipe.
 MAX_QUEUED_BYTES: Final = 1024 * 1024
 
-# What handlers get to end when a conversation does: as on a pipe.
+# For handlers to end when a connection does, as on a pipe.
 _GRACE_SECONDS: Final = 0.5
-_SETTLE_SECONDS: Final = 0.2
+_CLEANUP_SECONDS: Final = 0.2
 
-# Longer than a test's answer takes on a busy machine; a test that fails should not hang.
+# Longer than a response takes on a busy machine. A test that fails must not hang.
 _WAIT_SECONDS: Final = 10.0
 
 
 class _Queue:
-    """Messages on their way in one direction: the writer of one endpoint."""
+    """The messages in one direction: the `MessageWriter` of one endpoint."""
 
     def __init__(self, max_frame_bytes: int, max_queued_bytes: int) -> None:
-        self._longest = max_frame_bytes
-        self._most = max_queued_bytes
+        self._max_frame_bytes = max_frame_bytes
+        self._max_queued_bytes = max_queued_bytes
         self._messages: deque[bytes] = deque()
         self._size = 0
         self._is_closed = False
-        self._changed: anyio.Event | None = None  # if somebody waits
+        self._changed: anyio.Event | None = None  # set by the next change, if a task waits for it
         self._watcher: Callable[[], None] | None = None
 
     @property
     def is_full(self) -> bool:
-        return self._size >= self._most
+        return self._size >= self._max_queued_bytes
 
     @property
     def is_empty(self) -> bool:
@@ -69,7 +69,7 @@ class _Queue:
         return self._is_closed
 
     def watch(self, watcher: Callable[[], None]) -> None:
-        """Call *watcher* whenever there is something to take, or will never be; and now."""
+        """Call *watcher* now, after each message, and when the queue is closed."""
         self._watcher = watcher
         watcher()
 
@@ -77,52 +77,52 @@ class _Queue:
         if not self._is_closed:
             self._messages.append(message)
             self._size += len(message)
-            self._tell()
+            self._notify()
             if self._watcher is not None:
                 self._watcher()
 
     async def drain(self) -> None:
         while self.is_full:
-            await self._change()
+            await self._wait_change()
 
     def close(self) -> None:
-        """Take no more; what is queued can still be taken."""
+        """Accept no more messages. Queued messages can still be taken."""
         self._is_closed = True
-        self._tell()
+        self._notify()
         if self._watcher is not None:
             self._watcher()
 
-    async def some(self) -> bool:
-        """Return when there is something to take, or (False) never will be."""
+    async def wait_message(self) -> bool:
+        """Return True when there is a message; False when the queue is closed and empty."""
         while not self._messages and not self._is_closed:
-            await self._change()
+            await self._wait_change()
         return bool(self._messages)
 
     def take(self) -> bytes:
         """Return the oldest message."""
         message = self._messages.popleft()
         self._size -= len(message)
-        self._tell()
+        self._notify()
         return message
 
     def take_all(self) -> list[Frame | OversizedLine]:
-        """Return what is queued, oldest first."""
+        """Return all messages, oldest first."""
         messages, self._messages, self._size = self._messages, deque(), 0
-        self._tell()
-        return [self.framed(each) for each in messages]
+        self._notify()
+        return [self.as_frame(each) for each in messages]
 
-    def framed(self, message: bytes) -> Frame | OversizedLine:
-        """Return *message* as it would come out of a pipe."""
-        if len(message) <= self._longest:
+    def as_frame(self, message: bytes) -> Frame | OversizedLine:
+        """Return *message* as a pipe would deliver it."""
+        if len(message) <= self._max_frame_bytes:
             return message
-        return OversizedLine(len(message), self._longest, message[:END_BYTES], message[-END_BYTES:])
+        return OversizedLine(len(message), self._max_frame_bytes, message[:END_BYTES], message[-END_BYTES:])
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         if self._changed is not None:
             self._changed.set()
             self._changed = None
 
-    async def _change(self) -> None:
+    async def _wait_change(self) -> None:
         if self._changed is None:
             self._changed = anyio.Event()
         await self._changed.wait()
@@ -130,36 +130,35 @@ class _Queue:
 
 @asynccontextmanager
 async def pair(
-    first: Connectable,
-    second: Connectable,
+    first: EndpointFactory,
+    second: EndpointFactory,
     *,
     max_frame_bytes: int = MAX_FRAME_BYTES,
     max_queued_bytes: int = MAX_QUEUED_BYTES,
 ) -> AsyncGenerator[tuple[Endpoint, Endpoint]]:
-    """Connect the two to each other within the block. At its end the input of both ends.
+    """Connect two endpoints to each other within the block. At its end, the input of both ends.
 
-    What one writes, the other receives in a later turn of the event loop, together with all else that was written until
-    then. So a queue is empty after each turn: neither side needs to be held back, as a pipe's would be, and no two can
-    wait for each other.
+    An endpoint receives messages in a later turn of the event loop, all that were written until then. So the queues are
+    empty after each turn, and the endpoints cannot wait for each other.
 
     Args:
-        first: One side; a server's lifespan must have been entered.
+        first: One side. The lifespan of a server must be open.
         second: The other side.
         max_frame_bytes: The longest message that is delivered.
-        max_queued_bytes: How much may be on its way in one direction before its writer is full.
+        max_queued_bytes: How much may be queued in one direction before its writer is full.
     """
-    ahead, back = (_Queue(max_frame_bytes, max_queued_bytes) for _ in range(2))
+    to_second, to_first = (_Queue(max_frame_bytes, max_queued_bytes) for _ in range(2))
     async with open_spawner() as spawner, open_group() as group:
-        ends = first.connect(ahead, spawner), second.connect(back, spawner)
-        group.start_soon(_deliver, ahead, ends[1])
-        group.start_soon(_deliver, back, ends[0])
+        ends = first.connect(to_second, spawner), second.connect(to_first, spawner)
+        group.start_soon(_deliver, to_second, ends[1])
+        group.start_soon(_deliver, to_first, ends[0])
         try:
             yield ends
         finally:
-            ahead.close()
-            back.close()
+            to_second.close()
+            to_first.close()
             for end in ends:
-                await _settle(end)
+                await _finish(end)
 
 
 async def _deliver(queue: _Queue, end: Endpoint) -> None:
@@ -170,12 +169,12 @@ async def _deliver(queue: _Queue, end: Endpoint) -> None:
         finally:
             delivery.over.set()
         return
-    while await queue.some():
+    while await queue.wait_message():
         end.receive(queue.take_all())
 
 
 class _Delivery:
-    """What delivers on asyncio: a callback in a later turn of the loop, where an event would wake a task."""
+    """Delivery on asyncio: a callback in a later turn of the loop, which is cheaper than waking a task."""
 
     def __init__(self, queue: _Queue, end: Endpoint) -> None:
         self.over = anyio.Event()
@@ -183,14 +182,14 @@ class _Delivery:
         self._end = end
         self._loop = asyncio.get_running_loop()
         self._is_due = False
-        queue.watch(self._soon)
+        queue.watch(self._schedule)
 
-    def _soon(self) -> None:
+    def _schedule(self) -> None:
         if not self._is_due:
             self._is_due = True
-            self._loop.call_soon(self._now)
+            self._loop.call_soon(self._deliver_now)
 
-    def _now(self) -> None:
+    def _deliver_now(self) -> None:
         self._is_due = False
         if self.over.is_set():
             return
@@ -200,83 +199,86 @@ class _Delivery:
             self.over.set()
 
 
-async def _settle(end: Endpoint) -> None:
+async def _finish(end: Endpoint) -> None:
     try:
         end.end_of_input()
         with anyio.move_on_after(_GRACE_SECONDS):
-            await end.finished()
+            await end.wait_finished()
     finally:
         end.close()
-        with anyio.move_on_after(_SETTLE_SECONDS, shield=True):
-            await end.finished()
+        with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
+            await end.wait_finished()
 
 
 class Memory:
-    """How a client reaches a server of its own process.
+    """The transport to a server of the same process.
 
     Args:
-        server: The server; its lifespan is entered for each conversation, and shared by those that overlap.
+        server: The server. Connections that overlap share its lifespan.
     """
 
-    def __init__(self, server: Endpoints) -> None:
+    def __init__(self, server: ServerInterface) -> None:
         self._server = server
+
+    def __repr__(self) -> str:
+        return f"Memory({self.description!r})"
 
     @property
     def identity(self) -> Hashable | None:
-        """None: to ask such a server costs nothing."""
+        """None: a probe of this server costs nothing."""
         return None
 
     @property
     def description(self) -> str:
-        """Its name."""
-        return str(getattr(self._server, "name", "a server"))
+        """The name of the server."""
+        return str(getattr(self._server, "name", "server"))
 
     def open(self, limits: ClientLimits) -> AbstractAsyncContextManager[Channel]:
-        """Begin a conversation."""
-        return _conversation(self._server, limits)
+        """Open a connection."""
+        return _open_channel(self._server, limits)
 
 
 @asynccontextmanager
-async def _conversation(server: Endpoints, limits: ClientLimits) -> AsyncGenerator[Channel]:
-    ahead = _Queue(server.limits.max_frame_bytes, limits.max_buffered_bytes)
-    back = _Queue(limits.max_frame_bytes, server.limits.max_buffered_bytes)
+async def _open_channel(server: ServerInterface, limits: ClientLimits) -> AsyncGenerator[Channel]:
+    to_server = _Queue(server.limits.max_frame_bytes, limits.max_buffered_bytes)
+    to_client = _Queue(limits.max_frame_bytes, server.limits.max_buffered_bytes)
     async with server.running(), open_spawner() as spawner, open_group() as group:
-        end = server.connect(back, spawner)
-        group.start_soon(_deliver, ahead, end)
+        end = server.connect(to_client, spawner)
+        group.start_soon(_deliver, to_server, end)
         try:
-            yield _Line(ahead, back)
+            yield _MemoryChannel(to_server, to_client)
         finally:
-            ahead.close()
-            await _settle(end)
-            back.close()
+            to_server.close()
+            await _finish(end)
+            to_client.close()
 
 
-class _Line:
-    """The client's end of a conversation in one process."""
+class _MemoryChannel:
+    """The client's end of a connection."""
 
-    def __init__(self, ahead: _Queue, back: _Queue) -> None:
-        self._ahead = ahead
-        self._back = back
-        self.write = ahead.write
-        self.drain = ahead.drain
+    def __init__(self, to_server: _Queue, to_client: _Queue) -> None:
+        self._to_server = to_server
+        self._to_client = to_client
+        self.write = to_server.write
+        self.drain = to_server.drain
 
     @property
     def is_full(self) -> bool:
-        return self._ahead.is_full
+        return self._to_server.is_full
 
     @property
     def stderr(self) -> str:
         return ""
 
     async def run(self, endpoint: Endpoint) -> None:
-        await _deliver(self._back, endpoint)
+        await _deliver(self._to_client, endpoint)
 
-    async def ended(self) -> TransportClosed:
-        return TransportClosed("the server has ended the conversation")
+    async def close_reason(self) -> TransportClosed:
+        return TransportClosed("the server has ended the connection")
 
 
 class Wire:
-    """A test's end of a conversation with a server: messages out and in, as JSON values or as bytes."""
+    """The client's end of a connection, for tests: messages out and in, as JSON values or as bytes."""
 
     def __init__(self, end: Endpoint, answers: _Queue) -> None:
         self._end = end
@@ -284,62 +286,62 @@ class Wire:
         self._is_ended = False
 
     async def send(self, message: object) -> None:
-        """Hand *message* over, encoded unless it is bytes; its handler has been started when this returns.
+        """Send *message*, encoded unless it is bytes. Its handler is started when this returns.
 
-        Waits if the server has written more than was received.
+        Wait first, if the server has written more than its limit and the test has not received it.
 
         Raises:
-            TransportClosed: The input was ended before.
+            TransportClosed: `end_input` was called before.
         """
         await self.send_all(message)
 
     async def send_all(self, *messages: object) -> None:
-        """Hand *messages* over at once, as if they came out of a pipe with one read.
+        """Send *messages* at once, as if one read of a pipe had delivered them.
 
         Raises:
-            TransportClosed: The input was ended before.
+            TransportClosed: `end_input` was called before.
         """
         if self._is_ended:
             raise TransportClosed("the input was ended")
         with anyio.fail_after(_WAIT_SECONDS):
             await self._answers.drain()
         encoded = (each if isinstance(each, bytes) else msgspec.json.encode(each) for each in messages)
-        self._end.receive([self._answers.framed(each) for each in encoded])
+        self._end.receive([self._answers.as_frame(each) for each in encoded])
 
     async def receive(self) -> Any:  # noqa: ANN401 (any JSON value)
         """Return the next message of the server, decoded.
 
         Raises:
-            TransportClosed: There is none, and will be none.
-            TimeoutError: There is none for ten seconds.
+            TransportClosed: The server has ended the connection.
+            TimeoutError: No message comes within ten seconds.
         """
         return msgspec.json.decode(await self.receive_bytes())
 
     async def receive_bytes(self) -> bytes:
-        """Return the next message of the server as it wrote it.
+        """Return the next message of the server, undecoded.
 
         Raises:
-            TransportClosed: There is none, and will be none.
-            TimeoutError: There is none for ten seconds.
+            TransportClosed: The server has ended the connection.
+            TimeoutError: No message comes within ten seconds.
         """
         with anyio.fail_after(_WAIT_SECONDS):
-            if not await self._answers.some():
+            if not await self._answers.wait_message():
                 raise TransportClosed("the server is gone")
         return self._answers.take()
 
     async def end_input(self) -> None:
-        """Say that no more will come, and return when nothing runs any more, or was cancelled after a while."""
+        """End the input. Return when all handlers have ended; they are cancelled after a while."""
         if not self._is_ended:
             self._is_ended = True
-            await _settle(self._end)
+            await _finish(self._end)
             self._answers.close()
 
 
 @asynccontextmanager
-async def wire(server: Endpoints) -> AsyncGenerator[Wire]:
-    """Run *server*, its lifespan included, and open one conversation with it, within the block.
+async def wire(server: ServerInterface) -> AsyncGenerator[Wire]:
+    """Run *server*, with its lifespan, and open one connection to it, within the block.
 
-    Its limits hold as on a pipe.
+    Its limits apply as on a pipe.
     """
     async with server.running(), open_spawner() as spawner:
         answers = _Queue(server.limits.max_frame_bytes, server.limits.max_buffered_bytes)

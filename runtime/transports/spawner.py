@@ -1,17 +1,17 @@
-"""Starting handlers: the one seam between the event loops.
+"""Starting handlers, on asyncio and on other event loops.
 
 Theory of operation. A shell starts thousands of short coroutines a second. A task group of anyio takes about 32 µs for
-each, `asyncio.create_task` 3 µs, so that asyncio's own primitive is used where asyncio runs, and anyio's task group
-elsewhere. Three rules hold on both, because whoever counts its running handlers relies on them:
+each, `asyncio.create_task` 3 µs. So asyncio's own function is used where asyncio runs, and a task group elsewhere.
+Three rules hold on both; code that counts its running handlers relies on them:
 
-* What was started is entered. A cancellation that comes before the first step is seen at the first place where the
-  function waits, so that its ``finally`` runs. (asyncio alone would throw the coroutine away unentered.)
-* What fails is logged here, at the latest, and ends nothing but itself; `SystemExit` too.
-* What was started lives until it ends: asyncio itself keeps weak references only.
+* Each started function is entered. A cancellation that comes before its first step takes effect at its first ``await``,
+  so its ``finally`` runs. (asyncio alone would drop the coroutine without entering it.)
+* An exception is logged here at the latest, and ends nothing else, not even if it is `SystemExit`.
+* Each task is referenced until it ends. asyncio itself keeps only weak references.
 
-Python 3.12 can run a task's first steps at once instead of in the next turn of the loop. An answer that waits for
-nothing is then written in the turn in which its request came. So a function may be over when `start` returns, except
-between `hold` and `release`: of messages that arrived together, all are read before a handler runs.
+Python 3.12 can run the first steps of a task at once, instead of in the next turn of the loop. A response that waits
+for nothing is then written in the turn in which its request came. So a function may be over when `start` returns,
+except between `hold` and `release`: all messages that arrive together are read before a handler runs.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine
 
 
-__all__ = ["Group", "Handle", "Spawner", "is_asyncio", "open_group", "open_spawner", "start_alone", "turn"]
+__all__ = ["Group", "TaskHandle", "Spawner", "is_asyncio", "open_group", "open_spawner", "start_alone", "turn"]
 
 _Arguments = TypeVarTuple("_Arguments")
 
 _LOG = logging.getLogger("mcpgen.handlers")
 
-# How long what was cancelled at the end may clean up. Behind it comes a host that kills after a second or two.
-_PATIENCE_SECONDS: Final = 0.1
+# For cancelled handlers to clean up at the end. Hosts kill the process after a second or two.
+_CLEANUP_SECONDS: Final = 0.1
 
 _Work: TypeAlias = "Coroutine[Any, Any, None]"
 
@@ -50,39 +50,39 @@ else:
     _start_eagerly: Callable[[_Work, asyncio.AbstractEventLoop], asyncio.Task[None]] | None = None
 
 
-class Handle(Protocol):
-    """Something that was started."""
+class TaskHandle(Protocol):
+    """Something that was started and can be cancelled."""
 
     def cancel(self) -> None:
-        """Have it cancelled where it waits next; nothing happens if it is over."""
+        """Cancel it at its next ``await``. If it is over, do nothing."""
 
 
 class Spawner(Protocol):
-    """Whatever starts handlers for a connection."""
+    """Starts the handlers of a connection."""
 
     def start(
         self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
-    ) -> Handle:
+    ) -> TaskHandle:
         """Start *function*, which may be over when this returns.
 
-        What it returns is dropped; what it raises is logged.
+        Its return value is dropped; an exception is logged.
         """
         ...
 
     def hold(self) -> None:
-        """Run nothing of what is started before `release`."""
+        """Delay all functions that are started from now on, until `release`."""
         ...
 
     def release(self) -> None:
-        """Run what was started since `hold`."""
+        """Run the functions that were started since `hold`."""
         ...
 
 
 @asynccontextmanager
 async def open_spawner() -> AsyncGenerator[Spawner]:
-    """Start handlers within the block; what still runs at its end is cancelled.
+    """Start handlers within the block, and cancel those that run at its end.
 
-    On asyncio, what does not end then either is left behind after a short while, and named in the log.
+    On asyncio, a handler that swallows its cancellation is left behind after a short while, and named in the log.
     """
     if is_asyncio():
         tasks = _Tasks(asyncio.get_running_loop())
@@ -99,7 +99,7 @@ class Group(Protocol):
     """A task group, or on trio a nursery."""
 
     @property
-    def cancel_scope(self) -> Handle:
+    def cancel_scope(self) -> TaskHandle:
         """Cancels all tasks of the group."""
         ...
 
@@ -134,9 +134,9 @@ async def _open_nursery() -> AsyncGenerator[Group]:
 
 
 async def turn() -> None:
-    """Let everything else run that can."""
+    """Let all other tasks that are ready run."""
     if is_asyncio():
-        await asyncio.sleep(0)  # half of what the same costs by way of anyio
+        await asyncio.sleep(0)  # half the cost of `anyio.lowlevel.checkpoint`
     else:
         await anyio.lowlevel.checkpoint()
 
@@ -144,18 +144,18 @@ async def turn() -> None:
 def is_asyncio() -> bool:
     """Return whether the current task is one of asyncio."""
     try:
-        return asyncio.current_task() is not None  # a loop alone may be the host of another library
+        return asyncio.current_task() is not None  # another library may run as a guest of an asyncio loop
     except RuntimeError:
         return False
 
 
 class _Task:
-    """One coroutine on asyncio, and whether it was entered yet."""
+    """One coroutine on asyncio, and whether it has been entered."""
 
     __slots__ = ("is_cancelled", "is_entered", "task")
 
     def __init__(self) -> None:
-        self.task: asyncio.Task[None] | None = None  # until the task exists: an eager one runs before
+        self.task: asyncio.Task[None] | None = None  # an eager task runs before it is assigned here
         self.is_entered = False
         self.is_cancelled = False
 
@@ -172,12 +172,12 @@ class _Tasks:
         self._loop = loop
         self._running: set[_Task] = set()
         self._held: list[tuple[_Task, _Work]] | None = None
-        # A task factory is somebody's wish that tasks be made so; an eager one needs no help.
+        # A task factory says how the program wants its tasks to be made. Do not bypass it.
         self._start_eagerly = _start_eagerly if loop.get_task_factory() is None else None
 
     def start(
         self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
-    ) -> Handle:
+    ) -> TaskHandle:
         handle = _Task()
         work = self._run(handle, function(*arguments))
         self._running.add(handle)
@@ -225,10 +225,10 @@ class _Tasks:
         tasks = [handle.task for handle in self._running if handle.task is not None]
         if not tasks:
             return
-        with anyio.CancelScope(shield=True):  # whoever cancels us wants them to end all the more
-            await asyncio.wait(tasks, timeout=_PATIENCE_SECONDS)
+        with anyio.CancelScope(shield=True):  # even if this task is cancelled, the handlers must end
+            await asyncio.wait(tasks, timeout=_CLEANUP_SECONDS)
         for task in (each for each in tasks if not each.done()):
-            _LOG.error("a handler does not let itself be cancelled: %r", task)
+            _LOG.error("a handler swallows its cancellation, and is left behind: %r", task)
 
 
 class _Scope:
@@ -251,7 +251,7 @@ class _Group:
 
     def start(
         self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
-    ) -> Handle:
+    ) -> TaskHandle:
         handle = _Scope()
         self._group.start_soon(_run_in_scope, handle, function(*arguments))
         return handle
@@ -284,8 +284,8 @@ class _Nursery:
     function it is raised in the main task, as asyncio does. A child of a protected task is not protected by itself.
     """
 
-    def __init__(self, start_soon: Callable[..., object], cancel_scope: Handle) -> None:
-        self.cancel_scope: Handle = cancel_scope
+    def __init__(self, start_soon: Callable[..., object], cancel_scope: TaskHandle) -> None:
+        self.cancel_scope: TaskHandle = cancel_scope
         self._start_soon = start_soon
 
     def start_soon(
@@ -305,11 +305,11 @@ def _protected() -> Callable[..., Coroutine[Any, Any, None]]:
     return trio.lowlevel.enable_ki_protection(_call)
 
 
-def start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Callable[[], object]) -> Handle:
-    """Start *function* in a task that belongs to nobody, and so may outlive the one that runs now.
+def start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Callable[[], object]) -> TaskHandle:
+    """Start *function* in a task without a parent, which may outlive the task that runs now.
 
-    It has to see to its own end, and must not raise. When the event loop ends, it is cancelled; asyncio may do so
-    before it is entered, so that *ended* is called at its end in any case.
+    It has to end by itself, and must not raise. When the event loop ends, it is cancelled; asyncio may do so before it
+    is entered. *ended* is called at its end in any case.
     """
     if is_asyncio():
         return _start_alone(function, ended)
@@ -331,7 +331,7 @@ def start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Call
 _ALONE: Final[set[asyncio.Task[object]]] = set()  # asyncio itself keeps weak references only
 
 
-def _start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Callable[[], object]) -> Handle:
+def _start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Callable[[], object]) -> TaskHandle:
     task: asyncio.Task[object] = asyncio.get_running_loop().create_task(function())
     _ALONE.add(task)
     task.add_done_callback(_ALONE.discard)

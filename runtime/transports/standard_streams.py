@@ -1,9 +1,9 @@
-"""The standard streams of the process, while they belong to the protocol.
+"""Reserving standard input and output for the protocol.
 
-Theory of operation. A handler prints, a library's C code writes to descriptor 1, a child reads descriptor 0: each would
-corrupt the protocol. So the two descriptors are moved out of everybody's reach, to numbers that no program knows and no
-child inherits. In their place, 0 is the null device and 1 is another name of 2, the standard error. What is still in a
-buffer, Python's or C's, is flushed while 1 means that. At the end all is put back.
+Theory of operation. A handler that prints, C code that writes to descriptor 1, or a child that reads descriptor 0 would
+corrupt the protocol. So both descriptors are moved to other numbers, which no child inherits. In their place, 0 becomes
+the null device, and 1 a duplicate of 2, the standard error. The buffers of Python and C are flushed before the original
+descriptors are restored at the end.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ _STDERR: Final = 2
 
 
 class StandardStreams:
-    """Keep standard input and output for the protocol, within a ``with`` block.
+    """Reserve standard input and output for the protocol, within a ``with`` block.
 
-    A forked child loses them when it begins, so that no peer waits for it too to close them.
+    They are closed in a forked child, so that the peer sees the end when this process closes them.
 
     Attributes:
-        source: What was the standard input; nothing to read if it was closed.
-        sink: What was the standard output; what is written is dropped if it was closed.
+        source: The original standard input; empty if it was closed.
+        sink: The original standard output; it drops what is written if it was closed.
 
     Raises:
-        UsageError: They are kept already, on entering.
+        UsageError: They are reserved already. Raised on entering.
     """
 
     source: Source
     sink: Sink
 
-    _keeper: ClassVar[StandardStreams | None] = None
-    _watches_forks: ClassVar[bool] = False
+    _active: ClassVar[StandardStreams | None] = None
+    _has_fork_handler: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self._originals: list[int] = []
-        self._buffering: list[tuple[io.TextIOWrapper, bool]] = []
+        self._line_buffering: list[tuple[io.TextIOWrapper, bool]] = []
 
     def __enter__(self) -> Self:
-        if StandardStreams._keeper is not None:
+        if StandardStreams._active is not None:
             raise UsageError(
                 "this process serves on its standard streams already"
                 ' (if "mcpgen serve" loads this file, call run() only under: if __name__ == "__main__")'
@@ -63,13 +63,13 @@ class StandardStreams:
         self._originals = [_private(_STDIN), _private(_STDOUT)]
         _redirect()
         self.source, self.sink = open_source(self._originals[0]), open_sink(self._originals[1])
-        StandardStreams._keeper = self
-        if not StandardStreams._watches_forks and hasattr(os, "register_at_fork"):
-            StandardStreams._watches_forks = True
-            os.register_at_fork(after_in_child=StandardStreams._forget)
-        for stream in _printed():
-            self._buffering.append((stream, stream.line_buffering))
-            # Behind a pipe it was buffered in blocks, but now it leads to where people look for what was printed when.
+        StandardStreams._active = self
+        if not StandardStreams._has_fork_handler and hasattr(os, "register_at_fork"):
+            StandardStreams._has_fork_handler = True
+            os.register_at_fork(after_in_child=StandardStreams._close_in_child)
+        for stream in _text_streams():
+            self._line_buffering.append((stream, stream.line_buffering))
+            # Block buffering, the default for a pipe, would delay output that now goes to the standard error.
             _flush(stream)
             stream.reconfigure(line_buffering=True)
         return self
@@ -77,23 +77,23 @@ class StandardStreams:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if StandardStreams._keeper is not self:  # in a forked child
+        if StandardStreams._active is not self:  # in a forked child
             return
-        for stream, is_line_buffered in self._buffering:
+        for stream, was_line_buffered in self._line_buffering:
             _flush(stream)
-            stream.reconfigure(line_buffering=is_line_buffered)
+            stream.reconfigure(line_buffering=was_line_buffered)
         _flush_c()
         for standard, original in zip((_STDIN, _STDOUT), self._originals, strict=True):
             os.dup2(original, standard)
         self._close()
 
     @classmethod
-    def _forget(cls) -> None:
-        if cls._keeper is not None:
-            cls._keeper._close()  # noqa: SLF001 (of this class)
+    def _close_in_child(cls) -> None:
+        if cls._active is not None:
+            cls._active._close()  # noqa: SLF001 (of this class)
 
     def _close(self) -> None:
-        StandardStreams._keeper = None
+        StandardStreams._active = None
         self.source.close()
         self.sink.close()
         for original in self._originals:
@@ -101,7 +101,7 @@ class StandardStreams:
 
 
 def _private(fd: int) -> int:
-    """Return another descriptor of what *fd* is, which no child inherits; the null device if it is closed."""
+    """Return a duplicate of *fd* that no child inherits; the null device if *fd* is closed."""
     try:
         return duplicate(fd)
     except OSError:
@@ -111,7 +111,7 @@ def _private(fd: int) -> int:
 def _null() -> int:
     null = os.open(os.devnull, os.O_RDWR)
     try:
-        return duplicate(null)  # what was opened may have got a standard number
+        return duplicate(null)  # it may have got the number of a closed standard stream
     finally:
         os.close(null)
 
@@ -121,27 +121,27 @@ def _redirect() -> None:
     os.dup2(null, _STDIN)
     try:
         os.dup2(_STDERR, _STDOUT)
-    except OSError:  # there is no standard error; nor may what is opened next take its place
+    except OSError:  # standard error is closed; no file that is opened later may get its number
         os.dup2(null, _STDOUT)
         os.dup2(null, _STDERR)
     os.close(null)
 
 
-def _printed() -> Iterator[io.TextIOWrapper]:
-    """Yield what print() writes to, if that is buffered."""
+def _text_streams() -> Iterator[io.TextIOWrapper]:
+    """Yield the buffered streams that print() writes to."""
     for stream in {id(each): each for each in (sys.stdout, sys.__stdout__)}.values():
         if isinstance(stream, io.TextIOWrapper) and not stream.closed:
             yield stream
 
 
 def _flush(stream: io.TextIOWrapper) -> None:
-    with contextlib.suppress(OSError, ValueError):  # nobody reads it, or somebody closed it
+    with contextlib.suppress(OSError, ValueError):  # its reader is gone, or it is closed
         stream.flush()
 
 
 def _flush_c() -> None:
-    """Write what C code has printed: it has a buffer of its own, which the exit of the process would write to us."""
-    with contextlib.suppress(ImportError, OSError, TypeError, AttributeError):  # no ctypes, or no such C library
+    """Flush the buffer of the C library. At exit it would be written to the restored standard output."""
+    with contextlib.suppress(ImportError, OSError, TypeError, AttributeError):  # no ctypes, or no fflush
         import ctypes  # noqa: PLC0415 (takes 2 ms, which no start needs to pay)
 
         ctypes.CDLL(None).fflush(None)

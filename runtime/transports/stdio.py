@@ -1,16 +1,16 @@
 """Frames over a pair of descriptors: standard input and output, or the pipes of a child.
 
-Theory of operation. On asyncio the loop calls `_LoopPump._readable` when there is something to read. What one read
-brings is handed over at once; what was answered meanwhile goes out in one write, directly, without asking the loop
-first. If nothing was, a flush is put behind the handlers that were just started, in the same turn of the loop, and
-takes the answers of all those that did not have to wait. Later answers share one write per turn. Only if a write would
-have to wait is the loop asked to watch the output. No task, no queue and no thread lies in between.
+Theory of operation. On asyncio the loop calls `_LoopPump._on_readable` when there is input. The frames of one read are
+handed over at once. Responses that are there when that returns go out in one direct write. If there are none, a flush
+is scheduled behind the handlers that were just started, in the same turn of the loop; it writes the responses of all
+handlers that did not have to wait. Later responses share one write in each turn. Only if a write would block, the loop
+watches the output. There is no task, queue or thread in between.
 
 Elsewhere (trio; regular files, which no loop can watch; Windows) `_TaskPump` does the same with two tasks.
 
-A server does not read from a client that does not read: when the buffer is full, the input waits, and with it the
-client. What was started before still answers; how much that can be is the endpoint's to bound. A client always reads:
-if both sides waited for each other, it would be for good.
+A server stops reading when its buffer is full, so a client that does not read its responses has to wait. Handlers that
+run still respond; the endpoint limits their number. A client always reads: if both sides stopped, they would wait for
+each other for ever.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_BUFFERED_BYTES", "Pump", "open_pump"]
 
-# Sixteen full pipes: enough for a peer that is busy for a moment, and little beside what one frame may be.
+# Sixteen full pipes: enough for a peer that is busy for a moment, and little compared to the longest frame.
 MAX_BUFFERED_BYTES: Final = 1024 * 1024
 
 Side: TypeAlias = Literal["server", "client"]
@@ -46,8 +46,8 @@ Side: TypeAlias = Literal["server", "client"]
 _LOG = logging.getLogger("mcpgen.serving")
 
 
-# How often a pump that is full looks whether its peer has hung up: well within the second that a host waits.
-_LOOK_SECONDS: Final = 0.1
+# How often a full pump checks whether its peer has hung up. Hosts wait about a second before they kill.
+_HANGUP_CHECK_SECONDS: Final = 0.1
 
 
 @asynccontextmanager
@@ -59,14 +59,14 @@ async def open_pump(
     max_buffered_bytes: int = MAX_BUFFERED_BYTES,
     side: Side = "server",
 ) -> AsyncGenerator[Pump]:
-    """Make a pump between *source*, *sink* and an endpoint, which can be used within the block.
+    """Open a pump between *source*, *sink* and an endpoint, within the block.
 
     Args:
-        source: What to read; nobody else may read it meanwhile.
-        sink: What to write to.
+        source: The input. Nothing else may read it.
+        sink: The output.
         max_frame_bytes: The longest line that becomes a frame.
-        max_buffered_bytes: How much may wait to be written before the pump is full.
-        side: Who we are; a server's pump that is full stops reading.
+        max_buffered_bytes: How much may be buffered for writing before the pump is full.
+        side: The side of the endpoint. A full pump of a server stops reading.
     """
     framer = LineFramer(max_frame_bytes)
     if is_asyncio() and source.watching == "loop" and sink.watching != "thread":
@@ -74,46 +74,48 @@ async def open_pump(
         try:
             yield pump
         finally:
-            pump.lose()
+            pump.abandon()
         return
     async with open_group() as group:
-        slow = _TaskPump(source, sink, framer, max_buffered_bytes, side)
-        group.start_soon(slow.write_all)
+        task_pump = _TaskPump(source, sink, framer, max_buffered_bytes, side)
+        group.start_soon(task_pump.write_all)
         try:
-            yield slow
+            yield task_pump
         finally:
-            slow.lose()
+            task_pump.abandon()
 
 
 class Pump(ABC):
-    """Moves frames to an endpoint, and is the writer of its messages."""
+    """Hands frames to an endpoint, and is its `MessageWriter`."""
 
     def __init__(self, source: Source, sink: Sink, framer: LineFramer, max_buffered_bytes: int, side: Side) -> None:
         self._source = source
         self._sink = sink
         self._framer = framer
-        self._most = max_buffered_bytes
+        self._max_buffered = max_buffered_bytes
         self._always_reads = side == "client"
-        self._few = max_buffered_bytes // 2  # where reading goes on: not to stop and go with every message
+        self._resume_at = (
+            max_buffered_bytes // 2
+        )  # below the limit, so that reading does not stop and go at each message
         self._lines: list[bytes] = []
-        self._rest: memoryview | None = None  # of what was written in part, before the lines
-        self._size = 0  # of the rest and the lines
-        self._is_lost = False
-        self._moved: anyio.Event | None = None  # if somebody waits for the size to shrink
+        self._rest: memoryview | None = None  # of a partial write; it goes out before the lines
+        self._size = 0  # bytes of the rest and the lines
+        self._is_abandoned = False
+        self._shrunk: anyio.Event | None = None  # set by the next write, if a task waits for it
 
     @property
     def is_full(self) -> bool:
-        """Whether so much waits to be written that whoever can wait should."""
-        return self._size >= self._most
+        """Whether the buffer is full. Call `drain` before the next `write`, if you can wait."""
+        return self._size >= self._max_buffered
 
     @property
-    def is_lost(self) -> bool:
-        """Whether nobody reads what is written: it is dropped."""
-        return self._is_lost
+    def is_abandoned(self) -> bool:
+        """Whether the peer does not read any more. Messages are dropped."""
+        return self._is_abandoned
 
     def write(self, message: bytes) -> None:
-        """Send *message* in this turn of the loop, or the next."""
-        if self._is_lost:
+        """Send *message* in this turn of the loop, or in the next."""
+        if self._is_abandoned:
             return
         line = frame(message)
         self._lines.append(line)
@@ -123,42 +125,42 @@ class Pump(ABC):
     async def drain(self) -> None:
         """Return when the writer is no longer full, or the peer is gone."""
         if self.is_full:
-            await self._shrunk(self._few)
+            await self._wait_below(self._resume_at)
 
     async def flushed(self) -> None:
-        """Return when all is written, or the peer is gone."""
-        await self._shrunk(0)
+        """Return when everything is written, or the peer is gone."""
+        await self._wait_below(0)
 
     @abstractmethod
     async def run(self, endpoint: Endpoint) -> None:
-        """Hand what comes to *endpoint* until the input ends or nobody reads what is written.
+        """Hand frames to *endpoint* until the input ends, or the peer does not read any more.
 
-        An unfinished line at the end is handed over too; that there will be no more is for the caller to say.
+        An unfinished last line is handed over, too. The caller calls `Endpoint.end_of_input`.
         """
 
     @abstractmethod
     def _flush_soon(self) -> None:
-        """See that what is buffered gets written."""
+        """Schedule a write of the buffer."""
 
-    def lose(self) -> None:
-        """Drop what is buffered, and what will be."""
-        self._is_lost = True
+    def abandon(self) -> None:
+        """Drop the buffer, and all later messages."""
+        self._is_abandoned = True
         self._lines, self._rest, self._size = [], None, 0
-        self._tell()
+        self._notify_shrunk()
 
-    async def _shrunk(self, size: int) -> None:
+    async def _wait_below(self, size: int) -> None:
         while self._size > size:
-            if self._moved is None:
-                self._moved = anyio.Event()
-            await self._moved.wait()
+            if self._shrunk is None:
+                self._shrunk = anyio.Event()
+            await self._shrunk.wait()
 
-    def _tell(self) -> None:
-        if self._moved is not None:
-            self._moved.set()
-            self._moved = None
+    def _notify_shrunk(self) -> None:
+        if self._shrunk is not None:
+            self._shrunk.set()
+            self._shrunk = None
 
     def _take(self) -> bytes | memoryview:
-        """Return what is to be written next, all that there is; it stays buffered until `_sent`."""
+        """Return everything that is to be written. It stays buffered until `_sent`."""
         if self._rest is not None:
             return self._rest
         lines, self._lines = self._lines, []
@@ -167,14 +169,14 @@ class Pump(ABC):
         return data
 
     def _sent(self, data: bytes | memoryview, size: int) -> None:
-        """Note that the first *size* bytes of *data*, which was taken, are written."""
+        """Remove the first *size* bytes of *data* from the buffer: they are written."""
         self._size -= size
         self._rest = None if size == len(data) else memoryview(data)[size:]
-        if self._moved is not None:
-            self._tell()
+        if self._shrunk is not None:
+            self._notify_shrunk()
 
     def _flush(self) -> bool:
-        """Write what can be written without waiting; return whether that was all."""
+        """Write as much as possible without waiting. Return whether the buffer is empty."""
         while self._size:
             data = self._take()
             try:
@@ -188,19 +190,19 @@ class Pump(ABC):
         return True
 
     def _read(self) -> bytes | None:
-        """Return some bytes, none at the end of the input; or None if there is nothing yet."""
+        """Return some bytes; none at the end of input, None if there is nothing yet."""
         try:
             return self._source.read()
         except BlockingIOError:
             return None
-        except OSError as error:  # a terminal that was closed, a peer that reset
+        except OSError as error:  # a closed terminal, or a connection reset
             _LOG.debug("the input ends with an error: %s", error)
             return b""
 
     def _has_hung_up(self) -> bool:
-        """Whether the peer has closed the input, which may still hold what was not read.
+        """Whether the peer has closed the input, which may still hold unread bytes.
 
-        A pump that is full does not read, so the end of the input would be hidden behind what was sent before it.
+        A full pump does not read, so it would not see the end of input behind those bytes.
         """
         if self._source.watching == "thread" or not hasattr(select, "poll"):
             return False
@@ -209,32 +211,32 @@ class Pump(ABC):
         return any(events & ~select.POLLIN for _, events in poll.poll(0))
 
     def _fail(self, error: OSError) -> None:
-        _LOG.debug("nobody reads the output: %s", error)
-        self.lose()
+        _LOG.debug("the peer does not read the output: %s", error)
+        self.abandon()
 
 
 def _hand_over(endpoint: Endpoint, frames: Sequence[Frame | OversizedLine]) -> None:
     try:
         endpoint.receive(frames)
-    except Exception:  # noqa: BLE001 (it promised not to; one frame must not cost the peer its connection)
+    except Exception:  # noqa: BLE001 (the boundary: one frame must not end the connection)
         _LOG.exception("frames were not handled")
 
 
 class _LoopPump(Pump):
-    """The pump of asyncio, all callbacks."""
+    """The pump of asyncio. It consists of callbacks."""
 
     def __init__(self, source: Source, sink: Sink, framer: LineFramer, max_buffered_bytes: int, side: Side) -> None:
         super().__init__(source, sink, framer, max_buffered_bytes, side)
         self._loop = asyncio.get_running_loop()
         self._over = asyncio.Event()
         self._endpoint: Endpoint | None = None
-        self._is_flush_due = False  # or being done: what is written meanwhile needs no call of its own
+        self._is_flush_due = False  # a flush is scheduled or runs, so `write` need not schedule one
         self._is_reading = False
-        self._is_stalled = False  # the loop watches the sink
+        self._is_stalled = False  # the loop watches the output
 
     async def run(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        if not self._is_lost:
+        if not self._is_abandoned:
             self._resume()
             try:
                 await self._over.wait()
@@ -242,14 +244,14 @@ class _LoopPump(Pump):
                 self._pause()
                 self._over.set()
 
-    def lose(self) -> None:
-        super().lose()
+    def abandon(self) -> None:
+        super().abandon()
         self._over.set()
         if self._is_stalled:
             self._is_stalled = False
             self._loop.remove_writer(self._sink.fd)
 
-    def _readable(self) -> None:
+    def _on_readable(self) -> None:
         data = self._read()
         if data is None:
             return
@@ -260,22 +262,22 @@ class _LoopPump(Pump):
             if self._size:
                 self._flush_now()
             else:
-                self._loop.call_soon(self._flush_now)  # behind the handlers that were started
+                self._loop.call_soon(self._flush_now)  # after the handlers that were started
             if self.is_full and not self._always_reads:
                 self._pause()
-                self._loop.call_later(_LOOK_SECONDS, self._look, self._size)
+                self._loop.call_later(_HANGUP_CHECK_SECONDS, self._check_hangup, self._size)
         if not data:
             self._pause()
             self._over.set()
 
-    def _look(self, before: int) -> None:
-        """End, if the peer has hung up without reading what is written to it; otherwise look again later."""
+    def _check_hangup(self, before: int) -> None:
+        """End if the peer has hung up without reading the output; otherwise check again later."""
         if self._is_reading or self._over.is_set():
             return
         if self._size >= before and self._has_hung_up():
             self._over.set()
         else:
-            self._loop.call_later(_LOOK_SECONDS, self._look, self._size)
+            self._loop.call_later(_HANGUP_CHECK_SECONDS, self._check_hangup, self._size)
 
     def _flush_soon(self) -> None:
         if not self._is_flush_due:
@@ -286,18 +288,18 @@ class _LoopPump(Pump):
         self._is_flush_due = False
         if not self._is_stalled and not self._flush():
             self._is_stalled = True
-            self._loop.add_writer(self._sink.fd, self._writable)
+            self._loop.add_writer(self._sink.fd, self._on_writable)
 
-    def _writable(self) -> None:
+    def _on_writable(self) -> None:
         if self._flush() and self._is_stalled:
             self._is_stalled = False
             self._loop.remove_writer(self._sink.fd)
-        if not self._is_reading and not self._over.is_set() and self._size <= self._few:
+        if not self._is_reading and not self._over.is_set() and self._size <= self._resume_at:
             self._resume()
 
     def _resume(self) -> None:
         self._is_reading = True
-        self._loop.add_reader(self._source.fd, self._readable)
+        self._loop.add_reader(self._source.fd, self._on_readable)
 
     def _pause(self) -> None:
         if self._is_reading:
@@ -306,17 +308,17 @@ class _LoopPump(Pump):
 
 
 class _TaskPump(Pump):
-    """The pump of any other event loop, and of what no loop can watch: one task reads, one writes."""
+    """The pump of other event loops, and of files that no loop can watch. One task reads, one writes."""
 
     def __init__(self, source: Source, sink: Sink, framer: LineFramer, max_buffered_bytes: int, side: Side) -> None:
         super().__init__(source, sink, framer, max_buffered_bytes, side)
         self._filled = anyio.Event()
         self._over = anyio.CancelScope()
-        # Our own: the usual one may be taken by handlers that hang, and then nothing more would come or go.
+        # Our own limiter: handlers that hang may use up the shared one.
         self._limiter = anyio.CapacityLimiter(2)
 
     async def run(self, endpoint: Endpoint) -> None:
-        if self._is_lost:
+        if self._is_abandoned:
             return
         with self._over:
             while True:
@@ -329,23 +331,23 @@ class _TaskPump(Pump):
                     return
 
     async def _is_stuck(self) -> bool:
-        """Wait until the pump is no longer full, or the peer has hung up without reading what is written to it."""
+        """Wait while the pump is full. Return True if the peer has hung up without reading the output."""
         while self.is_full:
             before = self._size
-            with anyio.move_on_after(_LOOK_SECONDS):
+            with anyio.move_on_after(_HANGUP_CHECK_SECONDS):
                 await self.drain()
-            if self._size >= max(before, self._most) and self._has_hung_up():
+            if self._size >= max(before, self._max_buffered) and self._has_hung_up():
                 return True
         return False
 
-    def lose(self) -> None:
-        super().lose()
+    def abandon(self) -> None:
+        super().abandon()
         self._over.cancel()
         self._filled.set()
 
     async def write_all(self) -> None:
-        """Write what is buffered, until cancelled."""
-        while not self._is_lost:
+        """Write the buffer, until cancelled."""
+        while not self._is_abandoned:
             if not self._size:
                 self._filled = anyio.Event()
                 await self._filled.wait()

@@ -1,10 +1,10 @@
 """Serving on standard input and output, from the first byte to the end of the process.
 
-Theory of operation. A conversation ends in one of three ways. The input ends: what runs may still answer for a while,
-then it is cancelled. A signal asks us to leave: it is cancelled at once. Nobody reads the output: likewise, and nothing
-more is said. Each way leads to the same end, in which every step is bounded, so that the process is gone within a
-second. Only the server's own lifespan and what an event loop does at its end take as long as they take; there the
-process is ended from outside (`mcpgen.runtime.transports.graceful_shutdown`).
+Theory of operation. A connection ends in one of three ways. After the end of input, running handlers may still answer
+for a while, and are then cancelled. After a signal, they are cancelled at once. If the client does not read the output
+any more, they are cancelled at once, and nothing more is written. Every step after that is bounded, so the process ends
+within a second. Only the server's lifespan and the end of the event loop are not bounded. If they take too long, a
+thread ends the process (`mcpgen.runtime.transports.graceful_shutdown`).
 
 Spec:
     2024-11-05 to 2025-11-25, basic/lifecycle, "Shutdown"; 2026-07-28, basic/transports/stdio, "Shutdown": "Servers
@@ -26,33 +26,32 @@ from mcpgen.runtime.transports.standard_streams import StandardStreams
 from mcpgen.runtime.transports.stdio import open_pump
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.transports.interfaces import Endpoint, Endpoints
-    from mcpgen.runtime.transports.spawner import Handle
+    from mcpgen.runtime.transports.interfaces import Endpoint, ServerInterface
+    from mcpgen.runtime.transports.spawner import TaskHandle
     from mcpgen.runtime.transports.stdio import Pump
 
 __all__ = ["run", "serve_stdio"]
 
-# What handlers get to clean up when they are cancelled, and their last answers to be read.
-_SETTLE_SECONDS: Final = 0.1
+# For cancelled handlers to clean up, and for the client to read the last responses.
+_CLEANUP_SECONDS: Final = 0.1
 
-# Behind the grace that running handlers get: cancelling them, what the spawner waits for, the lifespan's end.
+# After the grace period of running handlers: cancelling them, the end of the spawner, the end of the lifespan.
 _END_SECONDS: Final = 0.3
 
 
 def run(
-    server: Endpoints,
+    server: ServerInterface,
     *,
     streams: StandardStreams | None = None,
     backend: str = "asyncio",
 ) -> None:
-    """Serve one peer on standard input and output, until it closes the input or a signal (SIGINT, SIGTERM) comes.
+    """Serve one client on standard input and output, until it closes the input or a signal (SIGINT, SIGTERM) comes.
 
-    It returns normally in each of these cases. If a handler does not end in time, it ends the process instead, with
-    status 0.
+    It returns normally in these cases. If a handler does not end in time, it ends the process instead, with status 0.
 
     Args:
-        server: What to serve.
-        streams: The standard streams, if they are kept already; default: keep them meanwhile.
+        server: The server.
+        streams: The standard streams, if they are reserved already; by default they are reserved while this runs.
         backend: The event loop to run: ``asyncio`` or ``trio``.
 
     Raises:
@@ -60,68 +59,69 @@ def run(
     """
     with (
         tune_gc(),
-        GracefulShutdown() as departure,
-        StandardStreams() if streams is None else nullcontext(streams) as kept,
+        GracefulShutdown() as shutdown,
+        StandardStreams() if streams is None else nullcontext(streams) as reserved,
     ):
-        anyio.run(partial(serve_stdio, server, streams=kept, departure=departure), backend=backend)
+        anyio.run(partial(serve_stdio, server, streams=reserved, shutdown=shutdown), backend=backend)
 
 
 async def serve_stdio(
-    server: Endpoints,
+    server: ServerInterface,
     *,
     streams: StandardStreams | None = None,
-    departure: GracefulShutdown | None = None,
+    shutdown: GracefulShutdown | None = None,
 ) -> None:
-    """Serve one peer on standard input and output, until it closes the input.
+    """Serve one client on standard input and output, until it closes the input. The caller handles signals.
 
-    Signals are the caller's. Handlers are cancelled before this returns; on asyncio, one that swallows that is left
-    behind.
+    Handlers are cancelled before this returns. On asyncio, a handler that swallows its cancellation is left behind.
 
     Args:
-        server: What to serve.
-        streams: The standard streams, if they are kept already; default: keep them meanwhile.
-        departure: Who asks to leave before the input ends, and is told when it has ended.
+        server: The server.
+        streams: The standard streams, if they are reserved already; by default they are reserved while this runs.
+        shutdown: Requests the end before the input ends, and gets the time limit when it has ended.
 
     Raises:
         UsageError: This process serves on its standard streams already.
     """
     limits = server.limits
-    with StandardStreams() if streams is None else nullcontext(streams) as kept:
+    with StandardStreams() if streams is None else nullcontext(streams) as reserved:
         async with (
             server.running(),
             open_spawner() as spawner,
             open_pump(
-                kept.source,
-                kept.sink,
+                reserved.source,
+                reserved.sink,
                 max_frame_bytes=limits.max_frame_bytes,
                 max_buffered_bytes=limits.max_buffered_bytes,
             ) as pump,
         ):
             endpoint = server.connect(pump, spawner)
             try:
-                await _converse(endpoint, pump, limits.grace_seconds, departure)
+                await _run_connection(endpoint, pump, limits.grace_seconds, shutdown)
             finally:
                 endpoint.close()
-                with anyio.move_on_after(_SETTLE_SECONDS, shield=True):
-                    await endpoint.finished()
+                with anyio.move_on_after(_CLEANUP_SECONDS, shield=True):
+                    await endpoint.wait_finished()
                     await pump.flushed()
 
 
-async def _converse(endpoint: Endpoint, pump: Pump, grace_seconds: float, departure: GracefulShutdown | None) -> None:
-    """Return when there is nothing more to say, or `departure` asks to say no more."""
+async def _run_connection(
+    endpoint: Endpoint, pump: Pump, grace_seconds: float, shutdown: GracefulShutdown | None
+) -> None:
+    """Return when nothing is left to write, or when `shutdown` is requested."""
     async with open_group() as group:
-        if departure is not None:
-            group.start_soon(_cancel_when_asked, group.cancel_scope, departure)
+        if shutdown is not None:
+            group.start_soon(_cancel_on_request, group.cancel_scope, shutdown)
         await pump.run(endpoint)
-        if departure is not None:
-            departure.begin(grace_seconds + _END_SECONDS)
-        if not pump.is_lost:
+        if shutdown is not None:
+            shutdown.start_countdown(grace_seconds + _END_SECONDS)
+        if not pump.is_abandoned:
             endpoint.end_of_input()
             with anyio.move_on_after(grace_seconds):
-                await endpoint.finished()
+                await endpoint.wait_finished()
                 await pump.flushed()
 
 
-async def _cancel_when_asked(scope: Handle, departure: GracefulShutdown) -> None:
-    await departure.asked()
+async def _cancel_on_request(scope: TaskHandle, shutdown: GracefulShutdown) -> None:
+    await shutdown.wait_requested()
     scope.cancel()

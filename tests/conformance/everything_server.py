@@ -146,7 +146,7 @@ async def test_reconnection(ctx: Context) -> str:
 @server.tool
 async def test_trigger_tool_change(ctx: Context) -> str:
     """Add a tool, or remove it if it is there, and tell who listens."""
-    if "test_passing_tool" in server._offered.tools.entries:
+    if "test_passing_tool" in server._registry.tools.entries:
         server.remove_tool("test_passing_tool")
     else:
 
@@ -162,7 +162,7 @@ async def test_trigger_tool_change(ctx: Context) -> str:
 @server.tool
 async def test_trigger_prompt_change(ctx: Context) -> str:
     """Add a prompt, or remove it if it is there, and tell who listens."""
-    if "test_passing_prompt" in server._offered.prompts.entries:
+    if "test_passing_prompt" in server._registry.prompts.entries:
         server.remove_prompt("test_passing_prompt")
     else:
 

@@ -321,7 +321,7 @@ async def test_the_client_echoes_a_schema_as_it_came(revision: str) -> None:
     async with connected(revision, made) as client:
         await everything_client.echo_a_schema(client)
 
-    assert [made._offered.tools.entries["json_schema_2020_12_tool"].definition.input_schema] == echoed
+    assert [made._registry.tools.entries["json_schema_2020_12_tool"].definition.input_schema] == echoed
 
 
 @pytest.mark.anyio

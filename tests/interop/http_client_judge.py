@@ -11,16 +11,16 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
+from tests.harness.client_recorder import ClientRecorder
+from tests.harness.client_state import ERAS, META
 from tests.interop.http_recording import play
-from tests.runtime.client_recorder import ClientRecorder
-from tests.runtime.heard import ERAS, META
-from tests.runtime.http.serving.event_text import EventText
+from tests.specification.http_server.strict_events import EventText
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tests.interop.relay import Tape
-    from tests.runtime.http.serving.exchange import Exchange
+    from tests.specification.http_server.asgi_exchange import Exchange
 
 __all__ = ["Manners", "misconduct"]
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import h11
 
-from tests.runtime.http.serving.exchange import Exchange
+from tests.specification.http_server.asgi_exchange import Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.interop.relay import Tape
-    from tests.runtime.http.serving.exchange import Watcher
+    from tests.specification.http_server.asgi_exchange import Watcher
 
 __all__ = ["excerpt", "play"]
 

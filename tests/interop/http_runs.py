@@ -18,7 +18,7 @@ from tests.interop.http_client_judge import misconduct
 from tests.interop.http_recording import excerpt, play
 from tests.interop.stdio_runs import driver_of_ours, environment, offers, said_by
 from tests.interop.transports import ALL, HTTP, SESSIONLESS, SSE, Cell, looked_at
-from tests.runtime.http.serving.overseer import Overseer
+from tests.specification.http_server.http_recorder import Overseer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.interop.peer_packages import Server
     from tests.interop.relay import Relay, Tape
-    from tests.runtime.http.serving.sessions import Owned
+    from tests.specification.http_server.session_record import Owned
 
 __all__ = ["Web", "overseen"]
 

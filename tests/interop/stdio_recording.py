@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.harness.client_recorder import ClientRecorder
+from tests.harness.server_recorder import Recorder
 from tests.interop.client_expectations import LABELS, connect
-from tests.runtime.client_recorder import ClientRecorder
-from tests.runtime.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from tests.harness.client_state import META
 from tests.interop.client_expectations import LABELS
 from tests.interop.http_client_judge import misconduct
 from tests.interop.http_runs import Host, missed, overseen
 from tests.interop.relay import Piece, Relay, Tape
 from tests.interop.server_expectations import ALONE
 from tests.interop.transports import HTTP, TRANSPORTS, looked_at
-from tests.runtime.heard import META
 
 HERE = Path(__file__).parent
 REVISION = "2025-11-25"

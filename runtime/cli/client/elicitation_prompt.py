@@ -67,8 +67,9 @@ class ElicitationPrompt:
 
     async def elicit(self, params: models.ElicitRequestFormParams, context: ClientContext) -> models.ElicitResult:
         """Ask for the fields of a form."""
-        async with self._asking("asks you for information", params.message, context):
-            fields = parse_form(params.requested_schema)
+        fields = parse_form(params.requested_schema)
+        request = "asks you for information" if fields else "asks you to confirm"
+        async with self._asking(request, params.message, context):
             if fields:
                 self._screen.lines(wrap(_COMMANDS, self._screen.width, indent=_INDENT))
             try:

@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
 from mcpgen.runtime.errors import RequestRefused, UnsupportedByPeer
 from mcpgen.runtime.protocol.capabilities import offers
-from mcpgen.runtime.protocol.messages import Code
+from mcpgen.runtime.protocol.newest import ErrorCode, MetaKey
 
 if TYPE_CHECKING:
     from mcpgen.runtime.api.client import Client
@@ -21,7 +21,7 @@ __all__ = ["Inventory", "LISTS", "Listing", "PROMPTS", "TOOLS", "fetch_inventory
 _MAX_PAGES: Final = 1000
 
 _HELLO_METHODS: Final = {"handshake": "initialize", "stateless": "server/discover"}
-_INFO: Final = "io.modelcontextprotocol/serverInfo"
+_INFO: Final = MetaKey.SERVER_INFO
 
 
 class Listing(NamedTuple):
@@ -116,7 +116,7 @@ async def fetch_inventory(client: Client, run: ClientRun) -> Inventory:
             items, rest = await _fetch_pages(client, listing)
         except RequestRefused as refused:
             # Some servers have resources but no templates, and no capability says so.
-            if refused.code != Code.METHOD_NOT_FOUND or listing.key != "resourceTemplates":
+            if refused.code != ErrorCode.METHOD_NOT_FOUND or listing.key != "resourceTemplates":
                 made.failures[listing.method] = refused
             continue
         made.lists[listing.key] = items

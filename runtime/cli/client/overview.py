@@ -78,7 +78,7 @@ class _Page:
 
     def _fact(self, label: str, text: str) -> Iterator[str]:
         margin = _INDENT + " " * _LABEL_COLUMNS
-        lines = list(wrap(text, self._width, indent=margin))
+        lines = list(wrap(text, self._width, indent=margin)) or [margin]
         first = f"{_INDENT}{self._paint(f'{label:<{_LABEL_COLUMNS}}', 'dim')}{lines[0][len(margin) :]}"
         yield from [first, *lines[1:]]
 

@@ -95,8 +95,8 @@ class _RecordingChannel:
         self._endpoint = endpoint
         await self._channel.run(self)
 
-    async def ended(self) -> TransportClosed:
-        return await self._channel.ended()
+    async def close_reason(self) -> TransportClosed:
+        return await self._channel.close_reason()
 
     # --- as the endpoint of the other channel
 
@@ -108,14 +108,14 @@ class _RecordingChannel:
                     self._results[method] = bytes(each.result)
         self._endpoint.receive(frames)
 
-    def lost(self, request_id: RequestId, failure: Exception) -> None:
-        self._endpoint.lost(request_id, failure)
+    def request_lost(self, request_id: RequestId, failure: Exception) -> None:
+        self._endpoint.request_lost(request_id, failure)
 
     def end_of_input(self) -> None:
         self._endpoint.end_of_input()
 
-    async def finished(self) -> None:
-        await self._endpoint.finished()
+    async def wait_finished(self) -> None:
+        await self._endpoint.wait_finished()
 
     def close(self) -> None:
         self._endpoint.close()

@@ -16,7 +16,8 @@ import anyio
 
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.framing import OversizedLine, frame
-from mcpgen.runtime.protocol.messages import Batch, Code, Error, ErrorResponse, Request, Response
+from mcpgen.runtime.protocol.messages import Batch, Error, ErrorResponse, Request, Response
+from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.transports.spawner import open_group
 from mcpgen.runtime.transports.stdio import open_pump
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.framing import Frame
     from mcpgen.runtime.protocol.messages import RequestId
-    from mcpgen.runtime.transports.interfaces import Channel, Transport, Writer
+    from mcpgen.runtime.transports.interfaces import Channel, MessageWriter, Transport
 
 __all__ = ["HttpRelay"]
 
@@ -91,9 +92,9 @@ class HttpRelay:
 
     async def _receive(self, channel: Channel, server: _Server) -> None:
         await channel.run(server)
-        self.failure = await channel.ended()
+        self.failure = await channel.close_reason()
         for each in list(server.pending):
-            server.lost(each, self.failure)
+            server.request_lost(each, self.failure)
         self._stopped.set()
 
 
@@ -117,7 +118,7 @@ class _Host:
     def end_of_input(self) -> None:
         """Do nothing: `HttpRelay.run` sees the end of the pump."""
 
-    async def finished(self) -> None:
+    async def wait_finished(self) -> None:
         """Return at once: nothing runs here."""
 
     def close(self) -> None:
@@ -131,7 +132,7 @@ class _Server:
         pending: The ids of the host's requests without a response.
     """
 
-    def __init__(self, pump: Writer, trace_sink: TraceSink) -> None:
+    def __init__(self, pump: MessageWriter, trace_sink: TraceSink) -> None:
         self.pending: dict[RequestId, None] = {}
         self._pump = pump
         self._trace_sink = trace_sink
@@ -160,15 +161,15 @@ class _Server:
                     self.pending.pop(item.id, None)
             self._write(each)
 
-    def lost(self, request_id: RequestId, failure: Exception) -> None:
+    def request_lost(self, request_id: RequestId, failure: Exception) -> None:
         if request_id in self.pending:
             del self.pending[request_id]
-            self._write(envelope.encode_error(request_id, Error(Code.INTERNAL_ERROR, str(failure))))
+            self._write(envelope.encode_error(request_id, Error(ErrorCode.INTERNAL_ERROR, str(failure))))
 
     def end_of_input(self) -> None:
         """Do nothing: `HttpRelay` sees the end of the channel."""
 
-    async def finished(self) -> None:
+    async def wait_finished(self) -> None:
         """Return at once: nothing runs here."""
 
     def close(self) -> None:

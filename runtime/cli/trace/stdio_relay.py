@@ -181,7 +181,7 @@ class StdioRelay:
             child.terminate()
             with self._wait_at_most(_CHILDREN_SECONDS if child.exited.is_set() else limits.term_seconds):
                 await child.exited.wait()
-                await child.others_ended()
+                await child.wait_others_ended()
         if not child.exited.is_set() or child.has_others():
             child.kill()
             with anyio.move_on_after(_KILL_SECONDS):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
+from mcpgen.runtime.protocol.newest import MetaKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +24,8 @@ __all__ = ["error_summary", "summary", "text_summary"]
 _MAX_CHARACTERS: Final = 240
 _MAX_NAMES: Final = 8
 
-_CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
-_SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
+_CLIENT_INFO: Final = MetaKey.CLIENT_INFO
+_SERVER_INFO: Final = MetaKey.SERVER_INFO
 
 
 def summary(value: Any) -> str:  # noqa: ANN401 (any JSON value)

@@ -25,6 +25,7 @@ from mcpgen.runtime.protocol.envelope import allows_batches, decode, decode_over
 from mcpgen.runtime.protocol.framing import LineFramer, OversizedLine
 from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Fault, Malformed, Notification, Request, Response
 from mcpgen.runtime.protocol.negotiation import read_meta, revisions_of_era
+from mcpgen.runtime.protocol.newest import MetaKey
 
 if TYPE_CHECKING:
     from mcpgen.runtime.adapt.payloads import Sender
@@ -51,7 +52,7 @@ class _Versioned(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class _Meta(Struct, frozen=True, gc=False):
-    subscription: str | int | UnsetType = field(name="io.modelcontextprotocol/subscriptionId", default=UNSET)
+    subscription: str | int | UnsetType = field(name=MetaKey.SUBSCRIPTION_ID, default=UNSET)
 
 
 class _Mentions(Struct, frozen=True, gc=False, rename="camel"):

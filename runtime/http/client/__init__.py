@@ -1,4 +1,4 @@
-"""The client's side of MCP over HTTP: one endpoint in either era, and the two of HTTP+SSE."""
+"""The client side of MCP over HTTP: Streamable HTTP of every revision, and HTTP+SSE."""
 
 from __future__ import annotations
 

@@ -1,36 +1,59 @@
-"""The credentials of `mcpgen.runtime.http.client.bearer`, as httpx takes them."""
+"""Credentials of a client over HTTP: a bearer token in each request."""
 
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
-import httpx
+from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.http.client.transport import import_httpx
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-__all__ = ["Bearer"]
+    import httpx
+
+__all__ = ["bearer"]
+
+# RFC 6750, section 2.1, but any visible ASCII, which some servers use; none of it can end a header.
+_TOKEN: Final = re.compile(r"[\x21-\x7e]+")
 
 
-class Bearer(httpx.Auth):
-    """Has each request carry a token.
+def bearer(token: str | Callable[[], str | Awaitable[str]]) -> httpx.Auth:
+    """Return credentials that send a bearer token with each request, for ``Http(url, auth=…)``.
 
     Args:
-        ask: Returns the token, or what has to be awaited for it.
-        check: Returns the token that a header can carry, or raises.
+        token: The token, or a function, plain or async, that returns it and is called before each request.
+
+    Raises:
+        UsageError: The token is of the wrong type, or no header can carry it; or httpx is not installed.
     """
+    import_httpx()
+    import httpx  # noqa: PLC0415 (it takes long to load)
 
-    def __init__(self, ask: Callable[[], str | Awaitable[str]], check: Callable[[object], str]) -> None:
-        self._ask = ask
-        self._check = check
+    get_token = token if callable(token) else _constant(_checked(token))
 
-    def __repr__(self) -> str:
-        return "<bearer token>"
+    class BearerAuth(httpx.Auth):
+        def __repr__(self) -> str:
+            return "<bearer token>"
 
-    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        """Add the token to *request*."""
-        asked = self._ask()
-        token = await asked if inspect.isawaitable(asked) else asked
-        request.headers["Authorization"] = f"Bearer {self._check(token)}"
-        yield request
+        async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
+            found = get_token()
+            value = await found if inspect.isawaitable(found) else found
+            request.headers["Authorization"] = f"Bearer {_checked(value)}"
+            yield request
+
+    return BearerAuth()
+
+
+def _constant(token: str) -> Callable[[], str]:
+    return lambda: token
+
+
+def _checked(token: object) -> str:
+    if not isinstance(token, str):
+        raise UsageError(f"a bearer token must be a str, not {type(token).__name__}")
+    if not _TOKEN.fullmatch(token):  # the message does not show it, since it is secret
+        raise UsageError("a bearer token must be one or more characters of visible ASCII")
+    return token

@@ -1,12 +1,12 @@
-"""A conversation with a server over HTTP, as its client sees it: messages go out, messages come in.
+"""The client's channel to a server over HTTP, which turns each message into an HTTP request.
 
-Theory of operation. The client writes messages, and does not know that each becomes a request of HTTP. Requests travel
-side by side, each in a task of its own, up to a number; a stream of changes is not counted, since it may stay as long
-as the client. What is no request travels one after the other, since what a client tells has an order, and never waits
-for a request: an answer of ours may be what the server needs to go on with one.
+Theory of operation. Requests run concurrently, each in its own task, up to a limit; streams of changes do not count
+towards it, since they may stay open as long as the client. Other messages are sent one after the other, since the order
+of notifications matters. They never wait for requests: a server may need an answer from the client before it can answer
+a request.
 
-A request that fails is lost alone. To cancel one of the stateless era is to close its response; in a session, the
-server is told, and then the response is closed, for which nobody waits.
+If an HTTP request fails, only its message is lost. A request of a stateless revision is cancelled by closing its
+response. In a session, the server is sent the cancellation first, and then the response is closed.
 
 Spec:
     2024-11-05 to 2025-11-25, basic/transports; 2026-07-28, basic/transports/streamable-http, "Cancellation".
@@ -22,10 +22,16 @@ import anyio
 
 from mcpgen.runtime.errors import McpgenError, RequestLost, TransportClosed
 from mcpgen.runtime.http.client.http_protocol import HttpProtocol
-from mcpgen.runtime.http.client.outgoing_messages import INITIALIZE, LISTEN, OutgoingMessage, cancelled_id, read
+from mcpgen.runtime.http.client.outgoing_messages import (
+    INITIALIZE,
+    LISTEN,
+    OutgoingMessage,
+    cancelled_id,
+    parse_message,
+)
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.http.client.http_protocol import ServerMemory
+    from mcpgen.runtime.http.client.http_protocol import ServerRecord
     from mcpgen.runtime.http.client.http_requests import HttpRequests
     from mcpgen.runtime.http.client.http_session import HttpSession
     from mcpgen.runtime.limits import ClientLimits
@@ -37,190 +43,190 @@ __all__ = ["HttpChannel"]
 
 _LOG = logging.getLogger("mcpgen.client")
 
-# What is no request is taken or refused at once; nobody waits for it but what comes behind it.
-_TELL_SECONDS: Final = 30.0
+# How long the server may take to accept a message that is not a request; only later messages wait for it.
+_SEND_SECONDS: Final = 30.0
 
 
-class _Asked:
-    """A request on its way.
+class _PendingRequest:
+    """A request that is waiting to be sent or answered.
 
     Attributes:
         message: The request.
-        scope: Ends its way.
-        is_held: Whether it has not been sent yet.
+        scope: Closes its response when cancelled.
+        is_queued: Whether it has not been sent yet.
     """
 
-    __slots__ = ("is_held", "message", "scope")
+    __slots__ = ("is_queued", "message", "scope")
 
     def __init__(self, message: OutgoingMessage) -> None:
         self.message = message
         self.scope = anyio.CancelScope()
-        self.is_held = True
+        self.is_queued = True
 
 
 class HttpChannel:
-    """One conversation; a `mcpgen.runtime.transports.interfaces.Channel`.
+    """A channel to one server; a `mcpgen.runtime.transports.interfaces.Channel`.
 
     Args:
-        exchanges: Makes the requests.
-        limits: The client's bounds.
-        group: Runs what the channel does by itself, until the conversation is closed.
-        memory: What is remembered of the server.
+        requests: Makes the HTTP requests.
+        limits: The limits of the client.
+        group: Runs the channel's tasks until it is closed.
+        record: What is remembered of the server.
     """
 
-    def __init__(self, exchanges: HttpRequests, limits: ClientLimits, group: Group, memory: ServerMemory) -> None:
+    def __init__(self, requests: HttpRequests, limits: ClientLimits, group: Group, record: ServerRecord) -> None:
         self._limits = limits
         self._group = group
-        self._speaking = HttpProtocol(exchanges, limits, group, memory)
+        self._protocol = HttpProtocol(requests, limits, group, record)
         self._slots = anyio.Semaphore(limits.max_connections)
-        self._asked: dict[RequestId, _Asked] = {}
-        self._lane: deque[tuple[OutgoingMessage, HttpSession | None]] = deque()
-        self._lane_moved = anyio.Event()
-        self._held = 0  # bytes of messages that have not been sent
-        self._room: anyio.Event | None = None  # if somebody waits for it
-        group.start_soon(self._tell_all)
+        self._pending: dict[RequestId, _PendingRequest] = {}
+        self._queue: deque[tuple[OutgoingMessage, HttpSession | None]] = deque()  # messages that are not requests
+        self._queued = anyio.Event()  # set when a message was added to the queue, and then replaced
+        self._queued_bytes = 0  # of all messages that were not sent yet
+        self._drained: anyio.Event | None = None  # None if no task waits for it
+        group.start_soon(self._send_queue)
 
     @property
     def is_full(self) -> bool:
-        """Whether too much waits to be sent."""
-        return self._held >= self._limits.max_buffered_bytes and not self._speaking.over.is_set()
+        """Whether too many bytes wait to be sent."""
+        return self._queued_bytes >= self._limits.max_buffered_bytes and not self._protocol.ended.is_set()
 
     @property
     def stderr(self) -> str:
-        """Empty: what such a server prints, we cannot see."""
+        """Empty: a client cannot see the standard error of such a server."""
         return ""
 
     def write(self, message: bytes) -> None:
-        """Send *message*, now or in its turn."""
-        if self._speaking.over.is_set():
+        """Send *message* now, or after those before it."""
+        if self._protocol.ended.is_set():
             return
-        found, session = read(message), self._speaking.incoming.session
-        self._speaking.begin_step(found)
-        if found.kind == "request" and found.id is not None:
-            asked = self._asked[found.id] = _Asked(found)
-            self._held += len(message)
-            self._group.start_soon(self._see_through, asked)
+        outgoing, session = parse_message(message), self._protocol.incoming.session
+        self._protocol.start_sending(outgoing)
+        if outgoing.kind == "request" and outgoing.id is not None:
+            pending = self._pending[outgoing.id] = _PendingRequest(outgoing)
+            self._queued_bytes += len(message)
+            self._group.start_soon(self._run_request, pending)
             return
-        cancelled = cancelled_id(found)
+        cancelled = cancelled_id(outgoing)
         if cancelled is not None and session is None:
-            self._stop(cancelled)
+            self._close_response(cancelled)
             return
-        if found.kind == "answer" and found.id is not None and session is not None:
-            session.asked.pop(found.id, None)
-        self._held += len(message)
-        self._lane.append((found, session))
-        self._lane_moved.set()
+        if outgoing.kind == "answer" and outgoing.id is not None and session is not None:
+            session.server_requests.pop(outgoing.id, None)
+        self._queued_bytes += len(message)
+        self._queue.append((outgoing, session))
+        self._queued.set()
 
     async def drain(self) -> None:
-        """Return when there is room again, or nobody to write to."""
+        """Return when the channel is no longer full, or has ended."""
         while self.is_full:
-            if self._room is None:
-                self._room = anyio.Event()
-            await self._room.wait()
+            if self._drained is None:
+                self._drained = anyio.Event()
+            await self._drained.wait()
 
     async def run(self, endpoint: ClientEndpoint, /) -> None:
-        """Hand what comes to *endpoint*, until the conversation has ended."""
-        self._speaking.incoming.begin(endpoint)
-        await self._speaking.over.wait()
+        """Deliver the server's messages to *endpoint* until the channel has ended."""
+        self._protocol.incoming.start(endpoint)
+        await self._protocol.ended.wait()
         self._release(0)
 
-    async def ended(self) -> TransportClosed:
-        """Return why it has ended."""
-        return self._speaking.failure or TransportClosed("the client was closed")
+    async def close_reason(self) -> TransportClosed:
+        """Return why the channel has ended."""
+        return self._protocol.failure or TransportClosed("the client was closed")
 
     def close(self) -> None:
-        """Take no more messages."""
-        self._speaking.over.set()
+        """Send no more messages."""
+        self._protocol.ended.set()
         self._release(0)
 
-    async def leave(self) -> None:
-        """Say good-bye, when nothing else goes on any more."""
-        await self._speaking.leave()
+    async def end_session(self) -> None:
+        """Tell the server to end the session, after all other requests."""
+        await self._protocol.end_session()
 
     def _release(self, size: int) -> None:
-        self._held -= size
-        if self._room is not None and not self.is_full:
-            self._room.set()
-            self._room = None
+        self._queued_bytes -= size
+        if self._drained is not None and not self.is_full:
+            self._drained.set()
+            self._drained = None
 
     # --- requests
 
-    async def _see_through(self, asked: _Asked) -> None:
-        message = asked.message
+    async def _run_request(self, pending: _PendingRequest) -> None:
+        message = pending.message
         try:
-            with asked.scope:
-                await self._ask(asked)
+            with pending.scope:
+                await self._send_request(pending)
         except McpgenError as failure:
-            self._lose(message, failure)
-        except Exception as failure:  # noqa: BLE001 (the boundary: of whoever gives us credentials, or of ours)
+            self._fail(message, failure)
+        except Exception as failure:  # noqa: BLE001 (the boundary: a user's `httpx.Auth`, or a bug)
             _LOG.exception("%s could not be sent", message.method)
             lost = RequestLost(f"{message.method} could not be sent: {failure!r}")
             lost.__cause__ = failure
-            self._lose(message, lost)
+            self._fail(message, lost)
         finally:
-            self._begin(asked)
-            self._speaking.end_step(message)
-            if message.id is not None and self._asked.get(message.id) is asked:
-                del self._asked[message.id]
+            self._leave_queue(pending)
+            self._protocol.end_sending(message)
+            if message.id is not None and self._pending.get(message.id) is pending:
+                del self._pending[message.id]
 
-    async def _ask(self, asked: _Asked) -> None:
-        message, speaking = asked.message, self._speaking
-        if message.method == LISTEN and speaking.is_stateless(message):
-            self._begin(asked)
-            await speaking.ask(message)
+    async def _send_request(self, pending: _PendingRequest) -> None:
+        message, protocol = pending.message, self._protocol
+        if message.method == LISTEN and protocol.is_stateless(message):
+            self._leave_queue(pending)
+            await protocol.send_request(message)
             return
-        await speaking.ready(message)
+        await protocol.wait_for_handshake(message)
         async with self._slots:
-            self._begin(asked)
-            await speaking.ask(message)
-        if message.method == INITIALIZE and speaking.incoming.session is not None:
-            self._stop_probes()
+            self._leave_queue(pending)
+            await protocol.send_request(message)
+        if message.method == INITIALIZE and protocol.incoming.session is not None:
+            self._close_probes()
 
-    def _begin(self, asked: _Asked) -> None:
-        """Note that a request does not wait for its turn any more."""
-        if asked.is_held:
-            asked.is_held = False
-            self._release(len(asked.message.body))
+    def _leave_queue(self, pending: _PendingRequest) -> None:
+        """Count a request as sent, once."""
+        if pending.is_queued:
+            pending.is_queued = False
+            self._release(len(pending.message.body))
 
-    def _lose(self, message: OutgoingMessage, failure: McpgenError) -> None:
+    def _fail(self, message: OutgoingMessage, failure: McpgenError) -> None:
         if message.id is not None:
-            self._speaking.incoming.lose(message.id, failure)
+            self._protocol.incoming.fail(message.id, failure)
 
-    def _stop(self, request_id: RequestId) -> None:
-        """Close the response to a request for which nobody waits."""
-        asked = self._asked.get(request_id)
-        if asked is not None:
-            asked.scope.cancel()
+    def _close_response(self, request_id: RequestId) -> None:
+        """Close the response to a cancelled request."""
+        pending = self._pending.get(request_id)
+        if pending is not None:
+            pending.scope.cancel()
 
-    def _stop_probes(self) -> None:
-        """Close the responses to what was asked in the other era, which this server is not of."""
-        for asked in list(self._asked.values()):
-            if asked.message.revision is not None:
-                asked.scope.cancel()
+    def _close_probes(self) -> None:
+        """Close the responses to requests of a stateless revision, since the server uses sessions."""
+        for pending in list(self._pending.values()):
+            if pending.message.revision is not None:
+                pending.scope.cancel()
 
-    # --- what is no request
+    # --- other messages
 
-    async def _tell_all(self) -> None:
+    async def _send_queue(self) -> None:
         while True:
-            while self._lane:
-                message, session = self._lane.popleft()
-                await self._tell(message, session)
+            while self._queue:
+                message, session = self._queue.popleft()
+                await self._send_message(message, session)
                 self._release(len(message.body))
-            self._lane_moved = anyio.Event()
-            await self._lane_moved.wait()
+            self._queued = anyio.Event()
+            await self._queued.wait()
 
-    async def _tell(self, message: OutgoingMessage, session: HttpSession | None) -> None:
-        what = message.method or "an answer"
+    async def _send_message(self, message: OutgoingMessage, session: HttpSession | None) -> None:
+        name = message.method or "an answer"
         try:
-            with anyio.move_on_after(_TELL_SECONDS) as scope:
-                await self._speaking.tell(message, session)
+            with anyio.move_on_after(_SEND_SECONDS) as scope:
+                await self._protocol.send_message(message, session)
             if scope.cancelled_caught:
-                _LOG.warning("%s was not taken by the server within %g seconds", what, _TELL_SECONDS)
+                _LOG.warning("the server did not accept %s within %g seconds", name, _SEND_SECONDS)
         except McpgenError as error:
-            _LOG.warning("%s was not taken by the server: %s", what, error)
-        except Exception:  # noqa: BLE001 (the boundary: of whoever gives us credentials, or of ours)
-            _LOG.exception("%s could not be sent", what)
-        self._speaking.end_step(message)
+            _LOG.warning("the server did not accept %s: %s", name, error)
+        except Exception:  # noqa: BLE001 (the boundary: a user's `httpx.Auth`, or a bug)
+            _LOG.exception("%s could not be sent", name)
+        self._protocol.end_sending(message)
         cancelled = cancelled_id(message)
         if cancelled is not None:
-            self._stop(cancelled)
+            self._close_response(cancelled)

@@ -1,12 +1,12 @@
-"""How one conversation speaks with its server: without sessions, in a session, or by HTTP+SSE.
+"""The HTTP protocol of one connection: Streamable HTTP without sessions, with a session, or HTTP+SSE.
 
-Theory of operation. It shows from the messages. Those of the stateless era name their revision. The answer to
-`initialize` begins a session; what comes behind waits until the handshake is over. If `initialize` meets nobody, the
-server may be of HTTP+SSE, and then says at once where it wants to be written to.
+Theory of operation. The messages of the client decide. Those of a stateless revision name it. The answer to
+`initialize` starts a session; requests after it wait until the handshake is over. If the endpoint refuses `initialize`,
+the server may use HTTP+SSE; then its GET stream names another endpoint at once.
 
-A session that the server has lost is replaced by another, once for all who notice; the client hears nothing of it,
-except that what it was asked in the old one is cancelled. The conversation ends only with what cannot be had again: the
-stream of HTTP+SSE, or a session after which no other could be begun.
+If the server has lost the session, one new session replaces it for all requests. The client does not notice, except
+that requests of the server in the old session are cancelled. The connection ends only with the stream of HTTP+SSE, or
+if no new session can be started.
 
 Spec:
     2025-11-25, basic/transports, "Session Management" and "Backwards Compatibility"; 2026-07-28,
@@ -23,290 +23,290 @@ from msgspec import UnsetType
 
 from mcpgen.runtime.errors import McpgenError, RequestLost, TransportClosed
 from mcpgen.runtime.http.client.error_responses import HEADER_MISMATCH, ErrorReply
-from mcpgen.runtime.http.client.get_stream import listen
+from mcpgen.runtime.http.client.get_stream import read_get_stream
 from mcpgen.runtime.http.client.http_session import HttpSession
 from mcpgen.runtime.http.client.incoming_messages import IncomingMessages
 from mcpgen.runtime.http.client.legacy_sse import LegacySse
-from mcpgen.runtime.http.client.outgoing_messages import CALL, INITIALIZE, OutgoingMessage, headers_of
+from mcpgen.runtime.http.client.outgoing_messages import CALL, INITIALIZE, OutgoingMessage, message_headers
+from mcpgen.runtime.http.client.param_header_cache import list_tools_again
 from mcpgen.runtime.http.client.post_requests import PostRequests, SessionLost
 from mcpgen.runtime.http.client.session_renewal import renew_session
-from mcpgen.runtime.http.client.tool_relisting import relist
 
 if TYPE_CHECKING:
     from mcpgen.runtime.http.client.http_requests import HttpRequests
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.transports.spawner import Group
 
-__all__ = ["INITIALIZED", "ServerMemory", "HttpProtocol"]
+__all__ = ["HttpProtocol", "ServerRecord"]
 
-INITIALIZED: Final = "notifications/initialized"
-_STEPS: Final = (INITIALIZE, INITIALIZED)
+_INITIALIZED: Final = "notifications/initialized"
+_HANDSHAKE: Final = (INITIALIZE, _INITIALIZED)
 
-# How much longer than for the probe a server may take to name its other endpoint, which it should say at once.
-_PATIENCE: Final = 2
+# How many times the probe's time a server may take to name its message endpoint, which it should do at once.
+_ENDPOINT_PROBES: Final = 2
 
 _LOG = logging.getLogger("mcpgen.client")
 
 
-class ServerMemory(Protocol):
-    """What is remembered of a server from one conversation to the next."""
+class ServerRecord(Protocol):
+    """What is remembered of a server after a connection to it."""
 
     @property
-    def is_of_before(self) -> bool:
-        """Whether it was of HTTP+SSE when it was met last."""
+    def uses_legacy_sse(self) -> bool:
+        """Whether it used HTTP+SSE."""
         ...
 
-    @is_of_before.setter
-    def is_of_before(self, value: bool) -> None: ...
+    @uses_legacy_sse.setter
+    def uses_legacy_sse(self, value: bool) -> None: ...
 
 
 class HttpProtocol:
-    """Sends the messages of one conversation, and hands on what comes.
+    """Sends the messages of one connection.
 
     Attributes:
-        incoming: What comes.
-        over: Set when the conversation has ended.
-        failure: Why; None if we have ended it, or it has not.
+        incoming: Delivers the messages of the server.
+        ended: Set when the connection has ended.
+        failure: Why it has ended; None if the client closed it, or it has not ended.
 
     Args:
-        exchanges: Makes the requests.
-        limits: The client's bounds.
-        group: Runs what is done by itself.
-        memory: What is remembered of the server.
+        requests: Makes the HTTP requests.
+        limits: The limits of the client.
+        group: Runs background tasks.
+        record: What is remembered of the server.
     """
 
-    def __init__(self, exchanges: HttpRequests, limits: ClientLimits, group: Group, memory: ServerMemory) -> None:
+    def __init__(self, requests: HttpRequests, limits: ClientLimits, group: Group, record: ServerRecord) -> None:
         self.incoming: IncomingMessages = IncomingMessages(limits.max_batch_length)
-        self.over: anyio.Event = anyio.Event()
+        self.ended: anyio.Event = anyio.Event()
         self.failure: TransportClosed | None = None
-        self._exchanges = exchanges
+        self._requests = requests
         self._limits = limits
         self._group = group
-        self._memory = memory
-        self._is_of_before = memory.is_of_before
-        self._posts = PostRequests(exchanges, limits, self.incoming.take)
-        self._pair: LegacySse | None = None
-        self._step: OutgoingMessage | None = None  # of the handshake, which is under way
-        self._stepped = anyio.Event()  # when there is none
-        self._renewal: anyio.Event | None = None  # while another session is begun
-        self._relisting = anyio.Lock()
-        self._relisted = 0
+        self._record = record
+        self._uses_legacy_sse = record.uses_legacy_sse
+        self._posts = PostRequests(requests, limits, self.incoming.receive)
+        self._legacy_sse: LegacySse | None = None
+        self._handshake: OutgoingMessage | None = None  # the message of the handshake that is being sent
+        self._handshake_sent = anyio.Event()  # set when it was sent, and then replaced
+        self._renewal: anyio.Event | None = None  # set when the new session has started; None if none is starting
+        self._listing = anyio.Lock()
+        self._listings = 0  # how often the tools were listed again
 
     def is_stateless(self, message: OutgoingMessage) -> bool:
         """Return whether *message* belongs to no session."""
         return self.incoming.session is None and message.revision is not None
 
-    async def ready(self, message: OutgoingMessage) -> None:
-        """Return when *message*, a request, may be sent: one of a session waits for the handshake, if it has begun."""
-        while self._step is not None and message.method not in _STEPS and not self.is_stateless(message):
-            await self._stepped.wait()
+    async def wait_for_handshake(self, message: OutgoingMessage) -> None:
+        """Return when the request *message* may be sent: in a session, after the handshake."""
+        while self._handshake is not None and message.method not in _HANDSHAKE and not self.is_stateless(message):
+            await self._handshake_sent.wait()
 
-    def begin_step(self, message: OutgoingMessage) -> None:
-        """Note that *message* is under way, if it is a step of the handshake; the one before it is over then."""
-        if message.method in _STEPS:
-            self._step = message
+    def start_sending(self, message: OutgoingMessage) -> None:
+        """Note that *message* is being sent, for `wait_for_handshake`."""
+        if message.method in _HANDSHAKE:
+            self._handshake = message
 
-    def end_step(self, message: OutgoingMessage) -> None:
-        """Note that *message* has arrived or is lost, of which `begin_step` was told."""
-        if message is self._step:
-            self._step = None
-            self._stepped.set()
-            self._stepped = anyio.Event()
+    def end_sending(self, message: OutgoingMessage) -> None:
+        """Note that *message* has arrived or is lost."""
+        if message is self._handshake:
+            self._handshake = None
+            self._handshake_sent.set()
+            self._handshake_sent = anyio.Event()
 
-    async def ask(self, message: OutgoingMessage) -> None:
-        """See a request through.
+    async def send_request(self, message: OutgoingMessage) -> None:
+        """Send a request, and return when its answer was delivered.
 
         Raises:
             RequestLost: Its answer will not come.
-            TransportClosed: Nor that of any other.
+            TransportClosed: The connection has ended.
             UsageError: It cannot be sent over HTTP.
         """
         session = self.incoming.session
         if message.method == INITIALIZE:
-            await self._greet(message)
-        elif self._pair is not None:
-            await self._pair.post(message, {} if session is None else session.headers)
+            await self._initialize(message)
+        elif self._legacy_sse is not None:
+            await self._legacy_sse.post(message, {} if session is None else session.headers)
         elif session is None:
-            await self._ask_alone(message)
+            await self._request_stateless(message)
         else:
-            await self._ask_in_session(message, session)
+            await self._request_in_session(message, session)
 
-    async def tell(self, message: OutgoingMessage, session: HttpSession | None) -> None:
-        """Send what is no request.
+    async def send_message(self, message: OutgoingMessage, session: HttpSession | None) -> None:
+        """Send a message that is not a request.
 
         Args:
             message: A notification, or answers.
-            session: The one that there was when it was written.
+            session: The session in which it was written.
 
         Raises:
-            RequestLost: The server has not taken it.
+            RequestLost: The server has refused it, or it may not have arrived.
         """
-        now = self.incoming.session
-        if message.kind == "answer" and session is not now:
-            _LOG.debug("an answer is not sent: the session in which it was asked for is lost")
+        current = self.incoming.session
+        if message.kind == "answer" and session is not current:
+            _LOG.debug("an answer is not sent, since the session of its request is lost")
             return
-        headers = headers_of(message, None) if now is None else now.headers
-        if self._pair is not None:
-            await self._pair.post(message, headers)
+        headers = message_headers(message, None) if current is None else current.headers
+        if self._legacy_sse is not None:
+            await self._legacy_sse.post(message, headers)
             return
-        refused = await self._posts.tell(message, headers)
-        if refused is not None and refused.is_about_session and now is not None and now.id is not None:
-            await self._renewed(now)
-        elif refused is not None:
-            raise refused.failure
-        elif message.method == INITIALIZED and now is not None:
-            self._group.start_soon(self._listen, now)
+        error = await self._posts.send_message(message, headers)
+        if error is not None and error.is_about_session and current is not None and current.id is not None:
+            await self._renewed(current)
+        elif error is not None:
+            raise error.failure
+        elif message.method == _INITIALIZED and current is not None:
+            self._group.start_soon(self._read_get_stream, current)
 
-    async def leave(self) -> None:
-        """Tell the server that nobody needs the session any more, when all else is over.
+    async def end_session(self) -> None:
+        """Tell the server to end the session, after all other requests.
 
         Spec:
             2025-11-25, basic/transports, "Session Management".
         """
         session = self.incoming.session
-        if session is None or session.id is None or session.is_lost or self._pair is not None:
+        if session is None or session.id is None or session.is_lost or self._legacy_sse is not None:
             return
         try:
-            async with self._exchanges.open("DELETE", "*/*", session.headers) as response:
-                _LOG.debug("the end of the session was answered with %s", response.status_code)
+            async with self._requests.open("DELETE", "*/*", session.headers) as response:
+                _LOG.debug("the server answered the end of the session with %s", response.status_code)
         except McpgenError as error:
-            _LOG.debug("the server was not told that the session is over: %s", error)
+            _LOG.debug("the server was not told the end of the session: %s", error)
 
-    # --- the three ways
+    # --- requests
 
-    async def _ask_alone(self, message: OutgoingMessage) -> None:
-        if self._is_of_before:
-            self._memory.is_of_before = False  # until it has shown again that it is
-            raise RequestLost(f"{self._exchanges.address.shown} was of HTTP+SSE when it was met last")
-        mirrors, relisted = self.incoming.mirrors, self._relisted
-        said = headers_of(message, mirrors.of(message.tool))
-        refused = await self._posts.ask(message, said, None)
-        if refused is not None and refused.code == HEADER_MISMATCH and message.method == CALL:
-            await self._relist(message, relisted)
-            again = headers_of(message, mirrors.of(message.tool))
-            if again != said:
-                refused = await self._posts.ask(message, again, None)
-        self._finish(message, refused, None)
+    async def _request_stateless(self, message: OutgoingMessage) -> None:
+        if self._uses_legacy_sse:
+            self._record.uses_legacy_sse = False  # until `_initialize` finds it again
+            raise RequestLost(f"{self._requests.address.shown} used HTTP+SSE when the client last connected to it")
+        param_headers, listings = self.incoming.param_headers, self._listings
+        headers = message_headers(message, param_headers.of(message.tool))
+        error = await self._posts.send_request(message, headers, None)
+        if error is not None and error.code == HEADER_MISMATCH and message.method == CALL:
+            await self._list_tools_again(message, listings)
+            corrected = message_headers(message, param_headers.of(message.tool))
+            if corrected != headers:
+                error = await self._posts.send_request(message, corrected, None)
+        self._deliver_error(message, error, None)
 
-    async def _relist(self, call: OutgoingMessage, relisted: int) -> None:
-        """List the tools, unless that was done since they were listed so often."""
-        async with self._relisting:
-            if self._relisted == relisted:
-                await relist(self._posts, call, self._limits.max_pages)
-                self._relisted += 1
+    async def _list_tools_again(self, call: OutgoingMessage, listings: int) -> None:
+        """List the tools, unless another call has done so since there were that many *listings*."""
+        async with self._listing:
+            if self._listings == listings:
+                await list_tools_again(self._posts, call, self._limits.max_pages)
+                self._listings += 1
 
-    async def _ask_in_session(self, message: OutgoingMessage, session: HttpSession) -> None:
+    async def _request_in_session(self, message: OutgoingMessage, session: HttpSession) -> None:
         try:
-            refused = await self._posts.ask(message, session.headers, session)
-            if refused is not None and refused.is_about_session and session.id is not None:
+            error = await self._posts.send_request(message, session.headers, session)
+            if error is not None and error.is_about_session and session.id is not None:
                 session = await self._renewed(session)
-                refused = await self._posts.ask(message, session.headers, session)
-                if refused is not None and refused.is_about_session and session.id is not None:
+                error = await self._posts.send_request(message, session.headers, session)
+                if error is not None and error.is_about_session and session.id is not None:
                     session.is_lost = True
-                    raise self._end("the server does not know the session that it has just begun")
+                    raise self._end("the server does not know the session that it has just started")
         except SessionLost:
             await self._renewed(session)
             raise RequestLost(f"the session was lost before {message.method} was answered") from None
-        self._finish(message, refused, session)
+        self._deliver_error(message, error, session)
 
-    async def _greet(self, message: OutgoingMessage) -> None:
-        """Begin a session, at whichever endpoint the server has."""
+    async def _initialize(self, message: OutgoingMessage) -> None:
+        """Start a session, by Streamable HTTP or HTTP+SSE."""
         incoming, session = self.incoming, HttpSession()
-        incoming.greeting = message
+        incoming.initialize = message
         if not isinstance(message.params, UnsetType):
-            incoming.standing.greeting = bytes(message.params)
-        if self._is_of_before:
-            self._is_of_before = False
-            await self._pair_up(session)
-            if self._pair is not None:
-                await self._pair.post(message, {})
+            incoming.session_state.initialize_params = bytes(message.params)
+        if self._uses_legacy_sse:
+            self._uses_legacy_sse = False
+            await self._try_legacy_sse(session)
+            if self._legacy_sse is not None:
+                await self._legacy_sse.post(message, {})
                 return
-            self._memory.is_of_before = False
-        refused = await self._posts.ask(message, {}, session)
-        if refused is not None and refused.may_be_of_before:
-            misled = await self._pair_up(session)
-            if self._pair is not None:
-                await self._pair.post(message, {})
+            self._record.uses_legacy_sse = False
+        error = await self._posts.send_request(message, {}, session)
+        if error is not None and error.may_be_legacy_sse:
+            failure = await self._try_legacy_sse(session)
+            if self._legacy_sse is not None:
+                await self._legacy_sse.post(message, {})
                 return
-            if misled is not None:
-                raise misled
-        self._finish(message, refused, session)
+            if failure is not None:
+                raise failure
+        self._deliver_error(message, error, session)
 
-    async def _pair_up(self, session: HttpSession) -> RequestLost | None:
-        """Find out whether the server is of HTTP+SSE; return what is wrong with one that is, and cannot be used."""
-        pair = LegacySse(self._exchanges, self._limits, self.incoming.take, session)
-        self._group.start_soon(self._run_pair, pair)
-        with anyio.move_on_after(self._limits.probe_seconds * _PATIENCE):
-            await pair.settled.wait()
-        if pair.endpoint is None:
-            pair.scope.cancel()
-            return pair.failure if pair.is_misleading else None
-        self._pair = pair
-        self._memory.is_of_before = True
+    async def _try_legacy_sse(self, session: HttpSession) -> RequestLost | None:
+        """Use HTTP+SSE if the server does; return an error if it does, but its endpoint cannot be used."""
+        legacy_sse = LegacySse(self._requests, self._limits, self.incoming.receive, session)
+        self._group.start_soon(self._run_legacy_sse, legacy_sse)
+        with anyio.move_on_after(self._limits.probe_seconds * _ENDPOINT_PROBES):
+            await legacy_sse.ready.wait()
+        if legacy_sse.endpoint is None:
+            legacy_sse.scope.cancel()
+            return legacy_sse.failure if legacy_sse.has_bad_endpoint else None
+        self._legacy_sse = legacy_sse
+        self._record.uses_legacy_sse = True
         return None
 
-    async def _run_pair(self, pair: LegacySse) -> None:
-        await pair.run()
-        if self._pair is pair:
-            self._end(str(pair.failure))
+    async def _run_legacy_sse(self, legacy_sse: LegacySse) -> None:
+        await legacy_sse.run()
+        if self._legacy_sse is legacy_sse:
+            self._end(str(legacy_sse.failure))
 
-    async def _listen(self, session: HttpSession) -> None:
-        """Take what the server says by itself, as long as the session lasts."""
+    async def _read_get_stream(self, session: HttpSession) -> None:
+        """Receive the messages of the GET stream for as long as the session lasts."""
         try:
-            if await listen(self._exchanges, self._limits, self.incoming.take, session):
+            if await read_get_stream(self._requests, self._limits, self.incoming.receive, session):
                 await self._renewed(session)
         except TransportClosed:
-            pass  # whoever waits for anything is told
-        except Exception:  # noqa: BLE001 (the boundary: of whoever gives us credentials, or of ours)
-            _LOG.exception("the server's own stream is not listened to any more")
+            pass  # pending requests report it
+        except Exception:  # noqa: BLE001 (the boundary: a user's `httpx.Auth`, or a bug)
+            _LOG.exception("the GET stream is not read any more")
 
-    def _finish(self, message: OutgoingMessage, refused: ErrorReply | None, session: HttpSession | None) -> None:
-        """Hand on a refusal, if it is one, as what it is: an answer, or none."""
-        if refused is None:
+    def _deliver_error(self, message: OutgoingMessage, error: ErrorReply | None, session: HttpSession | None) -> None:
+        """Deliver the JSON-RPC error of a reply as the answer to *message*; raise its failure if it has none."""
+        if error is None:
             return
-        if refused.frame is None:
-            raise refused.failure
-        self.incoming.take(refused.frame, message, session)
+        if error.frame is None:
+            raise error.failure
+        self.incoming.receive(error.frame, message, session)
 
-    # --- sessions that are lost
+    # --- lost sessions
 
     async def _renewed(self, lost: HttpSession) -> HttpSession:
-        """Return the session that there is in place of *lost*.
+        """Return the session that replaces *lost*.
 
         Raises:
-            TransportClosed: There is none, and will be none.
+            TransportClosed: There is none, so the connection has ended.
         """
         if self.incoming.session is lost:
             if self._renewal is None:
                 self._renewal = anyio.Event()
-                self._group.start_soon(self._renew, lost, self._renewal)  # whoever has noticed may be cancelled
+                self._group.start_soon(self._renew, lost, self._renewal)  # this task may be cancelled
             await self._renewal.wait()
         if self.failure is not None or self.incoming.session is None:
             raise (self.failure or TransportClosed("the client was closed")).again()
         return self.incoming.session
 
-    async def _renew(self, lost: HttpSession, over: anyio.Event) -> None:
+    async def _renew(self, lost: HttpSession, renewed: anyio.Event) -> None:
         lost.is_lost = True
-        self.incoming.void(lost)
+        self.incoming.cancel_server_requests(lost)
         try:
             with anyio.fail_after(self._limits.connect_seconds):
-                session = await renew_session(self._posts, self.incoming.standing, lost.revision)
+                session = await renew_session(self._posts, self.incoming.session_state, lost.revision)
             self.incoming.session = session
-            self._group.start_soon(self._listen, session)
-            _LOG.info("%s has lost the session, and another was begun", self._exchanges.address.shown)
+            self._group.start_soon(self._read_get_stream, session)
+            _LOG.info("%s lost the session; a new one was started", self._requests.address.shown)
         except (McpgenError, SessionLost, TimeoutError) as error:
-            why = str(error) or type(error).__name__
-            self._end(f"the server has lost the session, and no other could be begun: {why}")
-        except Exception as error:  # noqa: BLE001 (the boundary: of whoever gives us credentials, or of ours)
-            _LOG.exception("a session could not be begun again")
-            self._end(f"the server has lost the session, and no other could be begun: {error!r}")
+            reason = str(error) or type(error).__name__
+            self._end(f"the server lost the session, and no new one could be started: {reason}")
+        except Exception as error:  # noqa: BLE001 (the boundary: a user's `httpx.Auth`, or a bug)
+            _LOG.exception("no new session could be started")
+            self._end(f"the server lost the session, and no new one could be started: {error!r}")
         finally:
             self._renewal = None
-            over.set()
+            renewed.set()
 
-    def _end(self, why: str) -> TransportClosed:
-        """End the conversation, and return what to raise."""
+    def _end(self, reason: str) -> TransportClosed:
+        """End the connection, and return the error to raise."""
         if self.failure is None:
-            self.failure = TransportClosed(why)
-        self.over.set()
+            self.failure = TransportClosed(reason)
+        self.ended.set()
         return self.failure.again()

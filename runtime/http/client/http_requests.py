@@ -1,6 +1,6 @@
-"""Requests and responses of HTTP, as one conversation makes them: with its headers and credentials, and plain errors.
+"""HTTP requests of one client to one server: common headers, credentials, and errors of mcpgen.
 
-A response is read while its block is open. It is not told here what it means.
+A response is read while its block is open. Other modules interpret it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import httpx
 
 from mcpgen import __version__
 from mcpgen.runtime.errors import McpgenError, RequestLost
-from mcpgen.runtime.http.client.connections import Connections
+from mcpgen.runtime.http.client.connection_pool import ConnectionPool
 from mcpgen.runtime.http.errors import ServerUnreachable
 
 if TYPE_CHECKING:
@@ -28,28 +28,30 @@ if TYPE_CHECKING:
 
 __all__ = ["HttpRequests", "new_client"]
 
-# To close a connection takes no time; only what has to be said before, to a peer that does not listen, could.
+# Closing a connection takes no time, unless TLS must send its last bytes to a peer that does not read.
 _CLOSE_SECONDS: Final = 1.0
 
-# What OpenSSL says, older and newer, of an answer that is none of TLS.
-_NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG"})
+# The errors of OpenSSL, older and newer versions, if the answer is not TLS.
+_NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG"})
 
 _UNREACHABLE: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 
 
 def new_client(limits: ClientLimits) -> httpx.AsyncClient:
-    """Return a client of our own; it heeds the environment's proxies and certificates, as httpx does."""
+    """Return an httpx client that uses the proxies and certificates of the environment."""
     headers = {"User-Agent": f"mcpgen/{__version__}"}
     timeout = httpx.Timeout(limits.open_seconds, read=None, pool=None)
-    if getproxies():  # as httpx finds them; which of them are for whom, it knows
+    if getproxies():  # as httpx reads them; httpx decides which hosts they are for
         unbounded = httpx.Limits(max_connections=None, max_keepalive_connections=None)
         return httpx.AsyncClient(headers=headers, timeout=timeout, verify=_trust(), limits=unbounded)
-    return httpx.AsyncClient(headers=headers, timeout=timeout, transport=Connections(_trust(), limits.max_connections))
+    return httpx.AsyncClient(
+        headers=headers, timeout=timeout, transport=ConnectionPool(_trust(), limits.max_connections)
+    )
 
 
 @cache
 def _trust() -> ssl.SSLContext:
-    """Return what certificates are checked against; to load it takes longer than all else that connecting needs."""
+    """Return the context that verifies certificates, loaded once: this takes longer than the rest of connecting."""
     return httpx.create_ssl_context()
 
 
@@ -60,10 +62,10 @@ class HttpRequests:
         address: The server's URL.
 
     Args:
-        client: What makes them.
+        client: The httpx client.
         address: The server's URL.
-        headers: What all of them say.
-        auth: Who we are; None for what the client says.
+        headers: Headers of each request.
+        auth: Credentials; None for those of the client.
     """
 
     def __init__(
@@ -73,9 +75,9 @@ class HttpRequests:
         self._client = client
         self._headers = [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
         self._auth = httpx.USE_CLIENT_DEFAULT if auth is None else auth
-        own = client.timeout
-        # Nobody knows how long an answer takes to come, or a stream is silent: calls have limits of their own.
-        self._timeout = httpx.Timeout(connect=own.connect, read=None, write=own.write, pool=own.pool)
+        timeout = client.timeout
+        # No limit on reading: calls have limits of their own, and a stream may be silent for hours.
+        self._timeout = httpx.Timeout(connect=timeout.connect, read=None, write=timeout.write, pool=timeout.pool)
 
     @asynccontextmanager
     async def open(
@@ -87,27 +89,27 @@ class HttpRequests:
         *,
         to: Address | None = None,
     ) -> AsyncGenerator[httpx.Response]:
-        """Make a request, and return the response when its headers are there; its body is read within the block.
+        """Make a request, and yield the response when its headers have arrived; read the body within the block.
 
         Args:
-            verb: The method of HTTP.
-            accept: What the response may be.
-            headers: What this one says beside what all say; text that is no ASCII is sent as UTF-8.
-            body: JSON, if any.
-            to: Where it goes, if not to the server's URL; of the same origin, since it has our credentials.
+            verb: The HTTP method.
+            accept: The value of ``Accept``.
+            headers: Headers of this request; text outside ASCII is sent as UTF-8.
+            body: A JSON document, if any.
+            to: Another URL than the server's; of the same origin, since it gets the credentials.
 
         Raises:
             ServerUnreachable: No connection could be made.
-            RequestLost: It broke, before or within the block.
+            RequestLost: The connection broke, before or within the block.
         """
         address = self.address if to is None else to
-        said = [*self._headers, (b"accept", accept.encode("ascii")), (b"accept-encoding", b"identity")]
+        lines = [*self._headers, (b"accept", accept.encode("ascii")), (b"accept-encoding", b"identity")]
         if body is not None:
-            said.append((b"content-type", b"application/json"))
-        said += [(name.encode("ascii"), value.encode("utf-8")) for name, value in headers.items()]
+            lines.append((b"content-type", b"application/json"))
+        lines += [(name.encode("ascii"), value.encode("utf-8")) for name, value in headers.items()]
         try:
-            request = self._client.build_request(verb, address.url, headers=said, content=body, timeout=self._timeout)
-            response = await self._sent(request)
+            request = self._client.build_request(verb, address.url, headers=lines, content=body, timeout=self._timeout)
+            response = await self._send(request)
             try:
                 yield response
             finally:
@@ -118,31 +120,31 @@ class HttpRequests:
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             raise RequestLost(f"the connection to {address.shown} broke: {_reason(error)}") from error
 
-    async def _sent(self, request: httpx.Request) -> httpx.Response:
+    async def _send(self, request: httpx.Request) -> httpx.Response:
         try:
-            # No credentials go where a server sends them, and no body is sent twice.
+            # Redirects are not followed: credentials go to no other URL, and no body is sent twice.
             return await self._client.send(request, auth=self._auth, stream=True, follow_redirects=False)
         except (httpx.HTTPError, McpgenError):
             raise
-        except Exception as error:  # the boundary: of whoever gives us credentials
+        except Exception as error:  # the boundary: a user's `httpx.Auth`
             lost = RequestLost(f"the request to {self.address.shown} could not be made: {error!r}")
-            lost.is_general = True  # to ask in another way would need the same credentials
+            lost.is_general = True  # any other request needs the same credentials
             raise lost from error
 
 
 def _reason(error: BaseException) -> str:
-    """Return what the system says of *error*, which may stand far behind it."""
+    """Return the system's message for *error*, which may be in a distant cause."""
     found, cause = str(error) or type(error).__name__, error.__cause__ or error.__context__
-    for _ in range(10):  # causes do not go in circles, but contexts may
+    for _ in range(10):  # contexts may form circles
         if cause is None:
             break
         if isinstance(cause, BaseExceptionGroup):
             cause = cast("BaseExceptionGroup[BaseException]", cause).exceptions[0]
         if isinstance(cause, ConnectionError) and cause.errno is not None:
-            found = os.strerror(cause.errno)  # event loops have their own sentences for these
+            found = os.strerror(cause.errno)  # event loops replace the message of the system
         elif isinstance(cause, OSError) and cause.strerror:
             found = cause.strerror
-        if isinstance(cause, ssl.SSLError) and cause.reason in _NO_TLS:
-            return f"{found}; it may be http, not https"
+        if isinstance(cause, ssl.SSLError) and cause.reason in _NOT_TLS:
+            return f"{found}; the server may use http instead of https"
         cause = cause.__cause__ or cause.__context__
     return found

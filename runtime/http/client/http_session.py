@@ -1,4 +1,4 @@
-"""A session with a server that shakes hands: its id and revision, who asks in it, and what the next one has to be told.
+"""A session with a server of a handshake revision, and its state that a new session must repeat.
 
 Spec:
     2025-03-26 to 2025-11-25, basic/transports, "Session Management".
@@ -25,11 +25,11 @@ __all__ = ["HttpSession", "SessionState", "is_session_id"]
 
 _HANDSHAKES: Final = frozenset(each.label for each in REVISIONS if each.era == "handshake")
 
-# "MUST only contain visible ASCII characters"; a header of more than this, many servers refuse themselves.
+# "MUST only contain visible ASCII characters". Many servers refuse longer headers themselves.
 _ID: Final = re.compile(r"[\x21-\x7e]{1,4096}")
 
-# More of them are not answered at once anyway (`ClientLimits.max_in_flight`).
-_MOST_ASKED: Final = 1000
+# More than `ClientLimits.max_in_flight` by default, so no more are answered at once.
+_MAX_SERVER_REQUESTS: Final = 1000
 
 
 class _Uri(Struct):
@@ -40,71 +40,71 @@ class HttpSession:
     """One session.
 
     Attributes:
-        id: What the server calls it; None for a server without sessions.
-        revision: What was agreed on; None before.
+        id: Its id; None if the server does not use session ids.
+        revision: The negotiated revision; None before.
         is_lost: Whether the server does not know it any more.
-        has_stream: Whether the server has its own stream in it.
-        asked: The requests of the server that are not answered yet.
+        has_get_stream: Whether the server has accepted its GET stream.
+        server_requests: The ids of the server's requests that are not answered yet.
     """
 
     def __init__(self) -> None:
         self.id: str | None = None
         self.revision: str | None = None
         self.is_lost: bool = False
-        self.has_stream: bool = False
-        self.asked: OrderedDict[RequestId, None] = OrderedDict()
+        self.has_get_stream: bool = False
+        self.server_requests: OrderedDict[RequestId, None] = OrderedDict()
 
     @property
     def headers(self) -> dict[str, str]:
-        """What each request within it says."""
+        """The headers of each request in it."""
         found = {} if self.revision is None else standard_headers("", {}, self.revision)
         if self.id is not None:
             found[http.SESSION] = self.id
         return found
 
-    def agree(self, revision: str) -> None:
-        """Note what the server has agreed on; what nobody knows is for others to refuse."""
+    def set_revision(self, revision: str) -> None:
+        """Set the negotiated revision; ignore an unknown one, which the client refuses."""
         if revision in _HANDSHAKES:
             self.revision = revision
 
-    def note_asked(self, request_id: RequestId) -> None:
-        """Note that the server asks something."""
-        self.asked[request_id] = None
-        if len(self.asked) > _MOST_ASKED:
-            self.asked.popitem(last=False)
+    def add_server_request(self, request_id: RequestId) -> None:
+        """Add a request of the server."""
+        self.server_requests[request_id] = None
+        if len(self.server_requests) > _MAX_SERVER_REQUESTS:
+            self.server_requests.popitem(last=False)
 
 
 def is_session_id(text: str) -> bool:
-    """Return whether *text* can be the id of a session."""
+    """Return whether *text* is a valid session id."""
     return _ID.fullmatch(text) is not None
 
 
 class SessionState:
-    """What a server was told in its session, and would have to be told again in another.
+    """The state of a session that a new one must repeat: the log level, and the subscriptions to resources.
 
     Attributes:
-        greeting: The params of `initialize`.
+        initialize_params: The params of `initialize`, encoded.
     """
 
     def __init__(self) -> None:
-        self.greeting: bytes = b"{}"
-        self._level: bytes | None = None
-        self._uris: dict[str, bytes] = {}
+        self.initialize_params: bytes = b"{}"
+        self._log_level: bytes | None = None
+        self._subscriptions: dict[str, bytes] = {}
 
-    def note(self, request: OutgoingMessage) -> None:
-        """Note that the server has done what *request* asks for."""
+    def record(self, request: OutgoingMessage) -> None:
+        """Record a request that has succeeded."""
         if isinstance(request.params, UnsetType):
             return
         params = bytes(request.params)
         if request.method == "logging/setLevel":
-            self._level = params
+            self._log_level = params
         elif request.method in ("resources/subscribe", "resources/unsubscribe"):
             uri = msgspec.json.decode(params, type=_Uri).uri
-            self._uris.pop(uri, None)
+            self._subscriptions.pop(uri, None)
             if request.method == "resources/subscribe":
-                self._uris[uri] = params
+                self._subscriptions[uri] = params
 
     def requests(self) -> list[tuple[str, Raw]]:
-        """Return what to ask again."""
-        found = [] if self._level is None else [("logging/setLevel", Raw(self._level))]
-        return found + [("resources/subscribe", Raw(each)) for each in self._uris.values()]
+        """Return the methods and params of the requests to repeat."""
+        found = [] if self._log_level is None else [("logging/setLevel", Raw(self._log_level))]
+        return found + [("resources/subscribe", Raw(each)) for each in self._subscriptions.values()]

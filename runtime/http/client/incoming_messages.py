@@ -1,4 +1,4 @@
-"""What a server says, on its way to the client: what HTTP needs to know of it is learnt here, and nothing else changed.
+"""Messages from the server, on their way to the client, and what the transport learns from them.
 
 Spec:
     2025-11-25, basic/transports, "Session Management"; 2026-07-28, basic/transports/streamable-http, "Custom Headers
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["IncomingMessages"]
 
-_WHY: Final = "the session in which this was asked is lost"
+_CANCEL_REASON: Final = "the session of this request is lost"
 
 
 class _Initialized(Struct, rename="camel"):
@@ -33,13 +33,13 @@ class _Initialized(Struct, rename="camel"):
 
 
 class IncomingMessages:
-    """Hands on what comes in.
+    """Deliver messages from the server to the client.
 
     Attributes:
-        session: The session that there is; None in the stateless era, and before it has begun.
-        greeting: The client's `initialize`, once it was sent.
-        standing: What another session would have to be told.
-        mirrors: What is known of the server's tools.
+        session: The current session; None in a stateless revision, and before the handshake.
+        initialize: The client's `initialize` request, once it was sent.
+        session_state: The state of the session that a new one must repeat.
+        param_headers: The param headers of the server's tools.
 
     Args:
         max_batch_length: The most messages in a batch.
@@ -47,93 +47,95 @@ class IncomingMessages:
 
     def __init__(self, max_batch_length: int) -> None:
         self.session: HttpSession | None = None
-        self.greeting: OutgoingMessage | None = None
-        self.standing: SessionState = SessionState()
-        self.mirrors: ParamHeaderCache = ParamHeaderCache()
+        self.initialize: OutgoingMessage | None = None
+        self.session_state: SessionState = SessionState()
+        self.param_headers: ParamHeaderCache = ParamHeaderCache()
         self._max_batch_length = max_batch_length
         self._endpoint: ClientEndpoint | None = None
         self._early: list[bytes] = []
-        self._lost_early: list[tuple[RequestId, Exception]] = []
+        self._early_failures: list[tuple[RequestId, Exception]] = []
 
-    def begin(self, endpoint: ClientEndpoint) -> None:
-        """Hand to *endpoint* what comes, and what has come before."""
+    def start(self, endpoint: ClientEndpoint) -> None:
+        """Deliver messages to *endpoint*: those that arrived before, and those to come."""
         self._endpoint = endpoint
         early, self._early = self._early, []
         if early:
             endpoint.receive(early)
-        for request_id, failure in self._lost_early:
-            endpoint.lost(request_id, failure)
-        self._lost_early.clear()
+        for request_id, failure in self._early_failures:
+            endpoint.request_lost(request_id, failure)
+        self._early_failures.clear()
 
-    def lose(self, request_id: RequestId, failure: Exception) -> None:
-        """Say that there will be no answer to a request."""
+    def fail(self, request_id: RequestId, failure: Exception) -> None:
+        """Report that a request will not be answered."""
         if self._endpoint is None:
-            self._lost_early.append((request_id, failure))
+            self._early_failures.append((request_id, failure))
         else:
-            self._endpoint.lost(request_id, failure)
+            self._endpoint.request_lost(request_id, failure)
 
-    def take(self, frame: bytes, message: OutgoingMessage | None, session: HttpSession | None) -> bool:
-        """Hand on *frame*, and return whether it has the answer to *message*.
+    def receive(self, frame: bytes, message: OutgoingMessage | None, session: HttpSession | None) -> bool:
+        """Deliver *frame*, and return whether it contains the answer to *message*.
 
         Args:
-            frame: What came.
-            message: The request that it came for; None if it came on a stream of its own.
-            session: What it came in; None in the stateless era.
+            frame: The frame.
+            message: The request to which it is a response; None if it arrived on a stream without a request.
+            session: Its session; None in a stateless revision.
         """
         found = envelope.decode(frame, max_batch_length=self._max_batch_length)
         is_answered = False
         for each in found.items if isinstance(found, Batch) else (found,):
             if isinstance(each, Request):
                 if session is not None:
-                    session.note_asked(each.id)
+                    session.add_server_request(each.id)
                 continue
-            about = self._answered(each, message)
-            if about is None:
+            request = self._request_of(each, message)
+            if request is None:
                 continue
-            is_answered = is_answered or about is message
+            is_answered = is_answered or request is message
             if isinstance(each, Response):
-                frame = self._learn(each, about, session, frame)
-            elif isinstance(each, ErrorResponse) and each.id is None and found is each and about.id is not None:
-                frame = envelope.encode_error(about.id, each.error)  # what else could it be about?
-        if message is not None and message.is_own and is_answered:
+                frame = self._learn(each, request, session, frame)
+            elif isinstance(each, ErrorResponse) and each.id is None and found is each and request.id is not None:
+                frame = envelope.encode_error(request.id, each.error)  # it can only be about this request
+        if message is not None and message.is_internal and is_answered:
             message.answer = found if isinstance(found, Response | ErrorResponse) else None
         else:
             self._deliver(frame)
         return is_answered
 
-    def void(self, session: HttpSession) -> None:
-        """Have our handlers stop whose answers a lost session would get: another must not get them."""
-        for request_id in list(session.asked):
+    def cancel_server_requests(self, session: HttpSession) -> None:
+        """Cancel the handlers of the server's requests in a lost session, whose answers a new one must not get."""
+        for request_id in list(session.server_requests):
             self._deliver(
-                envelope.encode_notification("notifications/cancelled", {"requestId": request_id, "reason": _WHY})
+                envelope.encode_notification(
+                    "notifications/cancelled", {"requestId": request_id, "reason": _CANCEL_REASON}
+                )
             )
-        session.asked.clear()
+        session.server_requests.clear()
 
-    def _answered(self, found: Message | Malformed, message: OutgoingMessage | None) -> OutgoingMessage | None:
-        """Return the request of ours that *found* answers, as far as that is known here; None if it answers none."""
+    def _request_of(self, found: Message | Malformed, message: OutgoingMessage | None) -> OutgoingMessage | None:
+        """Return the request that *found* answers: *message* or `initialize`; None if it answers neither."""
         if not isinstance(found, Response | ErrorResponse) and not (
             isinstance(found, Malformed) and found.kind == "response"
         ):
             return None
-        asked = message if message is not None else self.greeting
-        if asked is None or asked.kind != "request":
+        request = message if message is not None else self.initialize
+        if request is None or request.kind != "request":
             return None
-        is_anonymous = message is not None and isinstance(found, ErrorResponse) and found.id is None
-        return asked if is_anonymous or found.id == asked.id else None
+        has_no_id = message is not None and isinstance(found, ErrorResponse) and found.id is None
+        return request if has_no_id or found.id == request.id else None
 
-    def _learn(self, answer: Response, about: OutgoingMessage, session: HttpSession | None, frame: bytes) -> bytes:
-        """Learn from the result of *about*, and return the frame as it is to be handed on."""
-        if about.method == INITIALIZE and session is not None:
+    def _learn(self, answer: Response, request: OutgoingMessage, session: HttpSession | None, frame: bytes) -> bytes:
+        """Learn from the answer to *request*, and return the frame to deliver."""
+        if request.method == INITIALIZE and session is not None:
             try:
-                session.agree(msgspec.json.decode(answer.result, type=_Initialized).protocol_version)
+                session.set_revision(msgspec.json.decode(answer.result, type=_Initialized).protocol_version)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                return frame  # whoever has asked finds out
-            if not about.is_own:
+                return frame  # the client reports the error
+            if not request.is_internal:
                 self.session = session
-        elif session is None and about.method == LIST_TOOLS:
-            return self.mirrors.learn(frame, answer.result)
-        elif session is not None and not about.is_own:
-            self.standing.note(about)
+        elif session is None and request.method == LIST_TOOLS:
+            return self.param_headers.learn(frame, answer.result)
+        elif session is not None and not request.is_internal:
+            self.session_state.record(request)
         return frame
 
     def _deliver(self, frame: bytes) -> None:

@@ -1,4 +1,4 @@
-"""HTTP+SSE of 2024-11-05: one endpoint that a server speaks on, as a stream of events, and another that it hears on.
+"""HTTP+SSE of 2024-11-05: a stream on which the server sends its messages, and a second URL for those of the client.
 
 Spec:
     2024-11-05, basic/transports, "HTTP with SSE"; 2025-11-25, basic/transports, "Backwards Compatibility".
@@ -6,15 +6,16 @@ Spec:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
 from mcpgen.runtime.errors import RequestLost, UsageError, printable
 from mcpgen.runtime.http.client.address import join_url
-from mcpgen.runtime.http.client.error_responses import error_reply, not_a_message
+from mcpgen.runtime.http.client.error_responses import not_a_message, read_error_reply
 from mcpgen.runtime.http.client.post_requests import ACCEPT
-from mcpgen.runtime.http.client.response_body import EVENTS, media_type, read_events, read_head
+from mcpgen.runtime.http.client.response_body import read_events, read_head, response_type
+from mcpgen.runtime.http.media_types import EVENT_STREAM
 from mcpgen.runtime.http.sse import EventReader
 
 if TYPE_CHECKING:
@@ -30,95 +31,93 @@ if TYPE_CHECKING:
 
 __all__ = ["LegacySse"]
 
-_MOST_SHOWN = 200
+_MAX_SHOWN_CHARS: Final = 200
 
 
 class LegacySse:
-    """The two endpoints of one conversation.
+    """The stream and the message endpoint of one session.
 
     Attributes:
-        endpoint: The one to write to; None until the server has said which, and if it never does.
-        settled: Set when it has, or never will.
-        failure: Why there is no such endpoint, or the stream has ended.
-        is_misleading: Whether it has said which, and that cannot be used.
-        scope: Ends the stream.
+        endpoint: The URL to post to; None until the server has sent a usable one.
+        ready: Set when `endpoint` is known, or will never be.
+        failure: Why there is no endpoint, or why the stream has ended.
+        has_bad_endpoint: Whether the server has sent an endpoint that cannot be used.
+        scope: Ends the stream when cancelled.
     """
 
     def __init__(
-        self, exchanges: HttpRequests, limits: ClientLimits, take: MessageReceiver, session: HttpSession
+        self, requests: HttpRequests, limits: ClientLimits, receive: MessageReceiver, session: HttpSession
     ) -> None:
         self.endpoint: Address | None = None
-        self.settled: anyio.Event = anyio.Event()
+        self.ready: anyio.Event = anyio.Event()
         self.failure: RequestLost | None = None
-        self.is_misleading: bool = False
+        self.has_bad_endpoint: bool = False
         self.scope: anyio.CancelScope = anyio.CancelScope()
-        self._exchanges = exchanges
+        self._requests = requests
         self._limits = limits
-        self._take = take
+        self._receive = receive
         self._session = session
 
     async def run(self) -> None:
-        """Take what the server says, until the stream ends."""
+        """Receive messages until the stream ends."""
         reader = EventReader(max_event_bytes=self._limits.max_frame_bytes)
-        shown = self._exchanges.address.shown
+        address = self._requests.address
         try:
             with self.scope:
-                async with self._exchanges.open("GET", EVENTS, {}) as response:
+                async with self._requests.open("GET", EVENT_STREAM, {}) as response:
                     if not response.is_success:
-                        raise (await error_reply(response, None, self._exchanges.address)).failure
-                    if media_type(response) != EVENTS:
-                        raise not_a_message(response, self._exchanges.address, "it is no stream of events")
-                    await read_events(response, reader, self._hear)
-            self.failure = self.failure or RequestLost(f"{shown} has ended the stream on which it speaks")
+                        raise (await read_error_reply(response, None, address)).failure
+                    if response_type(response) != EVENT_STREAM:
+                        raise not_a_message(response, address, "the body is not an event stream")
+                    await read_events(response, reader, self._receive_event)
+            self.failure = self.failure or RequestLost(f"{address.shown} ended its stream of messages")
         except RequestLost as error:
-            broken = (
-                error if self.endpoint is None else RequestLost(f"the stream on which {shown} speaks broke: {error}")
-            )
-            self.failure = self.failure or broken
+            broken = f"the stream of messages from {address.shown} broke: {error}"
+            self.failure = self.failure or (error if self.endpoint is None else RequestLost(broken))
         finally:
-            self.settled.set()
+            self.ready.set()
 
-    def _hear(self, event: Event) -> bool:
-        """Take an event; return whether no other is wanted."""
+    def _receive_event(self, event: Event) -> bool:
+        """Receive an event; return True if the stream is of no use."""
         if self.endpoint is None:
-            self._learn(event)
-            self.settled.set()
+            self._set_endpoint(event)
+            self.ready.set()
             return self.endpoint is None
         if event.name == "message" and event.data:
-            self._take(event.data.encode(), None, self._session)
+            self._receive(event.data.encode(), None, self._session)
         return False
 
-    def _learn(self, event: Event) -> None:
-        """Take the first event for the endpoint's address.
+    def _set_endpoint(self, event: Event) -> None:
+        """Read the first event, which names the endpoint.
 
-        It gets our credentials, so that it has to be of the same origin as the server.
+        The endpoint gets the credentials, so it must have the same origin as the server's URL.
         """
-        address = self._exchanges.address
+        address = self._requests.address
         if event.name != "endpoint":
-            self.failure = RequestLost(f"the stream of {address.shown} does not begin with the other endpoint")
+            self.failure = RequestLost(f"the first event of {address.shown} is not its message endpoint")
             return
-        self.is_misleading = True
-        said = repr(printable(event.data[:_MOST_SHOWN]))
+        self.has_bad_endpoint = True
+        shown = repr(printable(event.data[:_MAX_SHOWN_CHARS]))
         try:
             found = join_url(address, event.data.strip())
         except UsageError as error:
-            self.failure = RequestLost(f"{address.shown} names {said} as its other endpoint: {error}")
+            self.failure = RequestLost(f"{address.shown} names {shown} as its message endpoint: {error}")
             return
         if found.origin != address.origin:
             self.failure = RequestLost(
-                f"{address.shown} names {said} as its other endpoint, which is of another origin and gets nothing"
+                f"{address.shown} names {shown} as its message endpoint, which is of another origin and is not used"
             )
             return
-        self.is_misleading = False
+        self.has_bad_endpoint = False
         self.endpoint = found
 
     async def post(self, message: OutgoingMessage, headers: Mapping[str, str]) -> None:
         """Send a message; its answer comes on the stream.
 
         Raises:
-            RequestLost: The server has not taken it.
+            RequestLost: The server has refused it, or it may not have arrived.
         """
-        async with self._exchanges.open("POST", ACCEPT, headers, message.body, to=self.endpoint) as response:
+        async with self._requests.open("POST", ACCEPT, headers, message.body, to=self.endpoint) as response:
             if not response.is_success:
-                raise (await error_reply(response, None, self.endpoint or self._exchanges.address)).failure
-            await read_head(response)  # so that the connection can be used again
+                raise (await read_error_reply(response, None, self.endpoint or self._requests.address)).failure
+            await read_head(response)  # frees the connection for other requests

@@ -1,4 +1,4 @@
-"""A message on its way out: what it is, which era it belongs to, and the headers that repeat it.
+"""A message on its way to the server: its kind, its era, and the headers that repeat parts of it.
 
 Spec:
     2026-07-28, basic/transports/streamable-http, "Request Metadata"; 2025-06-18 and 2025-11-25, basic/transports,
@@ -16,11 +16,22 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.protocol import envelope, param_headers
 from mcpgen.runtime.protocol.messages import ErrorResponse, Notification, Request, RequestId, Response
+from mcpgen.runtime.protocol.newest import MetaKey
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.param_headers import ParamHeaders
 
-__all__ = ["CALL", "INITIALIZE", "LISTEN", "LIST_TOOLS", "OutgoingMessage", "cancelled_id", "headers_of", "own", "read"]
+__all__ = [
+    "CALL",
+    "INITIALIZE",
+    "LISTEN",
+    "LIST_TOOLS",
+    "OutgoingMessage",
+    "cancelled_id",
+    "message_headers",
+    "transport_request",
+    "parse_message",
+]
 
 CALL: Final = "tools/call"
 INITIALIZE: Final = "initialize"
@@ -29,13 +40,13 @@ LIST_TOOLS: Final = "tools/list"
 
 _STATELESS: Final = frozenset(each.label for each in REVISIONS if each.era == "stateless")
 
-_NUMBERS: Final = count(1)
+_REQUEST_NUMBERS: Final = count(1)
 
 Kind: TypeAlias = Literal["request", "notification", "answer"]
 
 
 class _Meta(Struct):
-    revision: Any = field(name="io.modelcontextprotocol/protocolVersion", default=UNSET)
+    revision: Any = field(name=MetaKey.PROTOCOL_VERSION, default=UNSET)
 
 
 class _Params(Struct):
@@ -56,20 +67,21 @@ _decode_params: Final = msgspec.json.Decoder(_Params).decode
 
 
 class OutgoingMessage:
-    """One message of ours, or an answer, or a batch of those.
+    """A message to the server; answers may be a batch.
 
     Attributes:
-        body: All of it.
-        kind: A request, a notification, or answers to the server's own requests.
-        id: Of a request, or of the request that it answers; None for any other.
+        body: The whole message, encoded.
+        kind: A request, a notification, or answers to requests of the server.
+        id: The id of the request, or of the request that it answers; None for other messages.
         method: Empty for answers.
-        params: Undecoded.
-        revision: That of the stateless era which it says it is of; None if it says none.
-        is_own: Whether the transport asks for itself: its answer is nobody else's.
-        answer: What came back, if it is our own.
+        params: Not decoded.
+        params_in_headers: The params that standard headers repeat, if they are there.
+        revision: The stateless revision that its metadata names; None if it names none.
+        is_internal: Whether the transport itself sends the request, so that its answer is not delivered to the client.
+        answer: The answer, if the request is internal.
     """
 
-    __slots__ = ("_named", "answer", "body", "id", "is_own", "kind", "method", "params", "revision")
+    __slots__ = ("answer", "body", "id", "is_internal", "kind", "method", "params", "params_in_headers", "revision")
 
     def __init__(
         self, body: bytes, kind: Kind, request_id: RequestId | None, method: str, params: Raw | UnsetType
@@ -80,35 +92,30 @@ class OutgoingMessage:
         self.method: str = method
         self.params: Raw | UnsetType = params
         self.revision: str | None = None
-        self.is_own: bool = False
+        self.is_internal: bool = False
         self.answer: Response | ErrorResponse | None = None
-        self._named: dict[str, Any] = {}
+        self.params_in_headers: dict[str, Any] = {}
         if not isinstance(params, UnsetType):
-            self._read(params)
+            self._read_params(params)
 
-    def _read(self, params: Raw) -> None:
+    def _read_params(self, params: Raw) -> None:
         try:
             found = _decode_params(params)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return  # metadata of no shape that anybody knows; what is wrong with it is for others to say
-        self._named = {"name": found.name, "uri": found.uri}
+            return  # the server reports the error
+        self.params_in_headers = {"name": found.name, "uri": found.uri}
         if not isinstance(found.meta, UnsetType) and found.meta.revision in _STATELESS:
             self.revision = found.meta.revision
 
     @property
-    def named(self) -> dict[str, Any]:
-        """The params that a header may repeat."""
-        return self._named
-
-    @property
     def tool(self) -> str | None:
-        """The tool that it calls; None if it calls none."""
-        name = self._named.get("name") if self.method == CALL else None
+        """The name of the tool that it calls; None if it is not a tool call."""
+        name = self.params_in_headers.get("name") if self.method == CALL else None
         return name if isinstance(name, str) else None
 
 
-def read(message: bytes) -> OutgoingMessage:
-    """Return what *message*, which we have written, is."""
+def parse_message(message: bytes) -> OutgoingMessage:
+    """Return *message*, which the client has encoded, as an `OutgoingMessage`."""
     found = envelope.decode(message)
     if isinstance(found, Request):
         return OutgoingMessage(message, "request", found.id, found.method, found.params)
@@ -118,15 +125,15 @@ def read(message: bytes) -> OutgoingMessage:
     return OutgoingMessage(message, "answer", answered, "", UNSET)
 
 
-def own(method: str, params: envelope.Payload) -> OutgoingMessage:
-    """Return a request of the transport's own, with an id that no request of a client has."""
-    made = read(envelope.encode_request(f"mcpgen-http-{next(_NUMBERS)}", method, params))
-    made.is_own = True
-    return made
+def transport_request(method: str, params: envelope.Payload) -> OutgoingMessage:
+    """Return an internal request, with an id that no request of the client has."""
+    request = parse_message(envelope.encode_request(f"mcpgen-http-{next(_REQUEST_NUMBERS)}", method, params))
+    request.is_internal = True
+    return request
 
 
 def cancelled_id(message: OutgoingMessage) -> RequestId | None:
-    """Return the request that a notification cancels; None if it cancels none."""
+    """Return the id of the request that a message cancels; None if it cancels none."""
     if message.method != "notifications/cancelled" or isinstance(message.params, UnsetType):
         return None
     try:
@@ -135,17 +142,21 @@ def cancelled_id(message: OutgoingMessage) -> RequestId | None:
         return None
 
 
-def headers_of(message: OutgoingMessage, mirror: ParamHeaders | None) -> dict[str, str]:
-    """Return the headers of a message of the stateless era, which it names itself.
+def message_headers(message: OutgoingMessage, tool_headers: ParamHeaders | None) -> dict[str, str]:
+    """Return the headers of a message of a stateless revision; none for other messages.
+
+    Args:
+        message: The message.
+        tool_headers: The param headers of the tool that it calls, if known.
 
     Raises:
-        UsageError: A header cannot carry what it has to repeat.
+        UsageError: A header cannot carry a value that it must repeat.
     """
     if message.revision is None:
         return {}
-    found = param_headers.standard_headers(message.method, message.named, message.revision)
-    if mirror is not None and not isinstance(message.params, UnsetType):
+    found = param_headers.standard_headers(message.method, message.params_in_headers, message.revision)
+    if tool_headers is not None and not isinstance(message.params, UnsetType):
         arguments = msgspec.json.decode(message.params, type=_Arguments).arguments
         if not isinstance(arguments, UnsetType):
-            found |= param_headers.param_header_values(mirror, arguments)
+            found |= param_headers.param_header_values(tool_headers, arguments)
     return found

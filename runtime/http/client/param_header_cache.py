@@ -1,26 +1,35 @@
-"""What is known of a server's tools: which of their arguments headers repeat, and which tools must not be offered.
+"""The param headers of a server's tools, learnt from the lists of tools.
+
+A tool's schema says which arguments a call repeats in headers. A tool whose annotations break a rule must not be used.
 
 Spec:
-    2026-07-28, basic/transports/streamable-http, "Custom Headers from Tool Parameters"; server/tools, "x-mcp-header".
+    2026-07-28, basic/transports/streamable-http, "Custom Headers from Tool Parameters" and "Client Behavior";
+    server/tools, "x-mcp-header".
 """
 
 from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.runtime.errors import printable
+from mcpgen.runtime.http.client.outgoing_messages import LIST_TOOLS, message_headers, transport_request
+from mcpgen.runtime.protocol.messages import Response
 from mcpgen.runtime.protocol.param_headers import KEY, InvalidParamHeader, ParamHeaders, param_headers_of
 
-__all__ = ["ParamHeaderCache"]
+if TYPE_CHECKING:
+    from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
+    from mcpgen.runtime.http.client.post_requests import PostRequests
 
-# A server may list any number of tools; those with annotations that were listed last are known.
-_MOST: Final = 10_000
-_MOST_WARNINGS: Final = 100
+__all__ = ["ParamHeaderCache", "list_tools_again"]
+
+# A server may list any number of tools; the annotated ones that were listed last are remembered.
+_MAX_TOOLS: Final = 10_000
+_MAX_WARNINGS: Final = 100
 
 _LOG = logging.getLogger("mcpgen.client")
 
@@ -34,64 +43,99 @@ class _Tools(Struct):
     tools: list[Raw]
 
 
-class ParamHeaderCache:
-    """Learns from lists of tools.
+class _Params(Struct):
+    meta: dict[str, Any] | UnsetType = field(name="_meta", default=UNSET)
 
-    Attributes:
-        lists: How many pages were learnt.
-    """
+
+class _Page(Struct, rename="camel"):
+    next_cursor: str | UnsetType | None = UNSET
+
+
+class ParamHeaderCache:
+    """The param headers of a server's tools."""
 
     def __init__(self) -> None:
-        self.lists: int = 0
-        self._known: OrderedDict[str, ParamHeaders] = OrderedDict()
+        self._headers: OrderedDict[str, ParamHeaders] = OrderedDict()
         self._warned: set[tuple[str, str]] = set()
 
     def of(self, tool: str | None) -> ParamHeaders | None:
-        """Return what headers repeat of a call of *tool*; None if nothing, or nobody knows."""
-        return None if tool is None else self._known.get(tool)
+        """Return the param headers of *tool*; None if it has none, or was not listed."""
+        return None if tool is None else self._headers.get(tool)
 
     def learn(self, frame: bytes, result: Raw) -> bytes:
-        """Learn from *result*, a page of tools, and return its *frame* without those that break a rule."""
-        self.lists += 1
+        """Learn from *result*, a page of tools; return its *frame* without the tools that must not be used."""
         try:
             tools = msgspec.json.decode(result, type=_Tools).tools
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return frame  # whoever asked finds out
-        kept = [each for each in tools if self._takes(each)]
+            return frame  # the caller reports the error
+        kept = [each for each in tools if self._learn_tool(each)]
         return frame if len(kept) == len(tools) else _with_tools(frame, kept)
 
-    def _takes(self, tool: Raw) -> bool:
-        """Learn what *tool* says, and return False if it must not be offered."""
+    def _learn_tool(self, tool: Raw) -> bool:
+        """Learn the param headers of *tool*, and return False if it must not be used."""
         try:
             found = msgspec.json.decode(tool, type=_Tool)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return True  # whoever asked finds out
+            return True  # the caller reports the error
         try:
             if not _may_be_annotated(found.input_schema):
-                self._known.pop(found.name, None)
+                self._headers.pop(found.name, None)
                 return True
-            mirror = param_headers_of(msgspec.json.decode(found.input_schema, type=dict[str, Any]))
+            headers = param_headers_of(msgspec.json.decode(found.input_schema, type=dict[str, Any]))
         except InvalidParamHeader as error:
-            self._known.pop(found.name, None)
+            self._headers.pop(found.name, None)
             self._warn(found.name, error.reason)
             return False
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return True
-        self._known.pop(found.name, None)
-        if mirror.annotations:
-            self._known[found.name] = mirror
-            if len(self._known) > _MOST:
-                self._known.popitem(last=False)
+        self._headers.pop(found.name, None)
+        if headers.annotations:
+            self._headers[found.name] = headers
+            if len(self._headers) > _MAX_TOOLS:
+                self._headers.popitem(last=False)
         return True
 
     def _warn(self, tool: str, reason: str) -> None:
-        if (tool, reason) not in self._warned and len(self._warned) < _MOST_WARNINGS:
+        if (tool, reason) not in self._warned and len(self._warned) < _MAX_WARNINGS:
             self._warned.add((tool, reason))
-            _LOG.warning("the tool %s is left out of what the server lists: %s", printable(tool[:100]), reason)
+            _LOG.warning("the tool %s is left out of the server's list: %s", printable(tool[:100]), reason)
+
+
+async def list_tools_again(posts: PostRequests, call: OutgoingMessage, max_pages: int) -> None:
+    """Request all pages of the tools, so that their headers are learnt, before *call* is sent again.
+
+    Raises:
+        RequestLost: The answer to a page will not come.
+
+    Spec:
+        2026-07-28, basic/transports/streamable-http, "Client Behavior": after a HeaderMismatch a client SHOULD list the
+        tools, and make the request again.
+    """
+    params: dict[str, Any] = {"_meta": _meta_of(call)}
+    for _ in range(max_pages):
+        request = transport_request(LIST_TOOLS, params)
+        error = await posts.send_request(request, message_headers(request, None), None)
+        if error is not None or not isinstance(request.answer, Response):
+            return
+        try:
+            cursor = msgspec.json.decode(request.answer.result, type=_Page).next_cursor
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return
+        if not isinstance(cursor, str):
+            return
+        params = {**params, "cursor": cursor}
+
+
+def _meta_of(call: OutgoingMessage) -> dict[str, Any]:
+    """Return the metadata of a call, without the token of its own progress."""
+    if isinstance(call.params, UnsetType):
+        return {}
+    meta = msgspec.json.decode(call.params, type=_Params).meta
+    return {} if isinstance(meta, UnsetType) else {name: meta[name] for name in meta if name != "progressToken"}
 
 
 def _may_be_annotated(schema: Raw) -> bool:
-    """Whether the annotation may be in *schema*, whose names may be written with escapes."""
+    """Return whether *schema* may contain the annotation, whose name may be written with escapes."""
     text = bytes(schema)
     return KEY.encode() in text or b"\\u" in text
 

@@ -1,9 +1,8 @@
-"""Messages to the one endpoint of Streamable HTTP, each its own POST, and the answers, however they come.
+"""POST requests to the endpoint of Streamable HTTP, and their answers: a JSON document or a stream of events.
 
-Theory of operation. An answer is a JSON object or a stream of events. A stream of a session may break, or be ended by
-the server, before the answer is on it; if its events had ids, the rest is asked for with GET, as often as the server
-likes, and as long as whoever waits for the answer does. A stream of the stateless era that breaks takes its request
-with it.
+Theory of operation. In a session, the stream of a request may break, or be ended by the server, before the answer. If
+its events have ids, the rest is requested with GET, for as long as the client waits for the answer. In a stateless
+revision, a request whose stream breaks is lost.
 
 Spec:
     2025-03-26 to 2025-11-25, basic/transports, "Sending Messages to the Server" and "Resumability and Redelivery";
@@ -19,11 +18,12 @@ import anyio
 import httpx
 
 from mcpgen.runtime.errors import RequestLost, printable
-from mcpgen.runtime.http.client.error_responses import NOT_FOUND, ErrorReply, error_reply, not_a_message
+from mcpgen.runtime.http.client.error_responses import NOT_FOUND, ErrorReply, not_a_message, read_error_reply
 from mcpgen.runtime.http.client.http_session import is_session_id
 from mcpgen.runtime.http.client.outgoing_messages import INITIALIZE
-from mcpgen.runtime.http.client.response_body import EVENTS, JSON, media_type, read_body, read_events, read_head
+from mcpgen.runtime.http.client.response_body import read_body, read_events, read_head, response_type
 from mcpgen.runtime.http.errors import HttpRefused
+from mcpgen.runtime.http.media_types import EVENT_STREAM, JSON
 from mcpgen.runtime.http.sse import EventReader
 from mcpgen.runtime.protocol import headers as http
 
@@ -36,35 +36,35 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.sse import Event
     from mcpgen.runtime.limits import ClientLimits
 
-__all__ = ["ACCEPT", "PostRequests", "SessionLost", "MessageReceiver", "resumption", "wait_seconds"]
+__all__ = ["ACCEPT", "MessageReceiver", "PostRequests", "SessionLost", "resumable_id", "retry_delay"]
 
-ACCEPT: Final = f"{JSON}, {EVENTS}"
+ACCEPT: Final = f"{JSON}, {EVENT_STREAM}"
 
-# How often in a row it may fail to get the rest of a stream.
-_MOST_ATTEMPTS: Final = 5
+# How often in a row resuming a stream may fail.
+_MAX_FAILURES: Final = 5
 
-# What is waited before a stream is asked for again, where the server does not say: HTML, "Server-sent events", leaves
-# it to whoever asks, "in the region of a few seconds"; a call waits for this one. Each failure doubles it.
-_FIRST_WAIT: Final = 0.5
-_LONGEST_WAIT: Final = 5.0
-_MOST_DOUBLINGS: Final = 10
-# A server that says 0 and then has nothing to say should not keep both of us busy.
-_SHORTEST_WAIT: Final = 0.02
+# The delays before a stream is resumed, if the server sets none. HTML, "Server-sent events", suggests "a few seconds";
+# they are shorter since a call waits for it. Each failure doubles the delay.
+_FIRST_DELAY_SECONDS: Final = 0.5
+_MAX_DELAY_SECONDS: Final = 5.0
+_MAX_DOUBLINGS: Final = 10
+# If a server sets 0 and then sends nothing, requests must not follow each other without a pause.
+_MIN_DELAY_SECONDS: Final = 0.02
 
-# An id travels in a header, and servers take about 8 KiB of those.
-_MOST_ID_BYTES: Final = 4096
+# An id is sent in a header, and servers accept about 8 KiB of headers.
+_MAX_ID_BYTES: Final = 4096
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 
-class SessionLost(Exception):  # noqa: N818 (no error: the next step)
-    """The server does not know the session any more in which a stream was to be resumed."""
+class SessionLost(Exception):  # noqa: N818 (no error: a new session follows)
+    """A stream cannot be resumed, since the server does not know its session any more."""
 
 
 class MessageReceiver(Protocol):
-    """Who gets what the server says."""
+    """Receives the messages of the server."""
 
     def __call__(self, frame: bytes, message: OutgoingMessage | None, session: HttpSession | None, /) -> bool:
-        """Act on *frame*, and return whether it has the answer to *message*."""
+        """Receive *frame*, and return whether it contains the answer to *message*."""
         ...
 
 
@@ -72,164 +72,166 @@ class PostRequests:
     """Sends messages to the endpoint.
 
     Args:
-        exchanges: Makes the requests.
-        limits: How long a message may be.
-        take: Who gets what the server says.
+        requests: Makes the HTTP requests.
+        limits: The limits of the client.
+        receive: Called with each message of the server.
     """
 
-    def __init__(self, exchanges: HttpRequests, limits: ClientLimits, take: MessageReceiver) -> None:
-        self._exchanges = exchanges
+    def __init__(self, requests: HttpRequests, limits: ClientLimits, receive: MessageReceiver) -> None:
+        self._requests = requests
         self._limits = limits
-        self._take = take
+        self._receive = receive
 
-    async def ask(
+    async def send_request(
         self, message: OutgoingMessage, headers: Mapping[str, str], session: HttpSession | None
     ) -> ErrorReply | None:
-        """Send a request, and return when it is answered, or what came instead.
+        """Send a request, and return when it is answered; return the reply if its status is an error.
 
         Args:
             message: The request.
-            headers: What it says beside what every request says.
-            session: What it belongs to, or begins; None in the stateless era.
+            headers: Headers of this request, besides those of each request.
+            session: The session that it belongs to, or starts; None in a stateless revision.
 
         Raises:
-            RequestLost: It is not known whether it has arrived, or its answer will not come.
+            RequestLost: The request may not have arrived, or its answer will not come.
             SessionLost: The session was lost meanwhile.
         """
-        address = self._exchanges.address
+        address = self._requests.address
         reader = EventReader(max_event_bytes=self._limits.max_frame_bytes)
-        async with self._exchanges.open("POST", ACCEPT, headers, message.body) as response:
+        async with self._requests.open("POST", ACCEPT, headers, message.body) as response:
             if not response.is_success:
-                return await error_reply(response, message, address)
+                return await read_error_reply(response, message, address)
             if message.method == INITIALIZE and session is not None:
-                _begin(session, response)
-            media = media_type(response)
-            if media == JSON:
-                if not self._take(await read_body(response, self._limits.max_frame_bytes), message, session):
-                    raise RequestLost(f"{address.shown} has answered {message.method} with what is no answer to it")
+                _set_session_id(session, response)
+            kind = response_type(response)
+            if kind == JSON:
+                if not self._receive(await read_body(response, self._limits.max_frame_bytes), message, session):
+                    raise RequestLost(
+                        f"{address.shown} answered {message.method} with a message that is not its answer"
+                    )
                 return None
-            if media != EVENTS:
+            if kind != EVENT_STREAM:
                 body = await read_head(response)
-                what = f"this is {printable(media)}, and no message" if media else "this is no message"
-                raise not_a_message(response, address, what if body else "there is no message in it", body)
-            broken = await self._read(response, reader, message, session)
+                advice = f"the body is {printable(kind)}, not a message" if kind else "the body is not a message"
+                raise not_a_message(response, address, advice if body else "the body is empty", body)
+            broken = await self._read_events(response, reader, message, session)
         if broken is None:
             return None
-        if session is None or resumption(reader) is None:
+        if session is None or resumable_id(reader) is None:
             raise broken
         await self._resume(reader, message, session)
         return None
 
-    async def tell(self, message: OutgoingMessage, headers: Mapping[str, str]) -> ErrorReply | None:
-        """Send a message that is no request; return what is said against it, if anything.
+    async def send_message(self, message: OutgoingMessage, headers: Mapping[str, str]) -> ErrorReply | None:
+        """Send a message that is not a request; return the reply if its status is an error.
 
         Raises:
-            RequestLost: It is not known whether it has arrived.
+            RequestLost: It may not have arrived.
         """
-        async with self._exchanges.open("POST", ACCEPT, headers, message.body) as response:
+        async with self._requests.open("POST", ACCEPT, headers, message.body) as response:
             if not response.is_success:
-                return await error_reply(response, message, self._exchanges.address)
-            await read_head(response)  # there is none, and so the connection can be used again
+                return await read_error_reply(response, message, self._requests.address)
+            await read_head(response)  # a read body, though empty, frees the connection for other requests
             return None
 
-    async def _read(
+    async def _read_events(
         self, response: httpx.Response, reader: EventReader, message: OutgoingMessage, session: HttpSession | None
     ) -> RequestLost | None:
-        """Take what is on a stream until there is the answer; return why there is none, if there is none.
+        """Receive the messages of a stream until the answer; return an error if the stream ends before it.
 
         Raises:
-            RequestLost: There is no use in asking for the rest.
+            RequestLost: The stream cannot be read, nor resumed.
         """
 
-        def take(event: Event) -> bool:
-            return event.name == "message" and bool(event.data) and self._take(event.data.encode(), message, session)
+        def receive(event: Event) -> bool:
+            is_message = event.name == "message" and bool(event.data)
+            return is_message and self._receive(event.data.encode(), message, session)
 
-        shown, method = self._exchanges.address.shown, message.method
+        shown, method = self._requests.address.shown, message.method
         try:
-            if await read_events(response, reader, take):
+            if await read_events(response, reader, receive):
                 return None
         except httpx.HTTPError as error:
-            return RequestLost(
-                f"the stream of {shown} broke before {method} was answered: {str(error) or type(error).__name__}"
-            )
-        return RequestLost(f"{shown} has ended its stream before {method} was answered")
+            reason = str(error) or type(error).__name__
+            return RequestLost(f"the stream of {shown} broke before {method} was answered: {reason}")
+        return RequestLost(f"{shown} ended its stream before {method} was answered")
 
     async def _resume(self, reader: EventReader, message: OutgoingMessage, session: HttpSession) -> None:
-        """Ask for the rest of a stream until it has the answer.
+        """Resume a stream, again and again, until the answer.
 
         Raises:
-            RequestLost: The rest cannot be had.
+            RequestLost: The stream cannot be resumed.
             SessionLost: The server does not know the session any more.
         """
         failures = idle = 0
         while True:
-            last_id = resumption(reader)
+            last_id = resumable_id(reader)
             reader.finish()
-            await anyio.sleep(wait_seconds(reader, failures, idle, _LONGEST_WAIT))
+            await anyio.sleep(retry_delay(reader, failures, idle, _MAX_DELAY_SECONDS))
             if session.is_lost:
                 raise RequestLost(f"the session was lost before {message.method} was answered")
             try:
                 headers = {**session.headers, "last-event-id": last_id or ""}
-                async with self._exchanges.open("GET", EVENTS, headers) as response:
-                    self._check_resumed(await self._refused(response), session)
-                    if await self._read(response, reader, message, session) is None:
+                async with self._requests.open("GET", EVENT_STREAM, headers) as response:
+                    self._raise_for(await self._refusal(response), session)
+                    if await self._read_events(response, reader, message, session) is None:
                         return
-                idle = idle + 1 if resumption(reader) == last_id else 0
+                idle = idle + 1 if resumable_id(reader) == last_id else 0
                 failures = 0
             except RequestLost as error:
                 failures += 1
                 may_pass = not isinstance(error, HttpRefused) or error.status >= 500 or error.status in (409, 429)  # noqa: PLR2004
-                if not may_pass or failures >= _MOST_ATTEMPTS:
+                if not may_pass or failures >= _MAX_FAILURES:
                     raise RequestLost(
                         f"the stream broke before {message.method} was answered, and cannot be resumed: {error}"
                     ) from error
 
-    async def _refused(self, response: httpx.Response) -> HttpRefused | None:
+    async def _refusal(self, response: httpx.Response) -> HttpRefused | None:
         if not response.is_success:
-            return (await error_reply(response, None, self._exchanges.address)).failure
-        if media_type(response) != EVENTS:
-            return not_a_message(response, self._exchanges.address, "it is no stream of events")
+            return (await read_error_reply(response, None, self._requests.address)).failure
+        if response_type(response) != EVENT_STREAM:
+            return not_a_message(response, self._requests.address, "the body is not an event stream")
         return None
 
     @staticmethod
-    def _check_resumed(refused: HttpRefused | None, session: HttpSession) -> None:
-        if refused is None:
+    def _raise_for(refusal: HttpRefused | None, session: HttpSession) -> None:
+        if refusal is None:
             return
-        if refused.status == NOT_FOUND and session.id is not None:
+        if refusal.status == NOT_FOUND and session.id is not None:
             raise SessionLost
-        raise refused
+        raise refusal
 
 
-def resumption(reader: EventReader) -> str | None:
-    """Return where a stream can be resumed; None if it cannot."""
+def resumable_id(reader: EventReader) -> str | None:
+    """Return the event id with which a stream can be resumed; None if it cannot."""
     found = reader.last_event_id
-    if found is None or len(found.encode()) > _MOST_ID_BYTES or _CONTROL.search(found):
+    if found is None or len(found.encode()) > _MAX_ID_BYTES or _CONTROL.search(found):
         return None
     return found
 
 
-def wait_seconds(reader: EventReader, failures: int, idle: int, longest: float) -> float:
-    """Return how long to wait before a stream is asked for again.
+def retry_delay(reader: EventReader, failures: int, idle: int, max_seconds: float) -> float:
+    """Return how many seconds to wait before a stream is requested again.
 
     Args:
-        reader: Of the stream, which may have said how long.
-        failures: How often in a row that has failed.
-        idle: How often in a row it succeeded, and nothing came.
-        longest: What is waited at most, unless the server says more.
+        reader: The reader of the stream, which may have set a reconnection time.
+        failures: How many attempts in a row have failed.
+        idle: How many attempts in a row have succeeded without a message.
+        max_seconds: The longest delay, unless the server sets a longer one.
 
     Spec:
-        2025-11-25, basic/transports, "Sending Messages to the Server": the time that the server says MUST be waited.
+        2025-11-25, basic/transports, "Sending Messages to the Server": a client MUST respect the server's time.
     """
-    tries = min(max(failures, idle), _MOST_DOUBLINGS)
+    doublings = min(max(failures, idle), _MAX_DOUBLINGS)
+    growing = min(max_seconds, _FIRST_DELAY_SECONDS * (1 << doublings))
     if reader.retry_ms is None:
-        return min(longest, _FIRST_WAIT * (1 << tries))
-    least = max(_SHORTEST_WAIT, reader.retry_ms / 1000)
-    return max(least, min(longest, _FIRST_WAIT * (1 << tries))) if failures else least
+        return growing
+    server_seconds = max(_MIN_DELAY_SECONDS, reader.retry_ms / 1000)
+    return max(server_seconds, growing) if failures else server_seconds
 
 
-def _begin(session: HttpSession, response: httpx.Response) -> None:
-    """Note what a server calls the session that it begins."""
-    said: str | None = response.headers.get(http.SESSION)
-    if said is not None and not is_session_id(said):
-        raise RequestLost("the server calls its session what no header could repeat")
-    session.id = said
+def _set_session_id(session: HttpSession, response: httpx.Response) -> None:
+    session_id: str | None = response.headers.get(http.SESSION)
+    if session_id is not None and not is_session_id(session_id):
+        raise RequestLost("the server's session id has characters that no header may have, or is too long")
+    session.id = session_id

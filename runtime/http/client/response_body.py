@@ -1,8 +1,8 @@
-"""Reading the bodies of responses: all of one, the head of one, or its events; never more than is allowed.
+"""Read the body of a response within limits: all of it, its beginning, or its events.
 
-Theory of operation. Whoever has read enough does not leave a stream where it stands, but has the next wait for data
-cancelled: so everything between us and the socket ends in order. After the answer has come the stream is read on for a
-moment, since its end comes right behind, and its connection can then be used again.
+Theory of operation. A reader that has enough does not leave the stream open, but cancels its next wait for data, so
+that all layers down to the socket end in order. After the answer, a stream is read on for a moment: its end comes right
+behind, and then its connection can be used again.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from mcpgen.runtime.errors import RequestLost
+from mcpgen.runtime.http.media_types import media_type
 from mcpgen.runtime.http.sse import EventTooLarge
 
 if TYPE_CHECKING:
@@ -21,79 +22,78 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.http.sse import Event, EventReader
 
-__all__ = ["EVENTS", "JSON", "read_events", "read_head", "media_type", "read_body"]
+__all__ = ["read_body", "read_events", "read_head", "response_type"]
 
-JSON: Final = "application/json"
-EVENTS: Final = "text/event-stream"
-
-# A page that says what went wrong says it soon.
-_MOST_HEAD: Final = 16 * 1024
+# An error page gives its reason at the beginning.
+_MAX_HEAD_BYTES: Final = 16 * 1024
 _HEAD_SECONDS: Final = 5.0
 
 _LINGER_SECONDS: Final = 0.5
 
-_MOST_DIGITS: Final = 20  # Python reads longer numbers ever more slowly; what comes is counted anyway
+_MAX_LENGTH_DIGITS: Final = 20  # Python parses longer numbers slowly; the body is counted anyway
 
 
-def media_type(response: httpx.Response) -> str:
-    """Return what a response says its body is, without parameters; empty if it does not."""
-    said: str = response.headers.get("content-type", "")
-    return said.partition(";")[0].strip().lower()
+def response_type(response: httpx.Response) -> str:
+    """Return the media type of *response*; empty if it names none."""
+    return media_type(response.headers.get("content-type", ""))
+
+
+def _is_compressed(response: httpx.Response) -> bool:
+    return response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity")
 
 
 def _check_encoding(response: httpx.Response) -> None:
-    encoding = response.headers.get("content-encoding", "identity").strip().lower()
-    if encoding not in ("", "identity"):
-        raise RequestLost("the answer is compressed, which was not asked for: nobody knows how long it would become")
+    if _is_compressed(response):  # its decoded length has no bound
+        raise RequestLost("the response is compressed, although the request asked for no compression")
 
 
 def _parts(response: httpx.Response) -> AsyncIterator[bytes]:
-    """Return the body of *response* as it comes; all of it if it was read before, as credentials or a mock may do."""
+    """Return the chunks of *response*; an `httpx.Auth` or a mock may have read them already."""
     return response.aiter_bytes() if response.is_stream_consumed else response.aiter_raw()
 
 
-async def read_body(response: httpx.Response, most: int) -> bytes:
+async def read_body(response: httpx.Response, max_bytes: int) -> bytes:
     """Return the body of *response*.
 
     Raises:
-        RequestLost: It is longer than *most* bytes.
+        RequestLost: It is longer than *max_bytes*, or compressed.
     """
     _check_encoding(response)
     body = bytearray()
-    said = response.headers.get("content-length", "")
-    is_long = said.isdigit() and len(said) < _MOST_DIGITS and int(said) > most
+    length = response.headers.get("content-length", "")
+    is_long = length.isdigit() and len(length) < _MAX_LENGTH_DIGITS and int(length) > max_bytes
     with anyio.CancelScope() as scope:
         if is_long:
             scope.cancel()
         async for chunk in _parts(response):
             body += chunk
-            if len(body) > most:
+            if len(body) > max_bytes:
                 is_long = True
                 scope.cancel()
                 body.clear()
     if is_long:
-        raise RequestLost(f"the answer is longer than max_frame_bytes={most} allows")
+        raise RequestLost(f"the response is longer than max_frame_bytes={max_bytes} allows")
     return bytes(body)
 
 
 async def read_head(response: httpx.Response) -> bytes:
-    """Return how the body of *response* begins, or none of it if that cannot be had."""
+    """Return the beginning of the body of *response*; empty if it is compressed or does not arrive soon."""
     body = bytearray()
-    if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+    if _is_compressed(response):
         return b""
     with anyio.move_on_after(_HEAD_SECONDS) as scope:
         async for chunk in _parts(response):
             body += chunk
-            if len(body) >= _MOST_HEAD:
+            if len(body) >= _MAX_HEAD_BYTES:
                 scope.cancel()
-    return bytes(body[:_MOST_HEAD])
+    return bytes(body[:_MAX_HEAD_BYTES])
 
 
-async def read_events(response: httpx.Response, reader: EventReader, take: Callable[[Event], bool]) -> bool:
-    """Hand the events of *response* to *take* until it has what it wants, or there are no more; return whether it has.
+async def read_events(response: httpx.Response, reader: EventReader, receive: Callable[[Event], bool]) -> bool:
+    """Call *receive* with each event of *response* until it returns True; return whether it did.
 
     Raises:
-        RequestLost: One of them is too long.
+        RequestLost: An event is too long, or the response is compressed.
         httpx.HTTPError: The connection broke.
     """
     _check_encoding(response)
@@ -108,11 +108,11 @@ async def read_events(response: httpx.Response, reader: EventReader, take: Calla
             except EventTooLarge as error:
                 found, too_large = list(error.events), error
             for each in found:
-                is_enough = take(each) or is_enough
+                is_enough = receive(each) or is_enough
             if too_large is not None:
                 scope.cancel()
             elif is_enough:
                 scope.deadline = anyio.current_time() + _LINGER_SECONDS
     if too_large is not None and not is_enough:
-        raise RequestLost(f"what the server sends cannot be read on: {too_large}")
+        raise RequestLost(f"the stream cannot be read any further: {too_large}")
     return is_enough

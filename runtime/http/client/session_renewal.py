@@ -1,4 +1,4 @@
-"""Beginning another session where the server has lost the one before, so that its client need not notice.
+"""Start a new session after the server has lost the one before, without the client noticing.
 
 Spec:
     2025-03-26 to 2025-11-25, basic/transports, "Session Management": after a 404, the client MUST start a new session.
@@ -7,13 +7,13 @@ Spec:
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Raw
 
 from mcpgen.runtime.errors import RequestLost, printable
 from mcpgen.runtime.http.client.http_session import HttpSession
-from mcpgen.runtime.http.client.outgoing_messages import INITIALIZE, own, read
+from mcpgen.runtime.http.client.outgoing_messages import INITIALIZE, parse_message, transport_request
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Response
 
@@ -26,51 +26,52 @@ __all__ = ["renew_session"]
 
 _LOG = logging.getLogger("mcpgen.client")
 
-_MOST_SHOWN = 100
+_MAX_SHOWN_CHARS: Final = 100
 
 
-async def renew_session(posts: PostRequests, standing: SessionState, revision: str | None) -> HttpSession:
-    """Return another session, which was told what the one before was told.
+async def renew_session(posts: PostRequests, state: SessionState, revision: str | None) -> HttpSession:
+    """Return a new session, in which the requests of *state* were repeated.
 
     Args:
         posts: The endpoint.
-        standing: What has to be told.
-        revision: What has to be agreed on again: the client cannot change any more what it speaks.
+        state: The state of the session before.
+        revision: Its revision, which the server must accept again: the client cannot change to another.
 
     Raises:
-        RequestLost: The server does not want that, or wants another revision.
-        SessionLost: It has lost the new one already.
+        RequestLost: The server refuses, or chooses another revision.
+        SessionLost: It has lost the new session already.
     """
     session = HttpSession()
-    greeting = own(INITIALIZE, Raw(standing.greeting))
-    answer = await _answer(posts, greeting, session, {})
+    initialize = transport_request(INITIALIZE, Raw(state.initialize_params))
+    answer = await _request(posts, initialize, session, {})
     if not isinstance(answer, Response):
-        raise RequestLost(f"initialize was answered with an error: {_said(answer)}")
+        raise RequestLost(f"the server refused initialize: {_error_message(answer)}")
     if session.revision != revision:
-        raise RequestLost(f"the server speaks {session.revision or 'what nobody knows'} now, and spoke {revision}")
-    told = read(envelope.encode_notification("notifications/initialized"))
-    refused = await posts.tell(told, session.headers)
-    if refused is not None:
-        raise refused.failure
-    for method, params in standing.requests():
+        new = f"speaks {session.revision}" if session.revision else "names an unknown revision"
+        raise RequestLost(f"the server {new} now; the lost session was of {revision}")
+    initialized = parse_message(envelope.encode_notification("notifications/initialized"))
+    error = await posts.send_message(initialized, session.headers)
+    if error is not None:
+        raise error.failure
+    for method, params in state.requests():
         try:
-            again = await _answer(posts, own(method, params), session, session.headers)
-            problem = "" if isinstance(again, Response) else _said(again)
-        except RequestLost as error:
-            problem = str(error)
+            answer = await _request(posts, transport_request(method, params), session, session.headers)
+            problem = "" if isinstance(answer, Response) else _error_message(answer)
+        except RequestLost as lost:
+            problem = str(lost)
         if problem:
-            _LOG.warning("%s could not be said again in a new session: %s", method, problem)
+            _LOG.warning("%s could not be repeated in the new session: %s", method, problem)
     return session
 
 
-async def _answer(
+async def _request(
     posts: PostRequests, message: OutgoingMessage, session: HttpSession, headers: dict[str, str]
 ) -> object:
-    refused = await posts.ask(message, headers, session)
-    if refused is not None:
-        raise refused.failure
+    error = await posts.send_request(message, headers, session)
+    if error is not None:
+        raise error.failure
     return message.answer
 
 
-def _said(answer: object) -> str:
-    return printable(str(getattr(answer, "message", "it cannot be read"))[:_MOST_SHOWN])
+def _error_message(answer: object) -> str:
+    return printable(str(getattr(answer, "message", "the answer is malformed"))[:_MAX_SHOWN_CHARS])

@@ -1,10 +1,11 @@
-"""How a client reaches a server at a URL."""
+"""The HTTP transport of a client: a server at a URL."""
 
 from __future__ import annotations
 
 import os
 import re
 import weakref
+from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from hashlib import blake2b
@@ -13,31 +14,30 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import anyio
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.client.address import address_of
-from mcpgen.runtime.http.client.known_servers import LegacyServers
-from mcpgen.runtime.http.client.optional_httpx import import_httpx
+from mcpgen.runtime.http.client.address import parse_address
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.transports.spawner import open_group
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Hashable
+    from types import ModuleType
 
     import httpx
 
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.transports.interfaces import Channel
 
-__all__ = ["Http"]
+__all__ = ["Http", "LegacyServers", "import_httpx"]
 
-# For the good-bye, and for connections to be closed: whoever closes a client does not want to wait for its server.
-_LEAVE_SECONDS: Final = 1.0
+# Closing a client should not wait long for its server: to end the session, and to close the connections.
+_END_SESSION_SECONDS: Final = 1.0
 _CLOSE_SECONDS: Final = 1.0
 
-# So that nobody can find out by trying what a digest was made of.
-_SECRET: Final = os.urandom(32)
+# The key of the digests, so that their secrets cannot be found by trying.
+_DIGEST_KEY: Final = os.urandom(32)
 
-# These say what a message is, or how it is carried, which is not for callers to say.
-_OURS: Final = frozenset(
+# Headers that describe the message or its encoding, which callers may not set.
+_RESERVED: Final = frozenset(
     {
         *("accept", "accept-encoding", "content-length", "content-type", "last-event-id", "transfer-encoding"),
         *(http.METHOD, http.NAME, http.REVISION, http.SESSION),
@@ -45,22 +45,35 @@ _OURS: Final = frozenset(
 )
 _VALUE: Final = re.compile(r"[\x20-\x7e\t]*")
 
-_KNOWN: Final = LegacyServers()
+_MAX_LEGACY_SERVERS: Final = 10_000
+
+
+def import_httpx() -> ModuleType:
+    """Return httpx.
+
+    Raises:
+        UsageError: It is not installed.
+    """
+    try:
+        import httpx  # noqa: PLC0415 (most clients never need it, and it takes long to load)
+    except ImportError:
+        raise UsageError('a server at a URL needs httpx, which is not installed: pip install "mcpgen[http]"') from None
+    return httpx
 
 
 class Http:
-    """A server at a URL: of Streamable HTTP in either era, or of HTTP+SSE; which, the client finds out.
+    """A server at a URL: Streamable HTTP of any revision, or HTTP+SSE. The client finds out which.
 
     Args:
-        url: Where it is: ``https://example.com/mcp``.
-        headers: What every request says beside what MCP demands, such as an API key.
-        auth: Who we are: `bearer`, or any other `httpx.Auth`, such as one that does what OAuth demands.
-        client: What makes the requests, as its owner has configured it: proxies, certificates, timeouts. It is not
-            closed. It should allow for more connections than there are calls at once, and streams beside them. By
-            default, there is one for each conversation.
+        url: The URL, such as ``https://example.com/mcp``.
+        headers: Headers of each request besides those of MCP, such as an API key.
+        auth: Credentials: `bearer`, or any other `httpx.Auth`, such as one for OAuth.
+        client: Makes the requests, with its own proxies, certificates and timeouts; it is not closed. Its pool should
+            allow one connection for each concurrent call and each open stream. By default, each connection to a server
+            has a client of its own.
 
     Raises:
-        UsageError: The URL is none of http or https; a header is none, or not for callers to set; httpx is missing.
+        UsageError: The URL or a header is invalid, a header is reserved, or httpx is not installed.
     """
 
     def __init__(
@@ -72,36 +85,36 @@ class Http:
         client: httpx.AsyncClient | None = None,
     ) -> None:
         found = import_httpx()
-        self._address = address_of(url)
-        self._headers = _checked(headers)
+        self._address = parse_address(url)
+        self._headers = _checked_headers(headers)
         if auth is not None and not isinstance(auth, found.Auth):
-            raise UsageError(f"auth is an httpx.Auth, such as bearer(token), not of the type {type(auth).__name__}")
+            raise UsageError(f"`auth` must be an httpx.Auth, such as bearer(token), not {type(auth).__name__}")
         if client is not None and not isinstance(client, found.AsyncClient):
-            raise UsageError(f"client is an httpx.AsyncClient, not of the type {type(client).__name__}")
+            raise UsageError(f"`client` must be an httpx.AsyncClient, not {type(client).__name__}")
         self._auth = auth
         self._client = client
 
     def __repr__(self) -> str:
-        return f"Http({self.description!r})"  # neither the headers nor all of the URL: there may be secrets in both
+        return f"Http({self.description!r})"  # without headers and query, which may hold secrets
 
     @property
     def identity(self) -> Hashable:
-        """Equal for what reaches the same server; a digest, since headers may hold secrets, and this is kept."""
-        told = (self._address.url, sorted(self._headers.items()))
-        digest = blake2b(repr(told).encode("utf-8", "surrogatepass"), key=_SECRET).digest()
+        """Equal for transports to the same server; a digest, since headers may hold secrets and it is stored."""
+        parts = (self._address.url, sorted(self._headers.items()))
+        digest = blake2b(repr(parts).encode("utf-8", "surrogatepass"), key=_DIGEST_KEY).digest()
         if self._client is None:
             return digest
-        return digest, weakref.ref(self._client)  # which may lead the same URL elsewhere
+        return digest, weakref.ref(self._client)  # which may connect the same URL to another server
 
     @property
     def description(self) -> str:
-        """The URL, without credentials and query."""
+        """The URL without credentials and query."""
         return self._address.shown
 
     @asynccontextmanager
     async def open(self, limits: ClientLimits, /) -> AsyncGenerator[Channel]:
-        """Begin a conversation; nothing is connected before there is something to say."""
-        # Only here: these load httpx.
+        """Open a channel; it connects when the first message is sent."""
+        # These load httpx.
         from mcpgen.runtime.http.client.channel import HttpChannel  # noqa: PLC0415
         from mcpgen.runtime.http.client.http_requests import HttpRequests, new_client  # noqa: PLC0415
 
@@ -110,38 +123,68 @@ class Http:
             if client is None:
                 client = new_client(limits)
                 stack.push_async_callback(_close, client)
-            exchanges = HttpRequests(client, self._address, self._headers, self._auth)
-            memory = _Memory(self.identity)
+            requests = HttpRequests(client, self._address, self._headers, self._auth)
+            record = _ServerRecord(self.identity)
             channel: HttpChannel | None = None
             try:
                 async with open_group() as group:
-                    channel = HttpChannel(exchanges, limits, group, memory)
+                    channel = HttpChannel(requests, limits, group, record)
                     try:
                         yield channel
                     finally:
                         channel.close()
             finally:
                 if channel is not None:
-                    with anyio.move_on_after(_LEAVE_SECONDS, shield=True):
-                        await channel.leave()
+                    with anyio.move_on_after(_END_SESSION_SECONDS, shield=True):
+                        await channel.end_session()
 
 
-class _Memory:
-    """What is remembered of one server."""
+class LegacyServers:
+    """The servers that were found to use HTTP+SSE, up to 10,000.
+
+    No request that only Streamable HTTP knows is sent to them again.
+
+    Spec:
+        2025-11-25, basic/transports, "Backwards Compatibility"; 2026-07-28, basic/versioning, "Backward Compatibility".
+    """
+
+    def __init__(self) -> None:
+        self._servers: OrderedDict[Hashable, None] = OrderedDict()
+
+    def __contains__(self, server: Hashable) -> bool:
+        return server in self._servers
+
+    def add(self, server: Hashable) -> None:
+        """Add *server*, and drop the one that was added longest ago if there are too many."""
+        self._servers[server] = None
+        self._servers.move_to_end(server)
+        if len(self._servers) > _MAX_LEGACY_SERVERS:
+            self._servers.popitem(last=False)
+
+    def discard(self, server: Hashable) -> None:
+        """Remove *server*."""
+        self._servers.pop(server, None)
+
+
+_LEGACY_SERVERS: Final = LegacyServers()
+
+
+class _ServerRecord:
+    """The part of `_LEGACY_SERVERS` that is about one server."""
 
     def __init__(self, identity: Hashable) -> None:
         self._identity = identity
 
     @property
-    def is_of_before(self) -> bool:
-        return self._identity in _KNOWN
+    def uses_legacy_sse(self) -> bool:
+        return self._identity in _LEGACY_SERVERS
 
-    @is_of_before.setter
-    def is_of_before(self, value: bool) -> None:
+    @uses_legacy_sse.setter
+    def uses_legacy_sse(self, value: bool) -> None:
         if value:
-            _KNOWN.add(self._identity)
+            _LEGACY_SERVERS.add(self._identity)
         else:
-            _KNOWN.discard(self._identity)
+            _LEGACY_SERVERS.discard(self._identity)
 
 
 async def _close(client: httpx.AsyncClient) -> None:
@@ -149,23 +192,23 @@ async def _close(client: httpx.AsyncClient) -> None:
         await client.aclose()
 
 
-def _checked(headers: Any) -> dict[str, str]:  # noqa: ANN401 (whatever a caller gives)
-    """Return *headers*, by name in lower case.
+def _checked_headers(headers: Any) -> dict[str, str]:  # noqa: ANN401 (any object that a caller passes)
+    """Return *headers* by name in lower case.
 
     Raises:
-        UsageError: They are no headers, or not the caller's. Values are not shown: they may be secret.
+        UsageError: One is invalid or reserved. The message does not show its value, which may be secret.
     """
     if headers is None:
         return {}
     if not isinstance(headers, Mapping):
-        raise UsageError("headers are a mapping of names to values, both strings")
+        raise UsageError(f"`headers` must be a mapping of str to str, not {type(headers).__name__}")
     found: dict[str, str] = {}
     for name, value in cast("Mapping[object, object]", headers).items():
         if not isinstance(name, str) or not http.TOKEN.fullmatch(name):
-            raise UsageError(f"{name!r} is no name of a header")
+            raise UsageError(f"`headers` has the invalid name {name!r}")
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
-            raise UsageError(f"the header {name} has a value that no header can have; ASCII without line breaks can")
-        if name.lower() in _OURS or name.lower().startswith(http.PARAM_PREFIX):
-            raise UsageError(f"the header {name} says what the message does, and is not for callers to set")
+            raise UsageError(f"`headers` has an invalid value for {name}; a value must be ASCII without line breaks")
+        if name.lower() in _RESERVED or name.lower().startswith(http.PARAM_PREFIX):
+            raise UsageError(f"`headers` must not have {name}, which the client sets itself")
         found[name.lower()] = value
     return found

@@ -1,4 +1,4 @@
-"""A server over HTTP: one endpoint for clients of every revision, as an ASGI application."""
+"""The server side of MCP over HTTP: an ASGI application with one endpoint for clients of every revision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all requests of one application share: its server, its sessions, what is open, and how much there may be."""
+"""The state that all requests of one application share: its server, sessions, open responses and their bounds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import anyio
 
 from mcpgen.runtime.http.server.event_store import MemoryEventStore
 from mcpgen.runtime.http.server.handler_host import HandlerHost
-from mcpgen.runtime.http.server.session_table import Sessions
+from mcpgen.runtime.http.server.session_table import SessionTable
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.transports.spawner import is_asyncio
 
@@ -26,18 +26,18 @@ __all__ = ["AppState"]
 
 
 class AppState:
-    """What all requests of one application share.
+    """The state that all requests of one application share.
 
     Args:
         engine: The server.
         limits: Bounds of the application.
-        store: Keeps what streams of sessions send; by default in memory.
+        store: Stores the events of sessions' streams; by default in memory.
 
     Attributes:
-        sessions: Those of clients that shake hands.
-        passing: The connections that last as long as one request.
-        outlets: What is being sent.
-        is_leaving: Whether nothing new is begun any more.
+        sessions: The sessions of handshake revisions.
+        connections: The connections that end with one HTTP request: of stateless requests, and of HTTP+SSE.
+        open_responses: The responses that are being sent.
+        is_shutting_down: Whether new requests are refused.
     """
 
     def __init__(self, engine: Engine, limits: HttpLimits, store: EventStore | None) -> None:
@@ -45,100 +45,100 @@ class AppState:
         self.engine: Engine = engine
         self.limits: HttpLimits = limits
         self.store: EventStore = MemoryEventStore(clock=clock) if store is None else store
-        self.sessions: Sessions = Sessions(limits, clock)
-        self.passing: dict[Connection, None] = {}
-        self.outlets: dict[ResponseBuffer, None] = {}
-        self.is_leaving: bool = False
-        self._bytes = 0
+        self.sessions: SessionTable = SessionTable(limits, clock)
+        self.connections: dict[Connection, None] = {}
+        self.open_responses: dict[ResponseBuffer, None] = {}
+        self.is_shutting_down: bool = False
+        self._open_bytes = 0
         self._is_asyncio = False
-        self._hall = HandlerHost(engine, self.sessions.expire)
+        self._host = HandlerHost(engine, self.sessions.expire)
 
     async def open(self) -> Spawner:
-        """Return what starts handlers.
+        """Return the spawner of handlers, once the server's lifespan has started.
 
         Raises:
-            Exception: Whatever the server's lifespan raised.
+            Exception: The exception that the server's lifespan raised.
         """
-        if self._hall.spawner is not None:
-            return self._hall.spawner
-        opened = await self._hall.open()
+        if self._host.spawner is not None:
+            return self._host.spawner
+        spawner = await self._host.open()
         self._is_asyncio = is_asyncio()
-        return opened
+        return spawner
 
     @property
-    def may_step(self) -> bool:
-        """Whether handlers may begin in the task of their request."""
-        return self._is_asyncio and self._hall.spawner is not None
+    def runs_inline(self) -> bool:
+        """Whether a handler may start in the task of its request; see `direct_calls`."""
+        return self._is_asyncio and self._host.spawner is not None
 
     @property
-    def is_over(self) -> bool:
-        """Whether handlers cannot run any more: it was closed, or the event loop has ended, or the lifespan failed."""
-        return self.is_leaving or self._hall.is_over
+    def has_ended(self) -> bool:
+        """Whether no handler can run any more: after a shutdown, a failed lifespan, or the end of the event loop."""
+        return self.is_shutting_down or self._host.has_ended
 
     @property
-    def is_left(self) -> bool:
-        """Whether an event loop has ended under it, so that another may begin anew."""
-        return self._hall.is_over and not self.is_leaving and not self._hall.has_failed
+    def has_lost_its_loop(self) -> bool:
+        """Whether the event loop has ended without a shutdown, so that the application can start again in another."""
+        return self._host.has_ended and not self.is_shutting_down and not self._host.has_failed
 
-    def abandon(self) -> None:
-        """Have the server forget whom it served in an event loop that has ended: nothing can be said there any more."""
-        for each in (*self.passing, *self.sessions):
+    def disconnect_all(self) -> None:
+        """Have the engine forget all connections, which belong to an event loop that has ended."""
+        for each in (*self.connections, *self.sessions):
             self.engine.remove(each)
 
-    def unserved(self, headers: Mapping[str, str]) -> str | None:
-        """Return the revision that *headers* name, if it is none that is served."""
-        said = headers.get(http.REVISION, "").strip()
-        return said if http.REVISION in headers and said not in self.engine.handlers.served else None
+    def unsupported_revision(self, headers: Mapping[str, str]) -> str | None:
+        """Return the revision that *headers* name, if the server does not serve it; None otherwise."""
+        revision = headers.get(http.REVISION, "").strip()
+        return revision if http.REVISION in headers and revision not in self.engine.handlers.served else None
 
-    def refusal(self, size: int) -> str | None:
+    def overload(self, size: int) -> str | None:
         """Return why a request with a body of *size* bytes cannot be served now; None if it can."""
-        if self.is_leaving:
+        if self.is_shutting_down:
             return "the server is shutting down"
-        if len(self.outlets) >= self.limits.max_open:
+        if len(self.open_responses) >= self.limits.max_open:
             return "too many requests and streams are open (max_open)"
-        if size and self._bytes + size > self.limits.max_open_bytes:
-            return "the open requests hold too much (max_open_bytes)"
+        if size and self._open_bytes + size > self.limits.max_open_bytes:
+            return "the open requests hold too many bytes (max_open_bytes)"
         return None
 
-    def hold(self, size: int) -> bool:
-        """Note that *size* bytes more, or less, are held of incomplete requests; return whether there is room."""
-        self._bytes += size
-        return self._bytes <= self.limits.max_open_bytes
+    def reserve(self, size: int) -> bool:
+        """Count *size* bytes more, or less if negative, of incomplete requests; return whether there is room."""
+        self._open_bytes += size
+        return self._open_bytes <= self.limits.max_open_bytes
 
-    def enter(self, outlet: ResponseBuffer, size: int = 0) -> None:
-        """Note that something is being answered."""
-        self.outlets[outlet] = None
-        self._bytes += size
+    def add_response(self, response: ResponseBuffer, size: int = 0) -> None:
+        """Count an open response, and the *size* of its request's body."""
+        self.open_responses[response] = None
+        self._open_bytes += size
 
-    def leave(self, outlet: ResponseBuffer, size: int = 0) -> None:
-        """Note that it is not any more."""
-        del self.outlets[outlet]
-        self._bytes -= size
-        outlet.lose()
+    def remove_response(self, response: ResponseBuffer, size: int = 0) -> None:
+        """Count it no longer, and discard what was not sent."""
+        del self.open_responses[response]
+        self._open_bytes -= size
+        response.disconnect()
 
     async def close(self) -> None:
-        """End all streams, let what runs finish within the grace of the server, and cancel the rest.
+        """Shut down, and end the server's lifespan.
 
         Raises:
-            Exception: Whatever the server's lifespan raised at its end.
+            Exception: The exception that the server's lifespan raised at its end.
         """
-        await self.dismiss()
-        await self._hall.close()
+        await self.shutdown()
+        await self._host.close()
 
-    async def dismiss(self) -> None:
-        """End all streams, and let what runs finish within the grace of the server; then nothing is open any more."""
-        if self.is_leaving:
+    async def shutdown(self) -> None:
+        """Give running handlers the server's grace period, then cancel them and end all streams."""
+        if self.is_shutting_down:
             return
-        self.is_leaving = True
-        connections = [*self.passing, *self.sessions]
+        self.is_shutting_down = True
+        connections = [*self.connections, *self.sessions]
         for each in connections:
             each.end_of_input()
         with anyio.move_on_after(self.engine.limits.grace_seconds):
             for each in connections:
-                await each.finished()
+                await each.wait_finished()
         for session in self.sessions:
             self.sessions.end(session)
         for each in connections:
             each.close()
-        for outlet in self.outlets:
-            outlet.end()
+        for response in self.open_responses:
+            response.end()

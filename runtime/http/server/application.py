@@ -1,8 +1,8 @@
-"""The ASGI application of a server: one endpoint for clients of every revision that is spoken over HTTP.
+"""The ASGI application of a server: one endpoint for clients of every revision.
 
     app = server.asgi()
 
-It can be served as it is, or mounted within another application.
+An ASGI server can serve it, and a framework can mount it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.http.media_types import EVENT_STREAM, JSON, accepts, is_json
 from mcpgen.runtime.http.server import cors, responses, session_endpoint
 from mcpgen.runtime.http.server.app_state import AppState
 from mcpgen.runtime.http.server.legacy_sse import LegacySse
-from mcpgen.runtime.http.server.media_types import accepts, is_json
 from mcpgen.runtime.http.server.origin_check import OriginCheck
-from mcpgen.runtime.http.server.post_request import Post
-from mcpgen.runtime.http.server.request_body import Hungup, Unreadable, read_body
+from mcpgen.runtime.http.server.post_request import PostRequest
+from mcpgen.runtime.http.server.request_body import BodyRefused, read_body
 from mcpgen.runtime.limits import HttpLimits
 from mcpgen.runtime.protocol.headers import headers_by_name
 from mcpgen.runtime.server.functions.invocation import is_async
@@ -34,12 +34,12 @@ __all__ = ["Application", "Options"]
 
 _LOG = logging.getLogger("mcpgen.http")
 
-# HTTP+SSE is what this revision says of HTTP.
-_HTTP_AND_SSE: Final = "2024-11-05"
+# The one revision with the transport HTTP+SSE.
+_LEGACY_SSE_REVISION: Final = "2024-11-05"
 
 
 class Options(TypedDict, total=False):
-    """What `Server.asgi` takes; `Application` says what each is."""
+    """The options of `Server.asgi`; `Application` describes them."""
 
     path: str
     sse_path: str
@@ -53,26 +53,26 @@ class Options(TypedDict, total=False):
 
 
 class Application:
-    """A server as an ASGI application, by `Server.asgi`.
+    """A server as an ASGI application; `Server.asgi` returns it.
 
     Args:
         engine: The server.
-        path: Of the endpoint.
-        sse_path: Where clients of 2024-11-05 open their stream; only if that revision is served.
-        message_path: Where they post.
-        allowed_origins: Whose pages may ask; see `OriginCheck`.
-        allowed_hosts: What the server may be called; see `OriginCheck`.
-        bound_to: The address that it listens on, if that is known.
-        events: Where streams are kept for clients whose connection breaks; by default in memory, with bounds.
-        limits: Bounds on what is held for all clients together.
-        user: Returns who sends a request, by its scope, as far as that is known; empty for nobody in particular. What
-            belongs to one user is not found by another.
+        path: The path of the endpoint.
+        sse_path: The path at which clients of 2024-11-05 open their stream, if the server serves that revision.
+        message_path: The path to which these clients post.
+        allowed_origins: The origins whose pages may use the server; see `OriginCheck`.
+        allowed_hosts: The host names by which the server may be called; see `OriginCheck`.
+        bound_to: The address that the server listens on, if known.
+        events: Stores the events of streams, so that clients can resume them; by default in memory, with bounds.
+        limits: Bounds on what all clients together hold.
+        user: Returns the user who sends a request, by its ASGI scope; empty for an unknown user. A session or a sealed
+            state of one user does not exist for others.
 
     Attributes:
-        limits: Those bounds.
+        limits: These bounds.
 
     Raises:
-        UsageError: The arguments make no sense together.
+        UsageError: An argument is invalid, or does not fit another.
     """
 
     def __init__(  # noqa: PLR0913 (settings, each by its name)
@@ -89,67 +89,73 @@ class Application:
         limits: HttpLimits | None = None,
         user: Callable[[Scope], str] | None = None,
     ) -> None:
-        self._paths = _checked_paths(path=path, sse_path=sse_path, message_path=message_path)
-        self._guard = OriginCheck(allowed_origins=allowed_origins, allowed_hosts=allowed_hosts, bound_to=bound_to)
+        self._path, self._sse_path, self._message_path = path, sse_path, message_path
+        _check_paths(path=path, sse_path=sse_path, message_path=message_path)
+        self._origin_check = OriginCheck(
+            allowed_origins=allowed_origins, allowed_hosts=allowed_hosts, bound_to=bound_to
+        )
         _check(limits, user, events)
         self._engine = engine
         self.limits: HttpLimits = HttpLimits() if limits is None else limits
         self._events = events
         self._user = user
-        self._begin()
+        self._start()
 
-    def _begin(self) -> None:
-        self._desk = AppState(self._engine, self.limits, self._events)
-        self._legacy = LegacySse(self._desk, self._paths["message_path"])
+    def __repr__(self) -> str:
+        return f"Application(name={self._engine.name!r}, path={self._path!r})"
 
-    def _begin_anew(self) -> None:
-        self._desk.abandon()
-        self._begin()
+    def _start(self) -> None:
+        self._state = AppState(self._engine, self.limits, self._events)
+        self._legacy_sse = LegacySse(self._state, self._message_path)
+
+    def _restart(self) -> None:
+        self._state.disconnect_all()
+        self._start()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, or the lifespan, as ASGI 3 has it."""
+        """Serve one HTTP request, or the lifespan, as ASGI 3 defines."""
         match scope["type"]:
             case "http":
-                if self._desk.is_left:
-                    self._begin_anew()
+                if self._state.has_lost_its_loop:
+                    self._restart()
                 try:
                     await self._serve(scope, receive, send)
-                except responses.Gone as gone:
-                    _LOG.debug("%s", gone)
+                except responses.ClientDisconnected as disconnected:
+                    _LOG.debug("%s", disconnected)
             case "lifespan":
                 await self._lifespan(receive, send)
             case "websocket":
-                await send({"type": "websocket.close", "code": 1000, "reason": "this server speaks HTTP"})
+                await send({"type": "websocket.close", "code": 1000, "reason": "this server accepts HTTP only"})
             case kind:
-                raise UsageError(f"an application of ASGI was asked for {kind!r}, which it does not know")
+                raise UsageError(f"`scope` has the type {kind!r}; this ASGI application accepts http and lifespan")
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Application]:
-        """Keep the server's lifespan open within the block, and end all that is open at its end.
+        """Keep the server's lifespan open within the block, and shut down at its end.
 
-        For whoever mounts the application within another, whose lifespan is its own. Without it the server's begins
-        with the first request, and ends with the event loop.
+        Enter it in the lifespan of a framework that mounts the application, since frameworks do not pass theirs on.
+        Without it, the server's lifespan starts with the first request and ends with the event loop.
         """
-        if self._desk.is_over:
-            self._begin_anew()
-        await self._desk.open()
+        if self._state.has_ended:
+            self._restart()
+        await self._state.open()
         try:
             yield self
         finally:
-            await self._desk.close()
+            await self._state.close()
 
-    async def dismiss(self) -> None:
-        """End all streams, and refuse what comes from now on: the process is about to end."""
-        await self._desk.dismiss()
+    async def shutdown(self) -> None:
+        """End all streams, and refuse new requests with status 503, since the process is about to exit."""
+        await self._state.shutdown()
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
-        if self._desk.is_over:
-            self._begin_anew()
-        for phase, do in (("startup", self._desk.open), ("shutdown", self._desk.close)):
+        if self._state.has_ended:
+            self._restart()
+        for phase, run in (("startup", self._state.open), ("shutdown", self._state.close)):
             try:
-                await do()
-            except Exception as failure:  # the server's own code; whoever runs the application has to hear of it
+                await run()
+            except Exception as failure:  # raised by the server's own lifespan; the ASGI server must learn of it
                 _LOG.exception("the server's lifespan failed (%s)", phase)
                 await send({"type": f"lifespan.{phase}.failed", "message": repr(failure)})
                 raise
@@ -161,10 +167,10 @@ class Application:
         try:
             headers = headers_by_name(scope["headers"])
         except ValueError as error:
-            await responses.refuse(send, 400, str(error))
+            await responses.send_error(send, 400, str(error))
             return
-        if "," in headers.get("host", ""):  # no name has one: it is there twice (RFC 9112, 3.2)
-            await responses.refuse(send, 400, "the request has more than one Host")
+        if "," in headers.get("host", ""):  # two Host headers, since no host name has a comma (RFC 9112, 3.2)
+            await responses.send_error(send, 400, "the request has more than one Host header")
             return
         path: str = scope["path"]
         root: str = scope.get("root_path", "")
@@ -172,110 +178,117 @@ class Application:
             path = path[len(root) :]
         handle = self._route(path)
         if handle is None:
-            await responses.refuse(send, 404, f"there is nothing here; the endpoint is {root}{self._paths['path']}")
+            reason = f"nothing is served at this path; the endpoint is {root}{self._path}"
+            await responses.send_error(send, 404, reason)
             return
-        refusal = self._guard.refusal(headers)
+        refusal = self._origin_check.refusal(headers)
         if refusal is not None:
-            await responses.refuse(send, 403, refusal)
+            await responses.send_error(send, 403, refusal)
             return
         origin = headers.get("origin")
-        if origin is not None:  # it is allowed, and its browser wants to hear so
-            send = cors.permitted(send, origin)
-            if cors.is_question(scope["method"], headers):
-                await responses.empty(send, 204, cors.permission(headers))
+        if origin is not None:  # an allowed one, of a browser
+            send = cors.with_cors_headers(send, origin)
+            if cors.is_preflight(scope["method"], headers):
+                await responses.send_empty(send, 204, cors.preflight_headers(headers))
                 return
         user = "" if self._user is None else self._user(scope)
         await handle(scope, headers, user, receive, send)
 
     def _route(self, path: str) -> Callable[..., Awaitable[None]] | None:
-        if path == self._paths["path"] or path.rstrip("/") == self._paths["path"].rstrip("/"):
-            return self._endpoint
-        if _HTTP_AND_SSE in self._engine.handlers.handshake_revisions:
-            if path == self._paths["sse_path"]:
-                return self._sse
-            if path == self._paths["message_path"]:
-                return self._message
+        if path == self._path or path.rstrip("/") == self._path.rstrip("/"):
+            return self._serve_endpoint
+        if _LEGACY_SSE_REVISION in self._engine.handlers.handshake_revisions:
+            if path == self._sse_path:
+                return self._serve_sse
+            if path == self._message_path:
+                return self._serve_message
         return None
 
-    async def _endpoint(
+    async def _serve_endpoint(
         self, scope: Scope, headers: Mapping[str, str], user: str, receive: Receive, send: Send
     ) -> None:
         method = scope["method"]
         if method == "POST":
-            body = await self._body(headers, receive, send, accepted=("application/json", "text/event-stream"))
+            body = await self._read_body(headers, receive, send, accepted=(JSON, EVENT_STREAM))
             if body is not None:
-                await Post(self._desk, headers, user, receive, send).serve(body)
+                await PostRequest(self._state, headers, user, receive, send).serve(body)
         elif method not in ("GET", "DELETE") or not self._engine.handlers.handshake_revisions:
             # 2026-07-28, basic/transports/streamable-http, "Earlier Streamable HTTP Revisions".
-            allowed = b"GET, POST, DELETE" if self._engine.handlers.handshake_revisions else b"POST"
-            await responses.refuse(send, 405, f"{method} is not served here", headers=((b"allow", allowed),))
+            allowed = "GET, POST, DELETE" if self._engine.handlers.handshake_revisions else "POST"
+            reason = f"the endpoint does not accept {method}, only {allowed}"
+            await responses.send_error(send, 405, reason, headers=((b"allow", allowed.encode()),))
         elif method == "DELETE":
-            await session_endpoint.delete(self._desk, headers, user, send)
-        elif not accepts(headers.get("accept"), "text/event-stream"):
-            await responses.refuse(
-                send, 406, "this is the endpoint of an MCP server: clients post, or accept text/event-stream"
-            )
+            await session_endpoint.delete(self._state, headers, user, send)
+        elif not accepts(headers.get("accept"), EVENT_STREAM):
+            reason = "this is the endpoint of an MCP server; send a POST, or a GET that accepts text/event-stream"
+            await responses.send_error(send, 406, reason)
         else:
-            await session_endpoint.get(self._desk, headers, user, receive, send)
+            await session_endpoint.get(self._state, headers, user, receive, send)
 
-    async def _sse(self, scope: Scope, headers: Mapping[str, str], user: str, receive: Receive, send: Send) -> None:
+    async def _serve_sse(
+        self, scope: Scope, headers: Mapping[str, str], user: str, receive: Receive, send: Send
+    ) -> None:
         if scope["method"] != "GET":
-            await responses.refuse(send, 405, "the stream is opened by GET", headers=((b"allow", b"GET"),))
-        elif not accepts(headers.get("accept"), "text/event-stream"):
-            await responses.refuse(send, 406, "the client has to accept text/event-stream")
+            await responses.send_error(send, 405, "the stream is opened with GET", headers=((b"allow", b"GET"),))
+        elif not accepts(headers.get("accept"), EVENT_STREAM):
+            await responses.send_error(send, 406, f"the Accept header must allow {EVENT_STREAM}")
         else:
-            await self._legacy.stream(scope, user, receive, send)
+            await self._legacy_sse.stream(scope, user, receive, send)
 
-    async def _message(self, scope: Scope, headers: Mapping[str, str], user: str, receive: Receive, send: Send) -> None:
+    async def _serve_message(
+        self, scope: Scope, headers: Mapping[str, str], user: str, receive: Receive, send: Send
+    ) -> None:
         if scope["method"] != "POST":
-            await responses.refuse(send, 405, "messages are posted", headers=((b"allow", b"POST"),))
+            await responses.send_error(send, 405, "messages are sent with POST", headers=((b"allow", b"POST"),))
             return
-        body = await self._body(headers, receive, send, accepted=())
+        body = await self._read_body(headers, receive, send, accepted=())
         if body is not None:
-            await self._legacy.post(scope, user, body, send)
+            await self._legacy_sse.post(scope, user, body, send)
 
-    async def _body(
+    async def _read_body(
         self, headers: Mapping[str, str], receive: Receive, send: Send, *, accepted: tuple[str, ...]
     ) -> bytes | None:
-        """Return the body of a POST; None if it was refused, or its client is gone."""
+        """Return the body of a POST; refuse the request and return None if its headers or its length are wrong."""
         if not is_json(headers.get("content-type")):
-            await responses.refuse(send, 415, "the body has to be application/json")
+            await responses.send_error(send, 415, f"the Content-Type must be {JSON}")
             return None
         accept = headers.get("accept")
         for each in accepted:
             if not accepts(accept, each):
-                await responses.refuse(send, 406, f"the client has to accept {' and '.join(accepted)}")
+                await responses.send_error(send, 406, f"the Accept header must allow {' and '.join(accepted)}")
                 return None
-        most = self._engine.limits.max_frame_bytes
         try:
-            seconds = self.limits.body_seconds
-            return await read_body(receive, headers, most_bytes=most, seconds=seconds, hold=self._desk.hold)
-        except Unreadable as error:
-            # What is left of the body is not read, so that no other request can come over this connection.
-            await responses.refuse(send, error.status, error.reason, headers=((b"connection", b"close"),))
-        except Hungup:
-            _LOG.debug("a client went away before its request was complete")
+            return await read_body(
+                receive,
+                headers,
+                max_bytes=self._engine.limits.max_frame_bytes,
+                seconds=self.limits.body_seconds,
+                reserve=self._state.reserve,
+            )
+        except BodyRefused as error:
+            # The rest of the body is not read, so the connection cannot be used for another request.
+            await responses.send_error(send, error.status, error.reason, headers=((b"connection", b"close"),))
         return None
 
 
 def _check(limits: object, user: object, events: object) -> None:
-    """Find arguments that would only fail when the first client comes.
+    """Check arguments whose faults would otherwise show with the first request.
 
     Raises:
-        UsageError: One is not what it should be.
+        UsageError: One is of the wrong kind.
     """
     if limits is not None and not isinstance(limits, HttpLimits):
-        raise UsageError(f"limits are an HttpLimits, such as HttpLimits(max_sessions=100), not {limits!r}")
+        raise UsageError(f"`limits` must be an HttpLimits, such as HttpLimits(max_sessions=100), not {limits!r}")
     if user is not None and (not callable(user) or is_async(user)):
-        raise UsageError(f"user is a plain function of the scope that returns a text, not {user!r}")
+        raise UsageError(f"`user` must be a plain function that takes the scope and returns a str, not {user!r}")
     if events is not None and not hasattr(events, "append"):
-        raise UsageError(f"events are a store, such as MemoryEventStore(), not {events!r}")
+        raise UsageError(f"`events` must be an event store, such as MemoryEventStore(), not {events!r}")
 
 
-def _checked_paths(**paths: str) -> Mapping[str, str]:
+def _check_paths(**paths: str) -> None:
     for name, path in paths.items():
         if not path.startswith("/") or "?" in path or "#" in path:
-            raise UsageError(f"{name} is {path!r}; it has to begin with /, and to have neither ? nor #")
+            raise UsageError(f"`{name}` must begin with / and contain neither ? nor #, and is {path!r}")
     if len(set(paths.values())) < len(paths):
-        raise UsageError(f"each of {', '.join(paths)} needs a path of its own, not {', '.join(paths.values())}")
-    return paths
+        names = ", ".join(f"`{each}`" for each in paths)
+        raise UsageError(f"{names} must be different paths, and are {', '.join(paths.values())}")

@@ -1,9 +1,8 @@
-"""What a browser wants to hear before a page of another site may speak with a server, and may read what it answers.
+"""CORS: the headers that let a page of another site use a server from a browser.
 
-Theory of operation. Whose pages may ask is for `mcpgen.runtime.http.server.origin_check` to say; what comes here has
-been found to
-be allowed. The browser has to be told so, too: before a request that has more than a form could have, and with each
-answer. Middleware that does the same replaces what is said here.
+Theory of operation. `mcpgen.runtime.http.server.origin_check` decides which origins are allowed; requests of others do
+not get here. The browser needs headers that say so: in the response to its preflight request, and in each response that
+the page reads. CORS middleware of a framework replaces these headers.
 
 Spec:
     Fetch Standard, "HTTP responses" and "CORS-preflight fetch".
@@ -19,42 +18,42 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.http.server.responses import Header, Send
 
-__all__ = ["is_question", "permission", "permitted"]
+__all__ = ["is_preflight", "preflight_headers", "with_cors_headers"]
 
-# What a page may read beside the body: its session, and what a server wants to know of it.
-_READABLE: Final = b"mcp-session-id, mcp-protocol-version, www-authenticate, retry-after"
+# Response headers that a page may read: those of MCP, and those that say why or when to repeat a request.
+_EXPOSED: Final = b"mcp-session-id, mcp-protocol-version, www-authenticate, retry-after"
 
 _METHODS: Final = b"GET, POST, DELETE"
 
-# A browser asks anew after that; two hours are the most that one of them remembers it.
-_SECONDS: Final = b"7200"
+# How long a browser may reuse the answer to a preflight request; Chromium caps it at two hours.
+_MAX_AGE_SECONDS: Final = b"7200"
 
 
-def is_question(method: str, headers: Mapping[str, str]) -> bool:
-    """Whether a request only asks whether another may be made."""
+def is_preflight(method: str, headers: Mapping[str, str]) -> bool:
+    """Return whether a request is a CORS preflight request."""
     return method == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers
 
 
-def permission(headers: Mapping[str, str]) -> tuple[Header, ...]:
-    """Return the headers that say yes to such a question."""
-    wanted = headers.get("access-control-request-headers", "")
-    found: list[Header] = [(b"access-control-allow-methods", _METHODS), (b"access-control-max-age", _SECONDS)]
-    if wanted and wanted.isascii() and wanted.isprintable():
-        found.append((b"access-control-allow-headers", wanted.encode()))
+def preflight_headers(headers: Mapping[str, str]) -> tuple[Header, ...]:
+    """Return the headers that answer a preflight request with yes."""
+    requested = headers.get("access-control-request-headers", "")
+    found: list[Header] = [(b"access-control-allow-methods", _METHODS), (b"access-control-max-age", _MAX_AGE_SECONDS)]
+    if requested and requested.isascii() and requested.isprintable():
+        found.append((b"access-control-allow-headers", requested.encode()))
     return tuple(found)
 
 
-def permitted(send: Send, origin: str) -> Send:
-    """Return what sends a response that pages of *origin* may read."""
-    own = [
+def with_cors_headers(send: Send, origin: str) -> Send:
+    """Return an ASGI ``send`` that adds the headers by which pages of *origin* may read the response."""
+    added = [
         (b"access-control-allow-origin", origin.encode("latin-1")),
-        (b"access-control-expose-headers", _READABLE),
+        (b"access-control-expose-headers", _EXPOSED),
         (b"vary", b"origin"),
     ]
 
-    async def send_permitted(message: MutableMapping[str, Any]) -> None:
+    async def send_with_headers(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message["headers"], *own]}
+            message = {**message, "headers": [*message["headers"], *added]}
         await send(message)
 
-    return send_permitted
+    return send_with_headers

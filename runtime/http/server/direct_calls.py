@@ -1,12 +1,12 @@
-"""The short way of tool calls over HTTP: a function that waits for nothing is answered in its request's task.
+"""The fast path of tool calls over HTTP: the function starts in the task of its HTTP request.
 
-Theory of operation. A task for each handler, an outlet and a connection for each request are there for what handlers
-may do: wait, tell of progress, ask, outlive their request. Most calls are of functions that take no `Context`, so that
-they can do nothing of that but wait; and most of those do not wait. So such a function is begun at once, where its
-request is being read. If it returns text, that is the answer. If it has to wait, or fails, or returns something else,
-it goes on in the same task, with everything there that a call can need.
+Theory of operation. A task for the handler, a `ResponseBuffer` and a connection are needed for what a handler may do:
+wait, report progress, send requests, outlive its request. Most calls are of functions that take no `Context`, so all
+that they can do is wait; and most of these do not. Such a function starts at once, in the task that reads its request.
+If it returns a text without waiting, that is the answer. If it waits, fails or returns something else, the call goes on
+in the same task, with the objects that every other call has.
 
-Only asyncio's tasks can be cancelled by whoever knows them, so that elsewhere there is no short way.
+This needs asyncio, whose tasks can be cancelled from outside.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct, UnsetType
 
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.http.server.timeouts import CountedWait
+from mcpgen.runtime.http.server.timeouts import ResumedAwaitable
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.capabilities import client_peer
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["CALL", "DirectCall", "begin_alone", "begin_in_session", "go_on"]
+__all__ = ["CALL", "DirectCall", "start_stateless_call", "start_session_call", "finish_call"]
 
 CALL: Final = "tools/call"
 
@@ -47,113 +47,113 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class DirectCall:
-    """A call whose function has been run until it was over, or waited.
+    """A call whose function has run until it returned, failed or had to wait.
 
     Attributes:
-        entry: How it is served; calling it goes on with this one.
-        params: What the function takes.
-        peer: Who calls.
-        text: What it has returned, if it is over and that is text.
-        waits: Whether it is not over.
+        handler: How the call is served.
+        params: The params of the function.
+        peer: The client.
+        text: The function's result, if it has returned a text.
+        is_waiting: Whether the function has to wait.
     """
 
-    __slots__ = ("_failure", "_steps", "_value", "_waits_for", "entry", "params", "peer", "text", "waits")
+    __slots__ = ("_failure", "_steps", "_value", "_waits_for", "handler", "is_waiting", "params", "peer", "text")
 
-    def __init__(self, entry: MethodHandler, params: Struct, peer: Peer) -> None:
+    def __init__(self, handler: MethodHandler, params: Struct, peer: Peer) -> None:
         self.params: Struct = params
         self.peer: Peer = peer
         self.text: str | None = None
-        self.waits: bool = False
+        self.is_waiting: bool = False
         self._value: Any = None
         self._failure: BaseException | None = None
         self._steps: Generator[Any, Any, Any] | None = None
         self._waits_for: Any = None
-        self.entry: MethodHandler = entry
+        self.handler: MethodHandler = handler
         try:
-            self._steps = entry.call(params, None).__await__()
+            self._steps = handler.call(params, None).__await__()
             self._waits_for = next(self._steps)
-            self.waits = True
-        except StopIteration as over:
-            self._value = over.value
-            self.text = over.value if type(over.value) is str else None
+            self.is_waiting = True
+        except StopIteration as done:
+            self._value = done.value
+            self.text = done.value if type(done.value) is str else None
         except BaseException as failure:  # noqa: BLE001 (raised where the function is awaited)
             self._failure = failure
 
     def answer(self, request: Request) -> bytes | None:
-        """Return the answer to *request*, if this was all."""
-        frame = self.entry.text_frame
+        """Return the answer to *request* if the function has returned a text; None otherwise."""
+        frame = self.handler.text_frame
         if self.text is None or frame is None:
             return None
         return envelope.encode_response(request.id, frame[0] + _encode(self.text) + frame[1])
 
-    def as_entry(self) -> MethodHandler:
-        """Return how the call is served that has begun."""
-        return msgspec.structs.replace(self.entry, call=self._go_on)
+    def as_handler(self) -> MethodHandler:
+        """Return how the call is served, with a function that goes on from here."""
+        return msgspec.structs.replace(self.handler, call=self._finish)
 
-    async def _go_on(self, params: Any, context: Any) -> Any:  # noqa: ANN401 (as of any handler)
-        """Return what the function returns; it gets no other params, and no context."""
+    async def _finish(self, params: Any, context: Any) -> Any:  # noqa: ANN401 (as of any handler)
+        """Return the result of the function, which has its params already and takes no context."""
         del params, context
         return await self
 
     def __await__(self) -> Generator[Any, Any, Any]:
         if self._failure is not None:
             raise self._failure
-        if not self.waits:
+        if not self.is_waiting:
             return self._value
-        return (yield from CountedWait[Any](self._steps, self._waits_for).__await__())
+        return (yield from ResumedAwaitable[Any](self._steps, self._waits_for).__await__())
 
 
-def begin_alone(service: HandlerTable, headers: Mapping[str, str], meta: RequestMeta) -> DirectCall | None:
-    """Begin a call of a stateless client; None if it has to take the long way, which finds out what is wrong."""
+def start_stateless_call(handlers: HandlerTable, headers: Mapping[str, str], meta: RequestMeta) -> DirectCall | None:
+    """Start a call of a stateless client; return None if it needs the general path, or must be refused there."""
     revision, name = meta.revision, meta.name
-    if isinstance(revision, UnsetType) or isinstance(name, UnsetType) or revision not in service.stateless_revisions:
+    if isinstance(revision, UnsetType) or isinstance(name, UnsetType) or revision not in handlers.stateless_revisions:
         return None
-    says_the_same = headers.get(http.REVISION) == revision and headers.get(http.METHOD) == CALL
-    if not says_the_same or headers.get(http.NAME) != name or not http.is_plain(name):
+    matches_headers = headers.get(http.REVISION) == revision and headers.get(http.METHOD) == CALL
+    if not matches_headers or headers.get(http.NAME) != name or not http.is_plain(name):
         return None
-    if isinstance(meta.client_capabilities, UnsetType) or service.param_headers(name) is not None:
+    if isinstance(meta.client_capabilities, UnsetType) or handlers.param_headers(name) is not None:
         return None
     try:
         peer = client_peer(revision, meta.client_capabilities, meta.client_info)
     except RequestError:
         return None
-    return _begin(service, meta, peer)
+    return _start(handlers, meta, peer)
 
 
-def begin_in_session(session: ServerSession, request: Request, meta: RequestMeta) -> DirectCall | None:
-    """Begin a call within a session; None likewise."""
+def start_session_call(session: ServerSession, request: Request, meta: RequestMeta) -> DirectCall | None:
+    """Start a call in a session; return None as `start_stateless_call` does."""
     peer = session.peer
     if peer is None or not isinstance(meta.revision, UnsetType) or session.is_busy or request.id in session.exchanges:
         return None
     if session.engine.tasks is not None or not session.has_declared(peer.revision, CALL):
         return None
-    return _begin(session.handlers, meta, peer)
+    return _start(session.handlers, meta, peer)
 
 
-def _begin(service: HandlerTable, meta: RequestMeta, peer: Peer) -> DirectCall | None:
-    long = service.method_handlers(peer.revision).get(CALL)
-    found = None if long is None or long.fast_path is None else long.fast_path(meta)
+def _start(handlers: HandlerTable, meta: RequestMeta, peer: Peer) -> DirectCall | None:
+    handler = handlers.method_handlers(peer.revision).get(CALL)
+    found = None if handler is None or handler.fast_path is None else handler.fast_path(meta)
     if found is None or found[0].takes_context:
         return None
     return DirectCall(found[0], found[1], peer)
 
 
-class _InTask:
-    """A handle of what runs in the task of its request."""
+class _RequestTask:
+    """The `Handle` of a handler that runs in the task of its HTTP request."""
 
     def __init__(self) -> None:
-        self._task = cast("asyncio.Task[Any]", asyncio.current_task())  # a request is always served by one
-        self._is_over = False
+        self._task = cast("asyncio.Task[Any]", asyncio.current_task())  # a request always has one
+        self._has_ended = False
         self._is_cancelled = False
 
     def cancel(self) -> None:
-        """Have it cancelled where it waits next; nothing happens if it is over."""
-        if not self._is_over and not self._is_cancelled:
+        """Cancel the handler where it waits next; do nothing if it has ended."""
+        if not self._has_ended and not self._is_cancelled:
             self._is_cancelled = True
             self._task.cancel()
 
     async def run(self, handler: Coroutine[Any, Any, None]) -> None:
-        """Run *handler* to its end, or until it is cancelled here."""
+        """Run *handler* to its end, or until `cancel`."""
         cancelled: asyncio.CancelledError | None = None
         try:
             await handler
@@ -162,56 +162,56 @@ class _InTask:
         except BaseException:  # noqa: BLE001 (the boundary: a handler fails alone, whatever it raises)
             _LOG.exception("a handler failed")
         finally:
-            self._is_over = True
-        # Taken back even if the function did not heed it: the task goes on to send an answer.
+            self._has_ended = True
+        # Undo the cancellation, even if the function ignored it: the task goes on to send the answer.
         others = self._task.uncancel() if self._is_cancelled else self._task.cancelling()
         if cancelled is not None and others > 0:
             raise cancelled
 
 
-async def go_on(  # noqa: PLR0913 (what is served, and what sends what comes out of it)
-    desk: AppState,
+async def finish_call(  # noqa: PLR0913 (the call, its connection, and two callbacks)
+    state: AppState,
     connection: Connection,
     exchange: Exchange,
-    begun: DirectCall,
+    call: DirectCall,
     *,
-    reply: Callable[[], Awaitable[None]],
-    end: Callable[[], None] | None = None,
+    send_all: Callable[[], Awaitable[None]],
+    sent: Callable[[], None] | None = None,
 ) -> None:
-    """Go on with a call that has begun in this task.
+    """Finish a call that has started in this task, and send its response.
 
     Args:
-        desk: Of the application.
-        connection: Where it is served.
-        exchange: The call.
-        begun: It, too.
-        reply: Sends what comes out.
-        end: Called when that has ended, before the call may have.
+        state: The state of the application.
+        connection: The connection of the call.
+        exchange: The call, for the session.
+        call: The call, as it has started.
+        send_all: Sends the response.
+        sent: Called after that, which may be before the call has ended.
     """
-    handle = _InTask()
+    handle = _RequestTask()
     exchange.handle = handle
     connection.session.register(exchange)
     connection.handler_started(exchange)
-    if not begun.waits:
+    if not call.is_waiting:
         await handle.run(connection.serve(exchange))
-        await reply()
+        await send_all()
         return
-    over = anyio.Event()
+    has_sent = anyio.Event()
     failure: Exception | None = None
 
-    async def reply_meanwhile() -> None:
+    async def send_meanwhile() -> None:
         nonlocal failure
         try:
-            await reply()
+            await send_all()
         except Exception as error:  # noqa: BLE001 (raised below, in the task of the request)
             failure = error
         finally:
-            if end is not None:
-                end()
-            over.set()
+            if sent is not None:
+                sent()
+            has_sent.set()
 
-    (await desk.open()).start(reply_meanwhile)
+    (await state.open()).start(send_meanwhile)
     await handle.run(connection.serve(exchange))
-    await over.wait()
+    await has_sent.wait()
     if failure is not None:
         raise failure

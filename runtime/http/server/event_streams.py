@@ -1,9 +1,9 @@
-"""A stream of a session: messages that a client gets over one connection after the other, and none twice.
+"""A stream of events in a session, which a client can resume on another connection without gaps or repetitions.
 
-Theory of operation. A stream outlives its connections. While it has one, a message goes there and into the store; while
-it has none, into the store alone. Events are numbered, so that a client which comes back says what it has seen, and
-gets the rest: from the store what it missed, then what comes. Before a first event told it a number, there is nothing
-that it could come back with.
+Theory of operation. A stream outlives its connections. Each message goes to the current connection, if there is one,
+and to the store. Events are numbered; a client that resumes the stream names the last event that it has seen, and gets
+the missed ones from the store and then new ones. Before its first event, a stream has no id with which a client could
+resume it.
 
 Spec:
     2025-03-26 to 2025-11-25, basic/transports, "Resumability and Redelivery".
@@ -15,179 +15,183 @@ import logging
 from typing import TYPE_CHECKING
 
 from mcpgen.runtime.http.server.event_store import event_id
-from mcpgen.runtime.http.sse import event
+from mcpgen.runtime.http.sse import encode_event
 
 if TYPE_CHECKING:
     from mcpgen.runtime.http.server.event_store import EventStore
     from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 
-__all__ = ["Stream"]
+__all__ = ["EventStream"]
 
 _LOG = logging.getLogger("mcpgen.http")
 
 
-class Stream:
-    """Messages to one client.
+class EventStream:
+    """A stream of messages to one client; a `mcpgen.runtime.transports.interfaces.Writer`.
 
     Args:
-        name: Names it among all streams of all sessions, and cannot be guessed.
-        store: Keeps its messages.
-        most_waiting: How many different messages wait before it is opened for the first time.
+        name: Unique among the streams of all sessions, and not guessable.
+        store: Stores its events.
+        response: Its first connection, if it has one already.
+        max_waiting: How many different messages wait for its first connection.
 
     Attributes:
-        outlet: Its connection; None if it has none.
-        is_over: Whether there will be no more messages.
-        is_numbered: Whether events were sent, so that a client can come back.
-        is_broken: Whether something is not in the store that should be.
+        response: The HTTP response that it is sent over; None while it has no connection.
+        has_ended: Whether no more messages will be written.
+        is_resumable: Whether an event was sent, so that the client knows an id to resume it with.
+        has_gap: Whether the store has failed to store an event.
     """
 
     __slots__ = (
-        "_most_waiting",
+        "_max_waiting",
         "_number",
         "_store",
         "_waiting",
-        "is_broken",
-        "is_numbered",
-        "is_over",
+        "has_ended",
+        "has_gap",
+        "is_resumable",
         "name",
-        "outlet",
+        "response",
     )
 
     def __init__(
-        self, name: str, store: EventStore, outlet: ResponseBuffer | None = None, most_waiting: int = 0
+        self, name: str, store: EventStore, response: ResponseBuffer | None = None, max_waiting: int = 0
     ) -> None:
         self.name: str = name
-        self.outlet: ResponseBuffer | None = outlet
-        self.is_over: bool = False
-        self.is_numbered: bool = False
-        self.is_broken: bool = False
+        self.response: ResponseBuffer | None = response
+        self.has_ended: bool = False
+        self.is_resumable: bool = False
+        self.has_gap: bool = False
         self._store = store
         self._number = 0
-        self._most_waiting = most_waiting
+        self._max_waiting = max_waiting
         self._waiting: dict[bytes, None] | None = None
 
     @property
     def is_reachable(self) -> bool:
-        """Whether what is written has a chance to arrive."""
-        return not self.is_over and (self._is_connected or self.is_numbered)
+        """Whether a message that is written now can reach the client."""
+        return not self.has_ended and (self._is_connected or self.is_resumable)
 
     @property
     def _is_connected(self) -> bool:
-        """Whether it has a connection that takes messages: a lost one takes none, some turns before it is left."""
-        return self.outlet is not None and not self.outlet.is_over
+        """Whether a connection takes messages; a response may have ended some turns before it is detached."""
+        return self.response is not None and not self.response.has_ended
 
     @property
     def is_full(self) -> bool:
         """Whether the client reads too slowly."""
-        return self.outlet is not None and self.outlet.is_full
+        return self.response is not None and self.response.is_full
 
     def write(self, message: bytes) -> None:
-        """Send *message*, now or when the client comes back."""
-        if self.is_over:
+        """Send *message* now, or when the client resumes the stream."""
+        if self.has_ended:
             return
-        if self.outlet is not None and self._is_connected:
-            self.outlet.write(message)
-        elif self.is_numbered:
-            self._event(message)
-        elif self._most_waiting:
+        if self.response is not None and self._is_connected:
+            self.response.write(message)
+        elif self.is_resumable:
+            self._store_event(message)
+        elif self._max_waiting:
             waiting = self._waiting = self._waiting or {}
-            waiting[message] = None  # that something changed is told once, however often it did
-            if len(waiting) > self._most_waiting:
+            waiting[message] = None  # equal messages, such as two notifications of one change, are sent once
+            if len(waiting) > self._max_waiting:
                 del waiting[next(iter(waiting))]
 
     async def drain(self) -> None:
-        """Return when the client has read most of it, or is gone."""
-        if self.outlet is not None:
-            await self.outlet.drain()
+        """Return when the connection is no longer full, or has ended."""
+        if self.response is not None:
+            await self.response.drain()
 
-    def begin(self, *, retry_ms: int | None) -> None:
-        """Make a stream of events of what goes over the connection.
+    def start(self, *, retry_ms: int | None) -> None:
+        """Make the current response a stream of events.
 
         Args:
-            retry_ms: Given: an event without data comes first, which tells the client a number, and when to come back.
+            retry_ms: If given, an event without data is sent first, which tells the client an id and this reconnection
+                time.
 
         Spec:
             2025-11-25, basic/transports, "Sending Messages to the Server": the server SHOULD immediately send one.
         """
-        if self.outlet is None:
+        if self.response is None:
             return
-        self.is_numbered = True
-        first = b"" if retry_ms is None else self._event(b"", retry_ms)
-        self.outlet.begin(self._event, first)
+        self.is_resumable = True
+        first = b"" if retry_ms is None else self._store_event(b"", retry_ms)
+        self.response.start_stream(self._store_event, first)
         waiting, self._waiting = self._waiting, None
         for each in waiting or ():
-            self.outlet.write(each)
+            self.response.write(each)
 
-    def open(self, outlet: ResponseBuffer, *, retry_ms: int | None) -> None:
-        """Go on over *outlet* with whatever is written from now on, and what waited; any other connection is ended."""
+    def attach(self, response: ResponseBuffer, *, retry_ms: int | None) -> None:
+        """Send waiting and new messages over *response*, and end the connection before it."""
         self.detach()
-        self.outlet = outlet
-        self.begin(retry_ms=retry_ms)
+        self.response = response
+        self.start(retry_ms=retry_ms)
 
-    async def resume(self, outlet: ResponseBuffer, number: int) -> bool:
-        """Go on over *outlet*, behind the message of that *number*; return False if what came there is not known.
+    async def resume(self, response: ResponseBuffer, number: int) -> bool:
+        """Send all messages behind *number* over *response*, and end the connection before it.
 
-        Another connection that it had is ended; what has not gone out there goes out here alone.
+        Messages that still waited on that connection are sent over *response* only. Return False, and change nothing,
+        if the store does not have all of them.
         """
         missed: list[bytes] = []
         seen = number
         while True:
-            if self.is_broken:
+            if self.has_gap:
                 return False
             sent = self._number
             found = await self._store.after(self.name, seen)
             if found is None:
                 return False
-            missed += [self._rendered(each, message) for each, message in found if message]
+            missed += [self._encode(each, message) for each, message in found if message]
             seen = max([seen, *(each for each, _ in found)])
             if seen < sent:
-                return False  # the store does not have what it should have
-            if seen >= self._number:  # nothing came while the store was asked
+                return False  # the store has lost an event that it was given
+            if seen >= self._number:  # no event was sent while the store was read
                 break
-        if self.outlet is not None:
-            self.outlet.drop()  # it is among what was missed
+        if self.response is not None:
+            self.response.discard()  # these messages are among the missed ones
         self.detach()
-        self.outlet = outlet
-        outlet.begin(self._event)
+        self.response = response
+        response.start_stream(self._store_event)
         for each in missed:
-            outlet.push(each)
-        if self.is_over:
-            outlet.end()
+            response.write_event(each)
+        if self.has_ended:
+            response.end()
         return True
 
-    def detach(self, outlet: ResponseBuffer | None = None, *, retry_ms: int | None = None) -> None:
-        """Leave the connection; what has been written still goes there.
+    def detach(self, response: ResponseBuffer | None = None, *, retry_ms: int | None = None) -> None:
+        """End the current connection when its waiting messages are sent.
 
         Args:
-            outlet: Given: only if it is the connection.
-            retry_ms: Given: the client is told when to come back.
+            response: If given, nothing is done unless this is the current one.
+            retry_ms: If given, the client is sent this reconnection time first.
         """
-        if self.outlet is None or outlet not in (None, self.outlet):
+        if self.response is None or response not in (None, self.response):
             return
         if retry_ms is not None:
-            self.outlet.push(self._event(b"", retry_ms))
-        self.outlet.end()
-        self.outlet = None
+            self.response.write_event(self._store_event(b"", retry_ms))
+        self.response.end()
+        self.response = None
 
     def end(self, *, has_answer: bool = False) -> None:
-        """Take it that there will be no more messages; what has been written still goes over its connection.
+        """End the stream when its waiting messages are sent.
 
         Args:
-            has_answer: Whether the last of them is the answer.
+            has_answer: Whether the last message is the answer.
         """
-        self.is_over = True
-        if self.outlet is not None:
-            self.outlet.end(has_answer=has_answer)
+        self.has_ended = True
+        if self.response is not None:
+            self.response.end(has_answer=has_answer)
 
-    def _event(self, message: bytes, retry_ms: int | None = None) -> bytes:
+    def _store_event(self, message: bytes, retry_ms: int | None = None) -> bytes:
+        """Number and store *message*, and return it encoded."""
         self._number += 1
-        if not self.is_broken:
+        if not self.has_gap:
             try:
                 self._store.append(self.name, self._number, message)
             except Exception:  # noqa: BLE001 (the boundary: a store that fails must not cost the client its answer)
-                _LOG.exception("a message cannot be kept, so that its stream cannot be resumed")
-                self.is_broken = True
-        return self._rendered(self._number, message, retry_ms)
+                _LOG.exception("the event store failed; the stream cannot be resumed")
+                self.has_gap = True
+        return self._encode(self._number, message, retry_ms)
 
-    def _rendered(self, number: int, message: bytes, retry_ms: int | None = None) -> bytes:
-        return event(message, event_id=event_id(self.name, number), retry_ms=retry_ms)
+    def _encode(self, number: int, message: bytes, retry_ms: int | None = None) -> bytes:
+        return encode_event(message, event_id=event_id(self.name, number), retry_ms=retry_ms)

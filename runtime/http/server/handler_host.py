@@ -1,9 +1,9 @@
-"""Where the handlers of an application run, as long as it does.
+"""The task in which an application's handlers run, from the start of the server's lifespan to its end.
 
-Theory of operation. A handler can outlive the request that started it: its client has hung up and will come back, or
-has to be asked something first. So handlers do not run in the task of a request, but in one of the application's own.
-It begins with the lifespan of whatever serves the application. Where an application is mounted within another, nobody
-tells it of a lifespan; then it begins with the first request, and ends with the event loop.
+Theory of operation. A handler can outlive the request that started it: its client has disconnected and will resume the
+stream, or must answer a request first. So handlers do not run in the task of a request, but in one task of the
+application. It starts with the ASGI lifespan. A framework that mounts the application does not pass the lifespan on;
+then the task starts with the first request, and ends with the event loop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from mcpgen.runtime.server.engine import Engine
-    from mcpgen.runtime.transports.spawner import Handle, Spawner
+    from mcpgen.runtime.transports.spawner import Spawner, TaskHandle
 
 __all__ = ["HandlerHost"]
 
@@ -29,23 +29,23 @@ _LOG = logging.getLogger("mcpgen.http")
 
 
 class HandlerHost:
-    """Where the handlers of one server run.
+    """The task in which the handlers of one server run.
 
     Args:
-        engine: The server, whose lifespan is kept open.
-        tidy: Called now and then; it returns in how many seconds it wants to be called again.
+        engine: The server, whose lifespan the task keeps open.
+        expire: Called regularly; it returns in how many seconds to call it again.
 
     Attributes:
-        spawner: Starts handlers; None until it is open.
-        is_over: Whether it has been closed, or has ended by itself.
+        spawner: Starts handlers; None before `open`, and after the end.
+        has_ended: Whether it was closed, or the task has ended.
     """
 
-    def __init__(self, engine: Engine, tidy: Callable[[], float]) -> None:
+    def __init__(self, engine: Engine, expire: Callable[[], float]) -> None:
         self.spawner: Spawner | None = None
-        self.is_over: bool = False
+        self.has_ended: bool = False
         self._engine = engine
-        self._tidy = tidy
-        self._handle: Handle | None = None
+        self._expire = expire
+        self._handle: TaskHandle | None = None
         self._ready = anyio.Event()
         self._closing = anyio.Event()
         self._gone = anyio.Event()
@@ -54,15 +54,15 @@ class HandlerHost:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the lifespan of the server has."""
+        """Whether the server's lifespan has failed."""
         return self._failure is not None
 
     async def open(self) -> Spawner:
-        """Return what starts handlers, once the lifespan of the server has begun.
+        """Return the spawner of handlers, once the server's lifespan has started.
 
         Raises:
-            Exception: Whatever the lifespan raised.
-            TransportClosed: It has ended already.
+            Exception: The exception that the lifespan raised.
+            TransportClosed: The task has ended already.
         """
         if self._handle is None:
             self._handle = start_alone(self._run, self._end)
@@ -70,19 +70,19 @@ class HandlerHost:
         if self.spawner is None:
             if self._failure is None:
                 raise TransportClosed("the application has ended")
-            raise self._failure.with_traceback(self._traceback)  # or it would grow with each request
+            raise self._failure.with_traceback(self._traceback)  # a reraised traceback grows with each request
         return self.spawner
 
     async def close(self) -> None:
-        """Cancel what runs, and return when the lifespan has ended.
+        """Cancel the handlers, and return when the lifespan has ended.
 
         Raises:
-            Exception: Whatever the lifespan raised then.
+            Exception: The exception that the lifespan raised at its end.
         """
-        self.is_over = True
+        self.has_ended = True
         if self._handle is not None:
             self._closing.set()
-            with anyio.CancelScope(shield=True):  # the lifespan's end takes what it takes
+            with anyio.CancelScope(shield=True):  # the end of a lifespan has no time limit
                 await self._gone.wait()
             failure, self._failure = self._failure, None
             if failure is not None:
@@ -94,15 +94,15 @@ class HandlerHost:
                 self.spawner = spawner
                 self._ready.set()
                 while not self._closing.is_set():
-                    with anyio.move_on_after(self._tidy()):
+                    with anyio.move_on_after(self._expire()):
                         await self._closing.wait()
-        except Exception as failure:  # noqa: BLE001 (raised from whatever waits for it)
+        except Exception as failure:  # noqa: BLE001 (raised by `open` or `close`)
             self._failure, self._traceback = failure, failure.__traceback__
-            if self.spawner is not None and not self.is_over:
+            if self.spawner is not None and not self.has_ended:
                 _LOG.exception("the server's lifespan failed")
 
     def _end(self) -> None:
         self.spawner = None
-        self.is_over = True
+        self.has_ended = True
         self._ready.set()
         self._gone.set()

@@ -1,8 +1,9 @@
-"""A session over HTTP: one connection of a server, whose messages go over many requests.
+"""A session over HTTP: one server connection whose messages are sent over many HTTP responses.
 
-Theory of operation. What belongs to a request goes over the response to the POST that brought it; what belongs to none
-goes over the session's own stream, which a client opens with GET, and so does what belongs to a request whose own way
-is closed. The requests of one POST, which are several in a batch, have one `Stream`: `OpenRequest.stream`.
+Theory of operation. A message that belongs to a request is sent in the response to the POST that brought the request.
+All other messages go to the session's GET stream, which the client opens with GET; so do messages of a request whose
+own stream cannot be reached any more. The requests of one POST, several if it is a batch, share one `EventStream`,
+which is their `OpenRequest.stream`.
 
 Spec:
     2025-03-26 to 2025-11-25, basic/transports, "Streamable HTTP".
@@ -13,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mcpgen.generated.registry import REVISIONS
-from mcpgen.runtime.http.server.event_streams import Stream
+from mcpgen.runtime.http.server.event_streams import EventStream
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.protocol.messages import Batch
 from mcpgen.runtime.server.connection import Connection
@@ -32,32 +33,31 @@ if TYPE_CHECKING:
 
 __all__ = ["HttpSession"]
 
-# 2025-11-25, changelog: a server may close connections, and says first where to come back. Clients of before may take
-# an event without data for a broken message.
+# 2025-11-25, changelog: a server may close a connection after an event without data, which tells the client an id to
+# resume with. Clients of earlier revisions may take such an event for a broken message.
 _POLLING: Final = frozenset(each.label for each in REVISIONS if each.label >= "2025-11-25")
 
-
-# Of a session that lasts long, the store has forgotten the others by then.
-_MOST_KEPT: Final = 1000
+# The store has long dropped the streams that ended before these.
+_MAX_ENDED_STREAMS: Final = 1000
 
 
 class HttpSession(Connection):
-    """One session.
+    """One session over HTTP.
 
     Args:
         engine: The server.
         spawner: Starts its handlers.
-        store: Keeps what its streams send.
-        limits: Bounds.
-        session_id: Names it. Whoever knows it, and is the same user, is its client.
-        streams_id: What the names of its streams begin with; they travel with every event.
-        user: Whose it is.
+        store: Stores the events of its streams.
+        limits: Bounds of the application.
+        session_id: Its id. A request with this id, and of the same user, belongs to it.
+        streams_id: The prefix of its streams' names, which are in the id of each event.
+        user: The user who started it.
 
     Attributes:
-        own: The stream for what belongs to no request.
-        streams: The open ones of requests, by name.
-        open: How many requests of HTTP are being answered.
-        used: When it was used last.
+        get_stream: The stream of messages that belong to no request.
+        streams: The streams of requests that have not ended, by name.
+        open_requests: The number of HTTP requests that are being answered.
+        last_used: When it was last used, by the application's clock.
     """
 
     def __init__(  # noqa: PLR0913 (the parts that a session is put together from)
@@ -73,169 +73,169 @@ class HttpSession(Connection):
     ) -> None:
         self.id: str = session_id
         self.user: str = user
-        self.own: Stream = Stream(f"{streams_id}.0", store, most_waiting=limits.max_kept_messages)
-        super().__init__(engine, self.own, spawner)
+        self.get_stream: EventStream = EventStream(f"{streams_id}.0", store, max_waiting=limits.max_kept_messages)
+        super().__init__(engine, self.get_stream, spawner)
         self.session.user = user
-        self.streams: dict[str, Stream] = {}
-        self.open: int = 0
-        self.used: float = 0
+        self.streams: dict[str, EventStream] = {}
+        self.open_requests: int = 0
+        self.last_used: float = 0
         self._store = store
         self._limits = limits
         self._streams_id = streams_id
         self._stream_count = 0
-        self._taking: Stream | None = None
-        self._is_batch = False  # what is being taken
-        self._kept: list[str] = []  # streams that are over, and may be in the store
+        self._current_stream: EventStream | None = None  # of the POST that is being read
+        self._is_batch = False  # whether that POST is a batch
+        self._ended_streams: list[str] = []  # names of those that the store may still have
 
     @property
     def retry_ms(self) -> int | None:
-        """What the first event of a stream says about coming back; None if there is no such event."""
+        """The reconnection time in the first event of a stream; None if the revision has no such event."""
         return round(self._limits.retry_seconds * 1000) if self.session.revision in _POLLING else None
 
-    def take(self, message: Message | Batch | Malformed) -> tuple[Stream, ResponseBuffer]:
-        """Take what a POST brought; return the stream of the answer, and the connection that it goes over at first.
+    def take(self, message: Message | Batch | Malformed) -> tuple[EventStream, ResponseBuffer]:
+        """Handle the message of a POST; return the stream of its answer, and the response that it is sent over first.
 
-        The stream may have left it by then: a handler that runs at once can close the connection in its first steps.
+        The stream may have left that response already: a handler can close the connection in its first steps.
         """
-        stream, outlet = self._new_stream()
-        self._taking = stream
+        stream, response = self._new_stream()
+        self._current_stream = stream
         self._is_batch = isinstance(message, Batch)
-        self._spawner.hold()  # as in `receive`
+        self._spawner.hold()  # a request is not answered if the notification that cancels it came with it
         try:
             take(self.session, message)
         finally:
             self._spawner.release()
-            self._taking = None
-        if self._is_batch and not stream.is_over and not self._has_open(stream):
+            self._current_stream = None
+        if self._is_batch and not stream.has_ended and not self._has_open(stream):
             self._end(stream, has_answer=True)
-        if not stream.is_over:
+        if not stream.has_ended:
             self.streams[stream.name] = stream
-        return stream, outlet
+        return stream, response
 
-    def _has_open(self, stream: Stream) -> bool:
-        """Whether a request is open that is answered on *stream*."""
-        origins = (each.request if isinstance(each, Exchange) else each for each in self.session.exchanges.values())
-        return any(each is not None and each.stream is stream for each in origins)
+    def _has_open(self, stream: EventStream) -> bool:
+        """Return whether a running request is answered on *stream*."""
+        requests = (each.request if isinstance(each, Exchange) else each for each in self.session.exchanges.values())
+        return any(each is not None and each.stream is stream for each in requests)
 
-    def begin(self, stream: Stream) -> None:
-        """Make *stream* one of events."""
-        stream.begin(retry_ms=self.retry_ms)
-        if stream.is_over:
-            self._keep(stream)
+    def start_stream(self, stream: EventStream) -> None:
+        """Make the response of *stream* a stream of events."""
+        stream.start(retry_ms=self.retry_ms)
+        if stream.has_ended:
+            self._note_ended(stream)
 
-    def open_stream(self, exchange: Exchange) -> tuple[Stream, ResponseBuffer]:
-        """Return likewise what *exchange* will be answered by, which is run elsewhere."""
-        stream, outlet = self._new_stream()
+    def open_stream(self, exchange: Exchange) -> tuple[EventStream, ResponseBuffer]:
+        """Return, as `take` does, the stream of the answer to *exchange*, which the caller runs."""
+        stream, response = self._new_stream()
         if exchange.request is not None:
             exchange.request.stream = stream
         self.streams[stream.name] = stream
-        return stream, outlet
+        return stream, response
 
-    def _new_stream(self) -> tuple[Stream, ResponseBuffer]:
+    def _new_stream(self) -> tuple[EventStream, ResponseBuffer]:
         self._stream_count += 1
-        outlet = ResponseBuffer(self._engine.limits.max_buffered_bytes)
-        return Stream(f"{self._streams_id}.{self._stream_count}", self._store, outlet), outlet
+        response = ResponseBuffer(self._engine.limits.max_buffered_bytes)
+        return EventStream(f"{self._streams_id}.{self._stream_count}", self._store, response), response
 
-    async def resume(self, name: str, number: int, outlet: ResponseBuffer) -> bool:
-        """Go on with the stream of that *name*, if it is one of this session; return whether it is known."""
-        if name == self.own.name:
-            return await self.own.resume(outlet, number)
+    async def resume(self, name: str, number: int, response: ResponseBuffer) -> bool:
+        """Resume the stream *name* behind the event *number*; return False if that is not possible."""
+        if name == self.get_stream.name:
+            return await self.get_stream.resume(response, number)
         stream = self.streams.get(name)
         if stream is None:
             if not name.startswith(f"{self._streams_id}."):
                 return False
-            stream = Stream(name, self._store)  # it is over, and what it said may still be known
-            stream.is_over = True
-        return await stream.resume(outlet, number)
+            stream = EventStream(name, self._store)  # it has ended, and its events may still be in the store
+            stream.has_ended = True
+        return await stream.resume(response, number)
 
     def start(self, exchange: Exchange) -> None:
         """Run the handler of *exchange*."""
-        if exchange.request is not None and self._taking is not None:
-            exchange.request.stream = self._taking
+        if exchange.request is not None and self._current_stream is not None:
+            exchange.request.stream = self._current_stream
         super().start(exchange)
 
     def send(self, message: bytes, about: Exchange | OpenRequest | None) -> None:
-        """Write *message* where its request is answered, or else to the session's own stream."""
-        self._way(about).write(message)
+        """Write *message* to the stream of its request, or else to the GET stream."""
+        self._target(about).write(message)
 
     def respond(self, message: bytes, request: OpenRequest | None) -> None:
-        """Write an answer, which is the last that its stream has to say."""
+        """Write an answer, which is the last message of its stream."""
         stream = self._stream(request)
         if stream is None:
             return
         stream.write(message)
-        if request is not None or not self._is_batch:  # of a batch, one may be refused that has no part in its answer
+        if request is not None or not self._is_batch:  # an invalid message of a batch does not end its stream
             self._end(stream, has_answer=True)
 
     def drop(self, request: OpenRequest | None) -> None:
-        """End the stream on which the answer would have come."""
+        """End the stream of a request that will not be answered."""
         stream = self._stream(request)
         if stream is not None:
             self._end(stream)
 
     async def drain(self, about: Exchange | None) -> None:
-        """Wait until the client has read most of what was sent about *about*."""
-        stream = self._way(about)
+        """Wait until the stream of *about* is no longer full."""
+        stream = self._target(about)
         if stream.is_full:
             await stream.drain()
 
     def disconnect(self, exchange: Exchange, retry_ms: int | None) -> bool:
-        """Close the connection that the answer to *exchange* would go over, for the client to come back."""
+        """Close the connection over which *exchange* would be answered; its client can resume the stream."""
         stream = self._stream(exchange.request)
-        if stream is None or stream.is_over or stream.outlet is None or self.session.revision not in _POLLING:
+        if stream is None or stream.has_ended or stream.response is None or self.session.revision not in _POLLING:
             return False
         retry_ms = self.retry_ms if retry_ms is None else retry_ms
-        if not stream.is_numbered:
-            stream.begin(retry_ms=retry_ms)
+        if not stream.is_resumable:
+            stream.start(retry_ms=retry_ms)
         stream.detach(retry_ms=retry_ms)
         return True
 
-    def leave(self, outlet: ResponseBuffer) -> None:
-        """Take it that nobody reads *outlet* any more."""
-        for each in (self.own, *self.streams.values()):
-            each.detach(outlet)
+    def detach(self, response: ResponseBuffer) -> None:
+        """Detach the stream that is sent over *response*, since its client has disconnected."""
+        for each in (self.get_stream, *self.streams.values()):
+            each.detach(response)
 
     def end_of_input(self) -> None:
-        """Take it that the application ends: questions stay unanswered, and streams without an answer to come end."""
+        """Handle the shutdown of the application: fail pending requests to the client, and end the GET stream."""
         super().end_of_input()
-        self.own.detach()
+        self.get_stream.detach()
 
     def close(self) -> None:
-        """Cancel all handlers, end all streams, and forget the session, with what its streams have sent."""
+        """Cancel all handlers, end all streams, and drop their stored events."""
         super().close()
-        streams = [self.own, *self.streams.values()]
+        streams = [self.get_stream, *self.streams.values()]
         for each in streams:
             each.end()
             each.detach()
         self.streams.clear()
-        kept = [*self._kept, *(each.name for each in streams if each.is_numbered)]
-        if kept:
-            self._kept = []
-            self._spawner.start(self._forget, kept)
+        stored = [*self._ended_streams, *(each.name for each in streams if each.is_resumable)]
+        if stored:
+            self._ended_streams = []
+            self._spawner.start(self._forget, stored)
 
     async def _forget(self, names: Sequence[str]) -> None:
         for each in names:
             await self._store.forget(each)
 
-    def _end(self, stream: Stream, *, has_answer: bool = False) -> None:
+    def _end(self, stream: EventStream, *, has_answer: bool = False) -> None:
         stream.end(has_answer=has_answer)
         self.streams.pop(stream.name, None)
-        if stream.is_numbered:
-            self._keep(stream)
+        if stream.is_resumable:
+            self._note_ended(stream)
 
-    def _keep(self, stream: Stream) -> None:
-        if stream.is_broken:  # or whoever comes back would take what is in the store for all of it
+    def _note_ended(self, stream: EventStream) -> None:
+        if stream.has_gap:  # a client must not resume it from the events that the store has
             self._spawner.start(self._forget, [stream.name])
             return
-        self._kept.append(stream.name)
-        del self._kept[:-_MOST_KEPT]
+        self._ended_streams.append(stream.name)
+        del self._ended_streams[:-_MAX_ENDED_STREAMS]
 
-    def _stream(self, about: OpenRequest | None) -> Stream | None:
-        """Return the stream of a request, or of what is being taken."""
-        found: Stream | None = None if about is None else about.stream
-        return self._taking if found is None else found
+    def _stream(self, about: OpenRequest | None) -> EventStream | None:
+        """Return the stream of a request, or of the POST that is being read."""
+        stream: EventStream | None = None if about is None else about.stream
+        return self._current_stream if stream is None else stream
 
-    def _way(self, about: Exchange | OpenRequest | None) -> Stream:
+    def _target(self, about: Exchange | OpenRequest | None) -> EventStream:
         request = about.request if isinstance(about, Exchange) else about
         stream = None if request is None else self._stream(request)
-        return self.own if stream is None or not stream.is_reachable else stream
+        return self.get_stream if stream is None or not stream.is_reachable else stream

@@ -1,7 +1,7 @@
-"""HTTP+SSE: a stream on which a server says all it has to say, and an address for what a client says.
+"""HTTP+SSE: a stream on which the server sends all its messages, and a URL to which the client posts its own.
 
-Theory of operation. A client opens the stream, and is told where to post. From then on it is a conversation as on a
-pipe, which lasts as long as the stream does.
+Theory of operation. A client opens the stream with GET. Its first event names the URL to post to. From then on both
+sides exchange messages as on a pipe, until the stream ends.
 
 Spec:
     2024-11-05, basic/transports, "HTTP with SSE".
@@ -14,8 +14,8 @@ from urllib.parse import parse_qs, quote
 
 from mcpgen.runtime.http.server import responses
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
-from mcpgen.runtime.http.server.session_table import new_id
-from mcpgen.runtime.http.sse import event
+from mcpgen.runtime.http.server.session_table import random_id
+from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import ErrorResponse, Malformed, Notification, Response
 from mcpgen.runtime.server.connection import Connection
@@ -29,66 +29,67 @@ __all__ = ["LegacySse"]
 
 
 class LegacySse:
-    """The conversations of clients of 2024-11-05.
+    """The sessions of clients of 2024-11-05.
 
     Args:
-        desk: What they share with others.
-        path: Where messages are posted, below where the application is mounted.
+        state: The state of the application.
+        path: The path to which clients post, relative to where the application is mounted.
     """
 
-    def __init__(self, desk: AppState, path: str) -> None:
-        self._desk = desk
+    def __init__(self, state: AppState, path: str) -> None:
+        self._state = state
         self._path = path
-        self._talks: dict[str, tuple[Connection, ResponseBuffer, str]] = {}
+        self._sessions: dict[str, tuple[Connection, ResponseBuffer, str]] = {}
 
     async def stream(self, scope: Scope, user: str, receive: Receive, send: Send) -> None:
-        """Hold a conversation, until its client goes."""
-        desk = self._desk
-        busy = desk.refusal(0)
-        if busy is not None:
-            await responses.refuse(send, 503, busy)
+        """Serve a session until its client disconnects."""
+        state = self._state
+        overload = state.overload(0)
+        if overload is not None:
+            await responses.send_error(send, 503, overload)
             return
-        spawner = await desk.open()
-        outlet = ResponseBuffer(desk.engine.limits.max_buffered_bytes)
-        connection = Connection(desk.engine, outlet, spawner)
-        desk.engine.add(connection)
+        spawner = await state.open()
+        response = ResponseBuffer(state.engine.limits.max_buffered_bytes)
+        connection = Connection(state.engine, response, spawner)
+        state.engine.add(connection)
         connection.session.user = user
-        talk = new_id()
-        address = f"{quote(scope.get('root_path', ''))}{quote(self._path)}?session={talk}"
-        outlet.begin(_message, event(address.encode(), name="endpoint"))
-        self._talks[talk] = connection, outlet, user
-        desk.passing[connection] = None
-        desk.enter(outlet)
+        session_id = random_id()
+        url = f"{quote(scope.get('root_path', ''))}{quote(self._path)}?session={session_id}"
+        response.start_stream(_encode, encode_event(url.encode(), name="endpoint"))
+        self._sessions[session_id] = connection, response, user
+        state.connections[connection] = None
+        state.add_response(response)
         try:
-            await responses.stream_until_gone(outlet, receive, send, desk.limits, spawner)
+            await responses.send_events_until_disconnect(response, receive, send, state.limits, spawner)
         finally:
-            del self._talks[talk], desk.passing[connection]
-            desk.leave(outlet)
+            del self._sessions[session_id], state.connections[connection]
+            state.remove_response(response)
             connection.close()
 
     async def post(self, scope: Scope, user: str, body: bytes, send: Send) -> None:
-        """Take what a client posts."""
+        """Handle a message that a client posts; its answer goes to the stream."""
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-        talk = self._talks.get(query.get("session", [""])[0])
-        if talk is None or talk[2] != user:
-            await responses.refuse(send, 404, "there is no such conversation; the stream says where to post")
+        session = self._sessions.get(query.get("session", [""])[0])
+        if session is None or session[2] != user:
+            reason = "the session does not exist or has ended; post to the URL in the stream's first event"
+            await responses.send_error(send, 404, reason)
             return
-        connection, outlet, _ = talk
-        busy = self._desk.refusal(len(body))
-        if busy is not None:
-            await responses.refuse(send, 503, busy)
+        connection, response, _ = session
+        overload = self._state.overload(len(body))
+        if overload is not None:
+            await responses.send_error(send, 503, overload)
             return
-        message = envelope.decode(body, max_batch_length=self._desk.engine.limits.max_batch_length)
-        if outlet.is_full and not isinstance(message, Notification | Response | ErrorResponse):
-            # Not all that is answered waits for room, and here nothing else keeps a client from asking.
-            await responses.refuse(send, 503, "too much waits to be read (max_buffered_bytes)")
+        message = envelope.decode(body, max_batch_length=self._state.engine.limits.max_batch_length)
+        if response.is_full and not isinstance(message, Notification | Response | ErrorResponse):
+            # Some answers are written even when the buffer is full; only this keeps a client from requesting more.
+            await responses.send_error(send, 503, "the stream holds too many unread bytes (max_buffered_bytes)")
             return
         take(connection.session, message)
         if isinstance(message, Malformed):
-            await responses.refuse(send, 400, message.fault.reason, code=message.fault.code)
+            await responses.send_error(send, 400, message.fault.reason, code=message.fault.code)
         else:
-            await responses.empty(send, 202)
+            await responses.send_empty(send, 202)
 
 
-def _message(message: bytes) -> bytes:
-    return event(message, name="message")
+def _encode(message: bytes) -> bytes:
+    return encode_event(message, name="message")

@@ -1,8 +1,8 @@
-"""A POST to the endpoint: what it brings is taken, and answered by JSON or by a stream of events.
+"""POST on the endpoint: handle the message in its body, and answer it with JSON or with a stream of events.
 
-Theory of operation. What a message says of its revision decides by whose rules it is served. A stateless request is
-served by a connection of its own, one of a session by the session; either writes to an `ResponseBuffer`. If the
-answer is all that comes out, and comes soon, it is sent as JSON. Otherwise a stream is begun.
+Theory of operation. The revision that a message names decides which rules apply. A request of a stateless revision has
+a connection of its own; every other message belongs to a session. Either writes to a `ResponseBuffer`. If the answer is
+the only message and comes soon, it is sent as JSON. Otherwise a stream is started.
 
 Spec:
     2025-03-26 to 2025-11-25, basic/transports, "Streamable HTTP"; 2026-07-28, basic/transports/streamable-http.
@@ -16,32 +16,23 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET, UnsetType
 
 from mcpgen.runtime.http.server import responses
-from mcpgen.runtime.http.server.direct_calls import CALL, begin_alone, begin_in_session, go_on
+from mcpgen.runtime.http.server.direct_calls import CALL, finish_call, start_session_call, start_stateless_call
 from mcpgen.runtime.http.server.http_session import HttpSession
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
-from mcpgen.runtime.http.server.session_table import new_id
+from mcpgen.runtime.http.server.session_table import random_id
 from mcpgen.runtime.http.server.stateless_request import (
     HEADER_MISMATCH,
-    StatelessPost,
-    disagreement,
-    says_who_asks,
-    status_of,
+    StatelessConnection,
+    has_required_metadata,
+    header_problem,
+    http_status,
 )
-from mcpgen.runtime.http.server.tool_response import send_tool_response
-from mcpgen.runtime.http.sse import event
+from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
-from mcpgen.runtime.protocol.messages import (
-    Batch,
-    Code,
-    ErrorResponse,
-    Fault,
-    Malformed,
-    Notification,
-    Request,
-    Response,
-)
+from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Fault, Malformed, Notification, Request, Response
 from mcpgen.runtime.protocol.negotiation import read_meta
+from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.dispatch import take
 from mcpgen.runtime.server.exchange import Exchange, OpenRequest
 
@@ -50,316 +41,327 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.http.server.app_state import AppState
     from mcpgen.runtime.http.server.direct_calls import DirectCall
-    from mcpgen.runtime.http.server.event_streams import Stream
+    from mcpgen.runtime.http.server.event_streams import EventStream
     from mcpgen.runtime.http.server.responses import Receive, Send
     from mcpgen.runtime.protocol.messages import Message
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.connection import Connection
 
-__all__ = ["Post"]
+__all__ = ["PostRequest"]
 
-# A client that was refused because there is too much to do may try again then.
-_RETRY_LATER: Final = (b"retry-after", b"1")
+# When a client may repeat a request that was refused because of load.
+_RETRY_AFTER: Final = (b"retry-after", b"1")
 
-_HANDSHAKE_NEEDED: Final = (
-    "the request belongs to no session: it has no Mcp-Session-Id; "
-    "begin one with initialize, or name the revision in _meta"
+_NO_SESSION_ID: Final = (
+    "the request has no Mcp-Session-Id header; start a session with initialize, or name the revision in _meta"
 )
 
 
-class Post:
-    """One POST.
+class PostRequest:
+    """One POST on the endpoint.
 
     Args:
-        desk: What it shares with others.
-        headers: As `headers.gathered` returns them.
-        user: Who sends it.
+        state: The state of the application.
+        headers: The request's headers, as `headers_by_name` returns them.
+        user: The user who sends it.
         receive: Of ASGI.
         send: Of ASGI.
     """
 
-    __slots__ = ("_desk", "_headers", "_receive", "_send", "_service", "_size", "_user")
+    __slots__ = ("_handlers", "_headers", "_receive", "_send", "_size", "_state", "_user")
 
-    def __init__(self, desk: AppState, headers: Mapping[str, str], user: str, receive: Receive, send: Send) -> None:
-        self._desk = desk
+    def __init__(self, state: AppState, headers: Mapping[str, str], user: str, receive: Receive, send: Send) -> None:
+        self._state = state
         self._headers = headers
         self._user = user
         self._receive = receive
         self._send = send
-        self._service = desk.engine.handlers
+        self._handlers = state.engine.handlers
         self._size = 0
 
     async def serve(self, body: bytes) -> None:
-        """Answer what *body* holds."""
+        """Handle the message in *body*, and answer it."""
         self._size = len(body)
-        busy = self._desk.refusal(self._size)
-        if busy is not None:
-            await responses.refuse(self._send, 503, busy, headers=(_RETRY_LATER,))
+        overload = self._state.overload(self._size)
+        if overload is not None:
+            await responses.send_error(self._send, 503, overload, headers=(_RETRY_AFTER,))
             return
-        limit = self._desk.engine.limits.max_batch_length
+        limit = self._state.engine.limits.max_batch_length
         message = envelope.decode(body, max_batch_length=limit)
         meta = read_meta(message.params) if isinstance(message, Request) else None
         is_stateless = self._is_stateless(message, meta)
         if meta is not None and isinstance(message, Request):
-            begun = self._begun(message, meta, is_stateless) if message.method == CALL else None
-            if begun is not None:
-                await self._go_through(message, meta, *begun)
+            started = self._start_call(message, meta, is_stateless) if message.method == CALL else None
+            if started is not None:
+                await self._finish_call(message, meta, *started)
             elif is_stateless:
-                await self._stateless(message, meta)
+                await self._serve_stateless(message, meta)
             else:
-                await self._handshake(message)
+                await self._serve_handshake(message)
         elif is_stateless:
-            await self._no_request(message)
+            await self._serve_stateless_other(message)
         else:
-            await self._handshake(message)
+            await self._serve_handshake(message)
 
-    def _begun(
+    def _start_call(
         self,
-        call: Request,
+        request: Request,
         meta: RequestMeta,
         is_stateless: bool,  # noqa: FBT001 (of `serve`)
     ) -> tuple[DirectCall, HttpSession | None] | None:
-        """Begin a tool call by the short way, if it has one; return it with the session that it belongs to."""
-        if not self._desk.may_step:
+        """Start a tool call in this task, if that is possible; return it with its session."""
+        if not self._state.runs_inline:
             return None
         if is_stateless:
-            begun = begin_alone(self._service, self._headers, meta)
-            return None if begun is None else (begun, None)
+            call = start_stateless_call(self._handlers, self._headers, meta)
+            return None if call is None else (call, None)
         session = self._session()
-        begun = None if session is None else begin_in_session(session.session, call, meta)
-        return None if begun is None else (begun, session)
+        call = None if session is None else start_session_call(session.session, request, meta)
+        return None if call is None else (call, session)
 
-    async def _go_through(
-        self, call: Request, meta: RequestMeta, begun: DirectCall, session: HttpSession | None
+    async def _finish_call(
+        self, request: Request, meta: RequestMeta, call: DirectCall, session: HttpSession | None
     ) -> None:
-        """Answer a call that has begun."""
-        answer = begun.answer(call)
+        answer = call.answer(request)
         if answer is not None:
-            await responses.answer(self._send, answer)
+            await responses.send_json(self._send, answer)
         elif session is None:
-            await self._alone(call, meta, begun)
+            await self._answer_stateless(request, meta, call)
         else:
-            await self._answered(session, call, meta, begun)
+            await self._answer_in_session(session, request, meta, call)
 
     def _session(self) -> HttpSession | None:
-        """Return the session that the request belongs to, unless something is wrong with what it says about it."""
-        session_id, said = self._headers.get(http.SESSION), self._headers.get(http.REVISION)
-        if session_id is None or (said is not None and said not in self._service.served):
+        """Return the session that the headers name; None if there is none, or the headers are wrong."""
+        session_id, revision = self._headers.get(http.SESSION), self._headers.get(http.REVISION)
+        if session_id is None or (revision is not None and revision not in self._handlers.served):
             return None
-        return self._desk.sessions.find(session_id, self._user)
+        return self._state.sessions.find(session_id, self._user)
 
     def _is_stateless(self, message: Message | Batch | Malformed, meta: RequestMeta | None) -> bool:
-        """Whether the message is of a client that shakes no hands, as its metadata says, or its header.
+        """Return whether the metadata or the header of a message names a stateless revision.
 
         Spec:
             2026-07-28, basic/versioning, "Compatibility Matrix": metadata selects the one era, `initialize` the other.
         """
-        service = self._service
-        if not service.stateless_revisions or not service.handshake_revisions:
-            return bool(service.stateless_revisions)
+        handlers = self._handlers
+        if not handlers.stateless_revisions or not handlers.handshake_revisions:
+            return bool(handlers.stateless_revisions)
         if meta is not None and not isinstance(meta.revision, UnsetType):
             return True
         if isinstance(message, Request) and message.method == "initialize":
             return False
-        return self._headers.get(http.REVISION, "").strip() in service.stateless_revisions
+        return self._headers.get(http.REVISION, "").strip() in handlers.stateless_revisions
 
-    async def _stateless(self, request: Request, meta: RequestMeta) -> None:
-        service = self._service
-        said = self._headers.get(http.REVISION, "").strip()
-        if meta.revision is not UNSET and meta.revision == said and said not in service.stateless_revisions:
-            await responses.refuse_revision(self._send, said, service.served, request_id=request.id)
+    async def _serve_stateless(self, request: Request, meta: RequestMeta) -> None:
+        handlers = self._handlers
+        revision = self._headers.get(http.REVISION, "").strip()
+        if meta.revision is not UNSET and meta.revision == revision and revision not in handlers.stateless_revisions:
+            await responses.send_unsupported_revision(self._send, revision, handlers.served, request_id=request.id)
             return
-        wrong = disagreement(service, self._headers, request, meta)
-        if wrong is not None:
+        problem = header_problem(handlers, self._headers, request, meta)
+        if problem is not None:
             data = None
-            if request.method == "initialize":  # whoever shakes hands learns what would be spoken here
-                data = {"supported": list(reversed(service.served))}
-                wrong += f"; this server serves {', '.join(data['supported'])}"
-            await responses.refuse(self._send, 400, wrong, code=HEADER_MISMATCH, request_id=request.id, data=data)
+            if request.method == "initialize":  # tells a client of a handshake revision what the server supports
+                data = {"supported": list(reversed(handlers.served))}
+                problem += f"; this server supports {', '.join(data['supported'])}"
+            await responses.send_error(self._send, 400, problem, code=HEADER_MISMATCH, request_id=request.id, data=data)
             return
-        await self._alone(request, meta)
+        await self._answer_stateless(request, meta)
 
-    async def _alone(self, request: Request, meta: RequestMeta, begun: DirectCall | None = None) -> None:
-        """Answer a stateless request by a connection of its own, which ends with the answer or when its client goes."""
-        desk = self._desk
-        spawner = await desk.open()
-        outlet = ResponseBuffer(desk.engine.limits.max_buffered_bytes)
-        post = StatelessPost(desk.engine, outlet, spawner, self._user)
-        desk.passing[post] = None
-        desk.enter(outlet, self._size)
+    async def _answer_stateless(self, request: Request, meta: RequestMeta, call: DirectCall | None = None) -> None:
+        """Answer a stateless request on a connection of its own, which ends with the answer or a disconnect."""
+        state = self._state
+        spawner = await state.open()
+        response = ResponseBuffer(state.engine.limits.max_buffered_bytes)
+        connection = StatelessConnection(state.engine, response, spawner, self._user)
+        state.connections[connection] = None
+        state.add_response(response, self._size)
         try:
-            status = partial(status_of, is_complete=says_who_asks(meta))
-            begin, seconds = partial(outlet.begin, event), desk.limits.keep_alive_seconds
-            sending = partial(send_tool_response, desk, self._receive, self._send, outlet)
-            send_all = partial(sending, begin=begin, seconds=seconds, status=status)
-            if begun is None:
-                take(post.session, request)
-                if post.session.subscriptions.streams:
-                    desk.engine.add(post)
+            send_all = partial(
+                responses.send_response,
+                state,
+                self._receive,
+                self._send,
+                response,
+                start_stream=partial(response.start_stream, encode_event),
+                json_seconds=state.limits.keep_alive_seconds,
+                status=partial(http_status, is_complete=has_required_metadata(meta)),
+            )
+            if call is None:
+                take(connection.session, request)
+                if connection.session.subscriptions.streams:
+                    state.engine.add(connection)
                 await send_all()
             else:
-                await go_on(desk, post, _exchange(post, request, meta, begun), begun, reply=send_all, end=post.close)
+                exchange = _exchange(connection, request, meta, call)
+                await finish_call(state, connection, exchange, call, send_all=send_all, sent=connection.close)
         finally:
-            desk.leave(outlet, self._size)
-            del desk.passing[post]
-            post.close()
+            state.remove_response(response, self._size)
+            del state.connections[connection]
+            connection.close()
 
-    async def _no_request(self, message: Message | Batch | Malformed) -> None:
-        """Answer what a stateless client sends beside requests: a notification is accepted, all else refused.
+    async def _serve_stateless_other(self, message: Message | Batch | Malformed) -> None:
+        """Answer a stateless message that is not a request: accept a notification, refuse everything else.
 
         Spec:
             2026-07-28, basic/transports/streamable-http, "Sending Messages".
         """
-        said = self._desk.unserved(self._headers)
-        if said is not None:
-            await responses.refuse_revision(self._send, said, self._service.served)
+        unsupported = self._state.unsupported_revision(self._headers)
+        if unsupported is not None:
+            await responses.send_unsupported_revision(self._send, unsupported, self._handlers.served)
         elif isinstance(message, Notification):
-            await responses.empty(self._send, 202)
+            await responses.send_empty(self._send, 202)
         elif isinstance(message, Malformed):
-            await self._malformed(message)
+            await self._refuse(message)
         elif isinstance(message, Batch):
-            await self._malformed(Malformed(Fault.NO_BATCHES))
+            await self._refuse(Malformed(Fault.NO_BATCHES))
         else:
-            await responses.refuse(self._send, 400, "a client sends no responses in this revision")
+            await responses.send_error(self._send, 400, "clients of this revision send no responses")
 
-    async def _handshake(self, message: Message | Batch | Malformed) -> None:
-        said = self._desk.unserved(self._headers)
-        if said is not None:
-            # 2026-07-28, streamable-http, "Backward Compatibility": a client of both eras takes its code for the sign
-            # of a modern server, and would not shake hands with one that is none.
-            code = None if self._service.stateless_revisions else Code.INVALID_REQUEST
-            await responses.refuse_revision(self._send, said, self._service.served, code=code)
+    async def _serve_handshake(self, message: Message | Batch | Malformed) -> None:
+        unsupported = self._state.unsupported_revision(self._headers)
+        if unsupported is not None:
+            # 2026-07-28, streamable-http, "Backward Compatibility": this revision's code tells a client that the server
+            # is stateless; so a server without stateless revisions must not use it, or the client sends no initialize.
+            code = None if self._handlers.stateless_revisions else ErrorCode.INVALID_REQUEST
+            await responses.send_unsupported_revision(self._send, unsupported, self._handlers.served, code=code)
             return
         session_id = self._headers.get(http.SESSION)
         if session_id is not None:
-            session = self._desk.sessions.find(session_id, self._user)
+            session = self._state.sessions.find(session_id, self._user)
             if session is None:
-                await responses.refuse_session(self._send)
+                await responses.send_unknown_session(self._send)
             else:
-                await self._in_session(session, message)
+                await self._serve_in_session(session, message)
         elif isinstance(message, Request) and message.method == "initialize":
-            await self._begin(message)
+            await self._start_session(message)
         elif isinstance(message, Malformed):
-            await self._malformed(message)
+            await self._refuse(message)
         else:
             request_id = message.id if isinstance(message, Request) else UNSET
-            await responses.refuse(self._send, 400, _HANDSHAKE_NEEDED, request_id=request_id)
+            await responses.send_error(self._send, 400, _NO_SESSION_ID, request_id=request_id)
 
-    async def _begin(self, request: Request) -> None:
-        """Begin a session, if its client is agreed with."""
-        desk = self._desk
-        spawner = await desk.open()
+    async def _start_session(self, request: Request) -> None:
+        """Answer `initialize`, and start a session if the answer is no error."""
+        state = self._state
+        spawner = await state.open()
         session = HttpSession(
-            desk.engine,
+            state.engine,
             spawner,
-            desk.store,
-            desk.limits,
-            session_id=new_id(),
-            streams_id=new_id(),
+            state.store,
+            state.limits,
+            session_id=random_id(),
+            streams_id=random_id(),
             user=self._user,
         )
-        _, outlet = session.take(request)
-        body = outlet.take()  # the engine answers it at once
+        _, response = session.take(request)
+        body = response.take()  # the server session has answered already
         if session.session.peer is None:
             session.close()
-            await responses.answer(self._send, body)
+            await responses.send_json(self._send, body)
             return
-        if not desk.sessions.make_room():  # only now, since it may cost another client its session
+        if not state.sessions.make_room():  # only now, since it may end another client's session
             session.close()
-            headers = (_RETRY_LATER,)
-            await responses.refuse(self._send, 503, "there are too many sessions (max_sessions)", headers=headers)
+            reason = "there are too many sessions (max_sessions)"
+            await responses.send_error(self._send, 503, reason, headers=(_RETRY_AFTER,))
             return
-        desk.sessions.add(session)
-        desk.engine.add(session)
-        await responses.answer(self._send, body, headers=((b"mcp-session-id", session.id.encode()),))
+        state.sessions.add(session)
+        state.engine.add(session)
+        await responses.send_json(self._send, body, headers=((b"mcp-session-id", session.id.encode()),))
 
-    async def _in_session(self, session: HttpSession, message: Message | Batch | Malformed) -> None:
+    async def _serve_in_session(self, session: HttpSession, message: Message | Batch | Malformed) -> None:
         revision = session.session.revision
         if isinstance(message, Notification | Response | ErrorResponse):
             take(session.session, message)
-            await responses.empty(self._send, 202)
+            await responses.send_empty(self._send, 202)
         elif isinstance(message, Malformed):
-            if message.kind == "response":  # somebody waits for it
+            if message.kind == "response":  # fails the request that it answers
                 take(session.session, message)
-            await self._malformed(message)
+            await self._refuse(message)
         elif isinstance(message, Batch) and not envelope.allows_batches(revision):
-            await self._malformed(Malformed(Fault.NO_BATCHES))
-        elif isinstance(message, Batch) and (nothing := _nothing(message)) is not None:
-            await self._malformed(nothing)
+            await self._refuse(Malformed(Fault.NO_BATCHES))
+        elif isinstance(message, Batch) and (malformed := _malformed_batch(message)) is not None:
+            await self._refuse(malformed)
         else:
-            await self._answered(session, message)
+            await self._answer_in_session(session, message)
 
-    async def _answered(
+    async def _answer_in_session(
         self,
         session: HttpSession,
         message: Request | Batch,
         meta: RequestMeta | None = None,
-        begun: DirectCall | None = None,
+        call: DirectCall | None = None,
     ) -> None:
         exchange = None
-        if begun is None or meta is None or not isinstance(message, Request):
-            stream, outlet = session.take(message)
+        if call is None or meta is None or not isinstance(message, Request):
+            stream, response = session.take(message)
         else:
-            exchange = _exchange(session, message, meta, begun)
-            stream, outlet = session.open_stream(exchange)
-        self._desk.sessions.hold(session)
-        self._desk.enter(outlet, self._size)
+            exchange = _exchange(session, message, meta, call)
+            stream, response = session.open_stream(exchange)
+        self._state.sessions.hold(session)
+        self._state.add_response(response, self._size)
         try:
-            if outlet.is_over and outlet.is_empty:  # a batch in which nothing is to be answered
-                await responses.empty(self._send, 202)
+            if response.has_ended and response.is_empty:  # a batch without requests
+                await responses.send_empty(self._send, 202)
                 return
-            send_all = partial(self._reply_in_session, session, stream, outlet)
-            if exchange is None or begun is None:
+            send_all = partial(self._send_in_session, session, stream, response)
+            if exchange is None or call is None:
                 await send_all()
             else:
-                leave = partial(self._leave, session, stream, outlet)
-                await go_on(self._desk, session, exchange, begun, reply=send_all, end=leave)
+                sent = partial(self._leave_session, session, stream, response)
+                await finish_call(self._state, session, exchange, call, send_all=send_all, sent=sent)
         finally:
-            self._leave(session, stream, outlet)
+            self._leave_session(session, stream, response)
 
-    async def _reply_in_session(self, session: HttpSession, stream: Stream, outlet: ResponseBuffer) -> None:
-        begin = partial(_begin_stream, session, stream)
+    async def _send_in_session(self, session: HttpSession, stream: EventStream, response: ResponseBuffer) -> None:
+        state = self._state
         try:
-            seconds = self._desk.limits.stream_after_seconds
-            await send_tool_response(self._desk, self._receive, self._send, outlet, begin=begin, seconds=seconds)
+            await responses.send_response(
+                state,
+                self._receive,
+                self._send,
+                response,
+                start_stream=partial(_start_stream, session, stream),
+                json_seconds=state.limits.stream_after_seconds,
+            )
         except _SessionEnded:
-            await responses.refuse_session(self._send)
+            await responses.send_unknown_session(self._send)
 
-    def _leave(self, session: HttpSession, stream: Stream, outlet: ResponseBuffer) -> None:
-        """Take it that nothing more goes over *outlet*; its call may go on, and its session may end meanwhile."""
-        if outlet in self._desk.outlets:
-            stream.detach(outlet)
-            self._desk.leave(outlet, self._size)
-            self._desk.sessions.release(session)
+    def _leave_session(self, session: HttpSession, stream: EventStream, response: ResponseBuffer) -> None:
+        """Detach *response*, once; its call may go on, and its session may have ended."""
+        if response in self._state.open_responses:
+            stream.detach(response)
+            self._state.remove_response(response, self._size)
+            self._state.sessions.release(session)
 
-    async def _malformed(self, malformed: Malformed) -> None:
-        is_answered = malformed.kind not in ("notification", "response")
-        request_id = malformed.id if is_answered and malformed.id is not None else UNSET
-        await responses.refuse(
+    async def _refuse(self, malformed: Malformed) -> None:
+        has_answer = malformed.kind not in ("notification", "response")
+        request_id = malformed.id if has_answer and malformed.id is not None else UNSET
+        await responses.send_error(
             self._send, 400, malformed.fault.reason, code=malformed.fault.code, request_id=request_id
         )
 
 
-def _exchange(connection: Connection, request: Request, meta: RequestMeta, begun: DirectCall) -> Exchange:
-    origin = OpenRequest(connection.session, request.id, begun.peer, meta.progress_token, meta.log_level)
-    return Exchange(origin, begun.as_entry(), begun.params, request.params)
+def _exchange(connection: Connection, request: Request, meta: RequestMeta, call: DirectCall) -> Exchange:
+    open_request = OpenRequest(connection.session, request.id, call.peer, meta.progress_token, meta.log_level)
+    return Exchange(open_request, call.as_handler(), call.params, request.params)
 
 
-class _SessionEnded(Exception):  # noqa: N818 (no error: its client has asked for it)
-    """A session has ended before anything was said about a request."""
+class _SessionEnded(Exception):  # noqa: N818 (no error: its client has ended it)
+    """The session of a request has ended before a message was sent."""
 
 
-def _begin_stream(session: HttpSession, stream: Stream) -> None:
+def _start_stream(session: HttpSession, stream: EventStream) -> None:
     if session.session.is_closed:
         raise _SessionEnded
-    session.begin(stream)
+    session.start_stream(stream)
 
 
-def _nothing(batch: Batch) -> Malformed | None:
-    """Return what is wrong with a batch that holds no message at all; None if it holds one.
+def _malformed_batch(batch: Batch) -> Malformed | None:
+    """Return the first fault of a batch that has no valid message; None if it has one.
 
     Spec:
-        2025-03-26, basic/transports, "Sending Messages to the Server": what is not accepted has an error status.
+        2025-03-26, basic/transports, "Sending Messages to the Server": a batch that is refused has an error status.
     """
     faults = [each for each in batch.items if isinstance(each, Malformed) and each.id is None]
     return faults[0] if len(faults) == len(batch.items) else None

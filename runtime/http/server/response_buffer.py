@@ -1,8 +1,8 @@
-"""What goes back over one HTTP response, until there will be no more.
+"""The messages of one HTTP response, between the code that writes them and the code that sends them.
 
-Theory of operation. Whether a response is one JSON document or a stream of events is not known when its request comes:
-it depends on whether anything has to be said before the answer. So messages wait here as they are, and become events
-from the moment on that somebody decides for a stream.
+Theory of operation. When a request arrives, it is not known whether its response will be one JSON document or a stream
+of events: that depends on whether anything is sent before the answer. So messages wait here unencoded until
+`start_stream` is called, and are encoded as events from then on.
 """
 
 from __future__ import annotations
@@ -23,138 +23,142 @@ __all__ = ["ResponseBuffer"]
 
 
 class ResponseBuffer:
-    """Messages on their way to one response; a `Writer`.
+    """The messages of one HTTP response; a `mcpgen.runtime.transports.interfaces.MessageWriter`.
 
     Args:
-        most_bytes: How much waits before it is full.
+        max_bytes: How many bytes wait before it is full.
 
     Attributes:
-        is_over: Whether there will be no more.
-        is_stream: Whether it has been decided that the response is a stream of events.
-        is_lost: Whether nobody reads any more.
-        has_answer: Whether what came last is the answer; without it, what came before is none.
+        has_ended: Whether no more messages will be written.
+        is_stream: Whether the response is a stream of events.
+        is_disconnected: Whether the client has closed its connection.
+        has_answer: Whether the last message is the answer; the messages before it are not.
     """
 
     __slots__ = (
         "_chunks",
-        "_most",
-        "_render",
-        "_room",
+        "_drained",
+        "_encode",
+        "_max_bytes",
         "_size",
-        "_waker",
+        "_written",
         "has_answer",
-        "is_lost",
-        "is_over",
+        "has_ended",
+        "is_disconnected",
         "is_stream",
     )
 
-    def __init__(self, most_bytes: int) -> None:
-        self.is_over: bool = False
+    def __init__(self, max_bytes: int) -> None:
+        self.has_ended: bool = False
         self.is_stream: bool = False
-        self.is_lost: bool = False
+        self.is_disconnected: bool = False
         self.has_answer: bool = False
         self._chunks: deque[bytes] = deque()
         self._size = 0
-        self._most = most_bytes
-        self._render: Callable[[bytes], bytes] | None = None
-        self._waker: AutoResetEvent | None = None
-        self._room: anyio.Event | None = None
+        self._max_bytes = max_bytes
+        self._encode: Callable[[bytes], bytes] | None = None
+        self._written: AutoResetEvent | None = None
+        self._drained: anyio.Event | None = None
 
     @property
     def is_full(self) -> bool:
         """Whether the client reads too slowly."""
-        return self._size >= self._most
+        return self._size >= self._max_bytes
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is something to do: to take, to begin a stream, or to end."""
-        return bool(self._chunks) or self.is_over
+        """Whether there is something to send, or the response has ended."""
+        return bool(self._chunks) or self.has_ended
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to take."""
+        """Whether there is nothing to send."""
         return not self._chunks
 
     def write(self, message: bytes) -> None:
-        """Send *message*; after the end nothing happens."""
-        if self.is_over:
+        """Send *message*; do nothing after the end."""
+        if self.has_ended:
             return
-        if self._render is not None:
-            message = self._render(message)
+        if self._encode is not None:
+            message = self._encode(message)
         self._chunks.append(message)
         self._size += len(message)
         self._wake()
 
-    def begin(self, render: Callable[[bytes], bytes], first: bytes = b"") -> None:
-        """Make it a stream of events.
+    def start_stream(self, encode: Callable[[bytes], bytes], first: bytes = b"") -> None:
+        """Make the response a stream of events.
 
         Args:
-            render: Makes an event of a message; of those that wait, too.
-            first: What comes before all of them.
+            encode: Encodes a message as an event; messages that wait are encoded, too.
+            first: An event that is sent before all messages.
         """
         self.is_stream = True
-        self._render = render
-        waiting = [render(each) for each in self._chunks]
+        self._encode = encode
+        waiting = [encode(each) for each in self._chunks]
         self._chunks = deque([first, *waiting] if first else waiting)
         self._size = sum(map(len, self._chunks))
         self._wake()
 
-    def push(self, chunk: bytes) -> None:
-        """Send *chunk* of a stream as it is."""
-        if not self.is_over:
-            self._chunks.append(chunk)
-            self._size += len(chunk)
+    def write_event(self, event: bytes) -> None:
+        """Send an event that is encoded already; do nothing after the end."""
+        if not self.has_ended:
+            self._chunks.append(event)
+            self._size += len(event)
             self._wake()
 
     def end(self, *, has_answer: bool = False) -> None:
-        """Take it that there will be no more; what waits is still sent."""
-        self.has_answer = self.has_answer or has_answer
-        self.is_over = True
-        self._wake()
-        self._make_room()
+        """End the response when all waiting messages are sent.
 
-    def lose(self) -> None:
-        """Take it that nobody reads any more."""
-        self.is_lost = True
-        self.drop()
+        Args:
+            has_answer: Whether the last message is the answer.
+        """
+        self.has_answer = self.has_answer or has_answer
+        self.has_ended = True
+        self._wake()
+        self._release()
+
+    def disconnect(self) -> None:
+        """Discard all messages and end the response, since the client has closed its connection."""
+        self.is_disconnected = True
+        self.discard()
         self.end()
 
-    def drop(self) -> None:
-        """Send nothing of what waits."""
+    def discard(self) -> None:
+        """Discard the messages that wait to be sent."""
         self._chunks.clear()
         self._size = 0
 
-    def only(self) -> bytes | None:
-        """Return the answer, if it is the one message that there is and no stream has begun."""
+    def sole_answer(self) -> bytes | None:
+        """Return the answer if it is the only message and the response is not a stream; None otherwise."""
         if self.is_stream or not self.has_answer or len(self._chunks) != 1:
             return None
         return self._chunks[0]
 
     def take(self) -> bytes:
-        """Return what there is, oldest first."""
+        """Remove all that waits, and return it in order."""
         chunks, self._chunks, self._size = self._chunks, deque(), 0
-        self._make_room()
+        self._release()
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
-    async def ready(self) -> None:
-        """Return when there is something to do; one task waits at a time."""
+    async def wait_ready(self) -> None:
+        """Return when there is something to send, or the response has ended; only one task may wait at a time."""
         while not self.is_ready:
-            if self._waker is None:
-                self._waker = auto_reset_event()
-            await self._waker.wait()
+            if self._written is None:
+                self._written = auto_reset_event()
+            await self._written.wait()
 
     async def drain(self) -> None:
-        """Return when the client has read most of it, or nobody will."""
-        while self.is_full and not self.is_over:
-            if self._room is None:
-                self._room = anyio.Event()
-            await self._room.wait()
+        """Return when the buffer is no longer full, or the response has ended."""
+        while self.is_full and not self.has_ended:
+            if self._drained is None:
+                self._drained = anyio.Event()
+            await self._drained.wait()
 
     def _wake(self) -> None:
-        if self._waker is not None:
-            self._waker.wake()
+        if self._written is not None:
+            self._written.set()
 
-    def _make_room(self) -> None:
-        if self._room is not None:
-            self._room.set()
-            self._room = None
+    def _release(self) -> None:
+        if self._drained is not None:
+            self._drained.set()
+            self._drained = None

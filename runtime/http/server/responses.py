@@ -1,4 +1,4 @@
-"""What is sent back, as ASGI has it: a JSON document, nothing, a refusal, or a stream of events."""
+"""HTTP responses over ASGI: a JSON document, an empty body, an error, or a stream of events."""
 
 from __future__ import annotations
 
@@ -8,36 +8,38 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import anyio
 from msgspec import UNSET
 
-from mcpgen.runtime.http.server.timeouts import within
+from mcpgen.runtime.http.server.timeouts import with_timeout
 from mcpgen.runtime.http.sse import KEEP_ALIVE
 from mcpgen.runtime.protocol import envelope
-from mcpgen.runtime.protocol.messages import Code, Error
+from mcpgen.runtime.protocol.messages import Error
 from mcpgen.runtime.protocol.negotiation import unsupported_revision
+from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.transports.spawner import turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from msgspec import UnsetType
 
+    from mcpgen.runtime.http.server.app_state import AppState
     from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
     from mcpgen.runtime.limits import HttpLimits
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = [
-    "Gone",
+    "ClientDisconnected",
     "Header",
     "Receive",
     "Scope",
     "Send",
-    "answer",
-    "empty",
-    "lose_when_gone",
-    "refuse",
-    "refuse_revision",
-    "refuse_session",
-    "stream",
-    "stream_until_gone",
+    "send_empty",
+    "send_error",
+    "send_events_until_disconnect",
+    "send_json",
+    "send_response",
+    "send_unknown_session",
+    "send_unsupported_revision",
 ]
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -45,10 +47,10 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Header: TypeAlias = tuple[bytes, bytes]
 
-_JSON: Final[Header] = (b"content-type", b"application/json")
+_JSON_TYPE: Final[Header] = (b"content-type", b"application/json")
 
-# 2026-07-28, basic/transports/streamable-http, "Receiving Messages": the last tells a proxy not to hold events back.
-# Caches, and whoever compresses, would do the same.
+# 2026-07-28, basic/transports/streamable-http, "Receiving Messages": `X-Accel-Buffering` tells a proxy not to hold
+# events back. `Cache-Control` keeps caches and compressing proxies from doing the same.
 _EVENTS: Final[tuple[Header, ...]] = (
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
@@ -56,61 +58,61 @@ _EVENTS: Final[tuple[Header, ...]] = (
 )
 
 
-class Gone(Exception):  # noqa: N818 (no error: there is nobody to tell)
-    """The client has gone, or reads nothing, which is what sending to it says."""
+class ClientDisconnected(Exception):  # noqa: N818 (no error: the response has no reader)
+    """The client has closed its connection, or does not read its response."""
 
 
-async def answer(send: Send, body: bytes, status: int = 200, headers: tuple[Header, ...] = ()) -> None:
+async def send_json(send: Send, body: bytes, status: int = 200, headers: tuple[Header, ...] = ()) -> None:
     """Send one JSON document.
 
     Raises:
-        Gone: The client has gone.
+        ClientDisconnected: The client has closed its connection.
     """
     length = (b"content-length", b"%d" % len(body))
-    await _whole(send, body, status, [_JSON, length, *headers])
+    await _send_whole(send, body, status, [_JSON_TYPE, length, *headers])
 
 
-async def _whole(send: Send, body: bytes, status: int, headers: list[Header]) -> None:
+async def _send_whole(send: Send, body: bytes, status: int, headers: list[Header]) -> None:
     try:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
-    except OSError as error:  # of ASGI 2.4
-        raise Gone("a client went away before its answer") from error
+    except OSError as error:  # ASGI 2.4: the client has disconnected
+        raise ClientDisconnected("a client disconnected before its response was sent") from error
 
 
-async def empty(send: Send, status: int, headers: tuple[Header, ...] = ()) -> None:
-    """Send a status, and no body.
+async def send_empty(send: Send, status: int, headers: tuple[Header, ...] = ()) -> None:
+    """Send a status without a body.
 
     Raises:
-        Gone: The client has gone.
+        ClientDisconnected: The client has closed its connection.
     """
     length = () if status == 204 else ((b"content-length", b"0"),)  # noqa: PLR2004 (RFC 9110, 8.6: 204 has no length)
-    await _whole(send, b"", status, [*length, *headers])
+    await _send_whole(send, b"", status, [*length, *headers])
 
 
-async def refuse(  # noqa: PLR0913 (the parts of an error, and of a response)
+async def send_error(  # noqa: PLR0913 (the parts of an error, and of a response)
     send: Send,
     status: int,
     reason: str,
     *,
-    code: int = Code.INVALID_REQUEST,
+    code: int = ErrorCode.INVALID_REQUEST,
     request_id: RequestId | UnsetType = UNSET,
     data: object = None,
     headers: tuple[Header, ...] = (),
 ) -> None:
-    """Send a status, with an error of JSON-RPC that says why.
+    """Send a status with a JSON-RPC error in the body.
 
     Raises:
-        Gone: The client has gone.
+        ClientDisconnected: The client has closed its connection.
 
     Spec:
         2025-11-25, basic/transports, "Sending Messages to the Server": the body may be an error response without an id.
     """
     error = Error(code, reason) if data is None else Error(code, reason, data)
-    await answer(send, envelope.encode_error(request_id, error), status, headers)
+    await send_json(send, envelope.encode_error(request_id, error), status, headers)
 
 
-async def refuse_revision(
+async def send_unsupported_revision(
     send: Send,
     revision: str,
     served: Sequence[str],
@@ -118,17 +120,17 @@ async def refuse_revision(
     code: int | None = None,
     request_id: RequestId | UnsetType = UNSET,
 ) -> None:
-    """Refuse a request that names a *revision* which is none of those *served*.
+    """Refuse a request whose *revision* is not one of those *served*.
 
     Args:
         send: Of ASGI.
-        revision: As its header or its metadata names it.
-        served: All that are.
-        code: Of the error, if not the one that 2026-07-28 has for it.
-        request_id: Whose.
+        revision: The revision in the request's header or metadata.
+        served: The revisions that the server serves.
+        code: The code of the error; by default the one that 2026-07-28 defines.
+        request_id: The id of the request.
 
     Raises:
-        Gone: The client has gone.
+        ClientDisconnected: The client has closed its connection.
 
     Spec:
         2025-06-18 and 2025-11-25, basic/transports, "Protocol Version Header": MUST. 2026-07-28,
@@ -136,72 +138,124 @@ async def refuse_revision(
     """
     error = unsupported_revision(revision, served)
     code = error.code if code is None else code
-    await refuse(send, 400, error.message, code=code, request_id=request_id, data=error.data)
+    await send_error(send, 400, error.message, code=code, request_id=request_id, data=error.data)
 
 
-async def refuse_session(send: Send) -> None:
-    """Refuse a request of a session that has ended, or never was.
+async def send_unknown_session(send: Send) -> None:
+    """Refuse a request whose session does not exist, or has ended.
 
     Raises:
-        Gone: The client has gone.
+        ClientDisconnected: The client has closed its connection.
 
     Spec:
         2025-11-25, basic/transports, "Session Management".
     """
-    await refuse(send, 404, "there is no such session")
+    await send_error(send, 404, "the session does not exist or has ended; start a new one with initialize")
 
 
-async def stream(outlet: ResponseBuffer, send: Send, limits: HttpLimits) -> None:
-    """Send what comes out of *outlet* as a stream of events, until there is no more or nobody reads it.
+async def send_response(  # noqa: PLR0913 (the parts of ASGI, and two callbacks)
+    state: AppState,
+    receive: Receive,
+    send: Send,
+    response: ResponseBuffer,
+    *,
+    start_stream: Callable[[], object],
+    json_seconds: float,
+    status: Callable[[bytes], int] | None = None,
+) -> None:
+    """Send the messages of *response*: as one JSON document if possible, as a stream of events otherwise.
+
+    Args:
+        state: The state of the application.
+        receive: Of ASGI.
+        send: Of ASGI.
+        response: The messages.
+        start_stream: Called to make *response* a stream.
+        json_seconds: How long the answer may take to be sent as JSON; then a stream is started.
+        status: Returns the status for an answer that is sent as JSON; by default 200.
+    """
+    if not response.is_ready:
+        await turn()  # most handlers have answered by then
+    answer = response.sole_answer()
+    if answer is None:
+        watch = (await state.open()).start(_watch_for_disconnect, receive, response)
+        try:
+            answer = await _wait_for_answer(state, response, start_stream, json_seconds)
+            if answer is None and state.is_shutting_down and not response.is_stream and response.is_empty:
+                await send_error(send, 503, "the server is shutting down")
+                return
+            if answer is None:
+                await _send_events(response, send, state.limits)
+        finally:
+            watch.cancel()
+    if answer is not None:
+        await send_json(send, answer, 200 if status is None else status(answer))
+
+
+async def _wait_for_answer(
+    state: AppState, response: ResponseBuffer, start_stream: Callable[[], object], seconds: float
+) -> bytes | None:
+    """Return the answer if it is the first message and comes within *seconds*; otherwise start a stream."""
+    with anyio.move_on_after(seconds):
+        await response.wait_ready()
+    answer = response.sole_answer()
+    # After a disconnect no stream starts: later messages would wait on a stream of which no client knows.
+    may_start = not response.is_disconnected and not (state.is_shutting_down and response.has_ended)
+    if answer is None and may_start and not response.is_stream:
+        start_stream()
+    return answer
+
+
+async def send_events_until_disconnect(
+    response: ResponseBuffer, receive: Receive, send: Send, limits: HttpLimits, spawner: Spawner
+) -> None:
+    """Send the messages of *response* as a stream of events, until it ends or the client disconnects.
 
     Raises:
-        Gone: The client has gone, or it keeps the connection, and reads nothing.
+        ClientDisconnected: The client has closed its connection, or keeps it open and does not read.
     """
+    watch = spawner.start(_watch_for_disconnect, receive, response)
     try:
-        await _stream(outlet, send, limits)
-    except TimeoutError as error:
-        raise Gone("a connection is given up: its client reads nothing") from error
-    except OSError as error:  # of ASGI 2.4
-        raise Gone("a client left its stream") from error
-
-
-async def _stream(outlet: ResponseBuffer, send: Send, limits: HttpLimits) -> None:
-    seconds = limits.write_seconds
-    await within(seconds, send({"type": "http.response.start", "status": 200, "headers": [*_EVENTS]}))
-    await within(seconds, send(_chunk(b"")))  # so that the client knows that there is a stream
-    while True:
-        if not outlet.is_ready:
-            with anyio.move_on_after(limits.keep_alive_seconds) as scope:
-                await outlet.ready()
-            if scope.cancelled_caught and not outlet.is_ready:
-                await within(seconds, send(_chunk(KEEP_ALIVE)))
-                continue
-        chunk, is_over = outlet.take(), outlet.is_over
-        if outlet.is_lost:
-            return
-        if chunk:
-            await within(seconds, send(_chunk(chunk)))
-        if is_over:
-            await within(seconds, send({"type": "http.response.body", "body": b"", "more_body": False}))
-            return
-
-
-async def stream_until_gone(
-    outlet: ResponseBuffer, receive: Receive, send: Send, limits: HttpLimits, spawner: Spawner
-) -> None:
-    """Send a stream of events, until there is no more or the client has closed its connection."""
-    watch = spawner.start(lose_when_gone, receive, outlet)
-    try:
-        await stream(outlet, send, limits)
+        await _send_events(response, send, limits)
     finally:
         watch.cancel()
 
 
-async def lose_when_gone(receive: Receive, outlet: ResponseBuffer) -> None:
-    """Lose *outlet* when the client has closed its connection."""
+async def _send_events(response: ResponseBuffer, send: Send, limits: HttpLimits) -> None:
+    try:
+        await _write_events(response, send, limits)
+    except TimeoutError as error:
+        raise ClientDisconnected("a connection was closed because its client does not read") from error
+    except OSError as error:  # ASGI 2.4: the client has disconnected
+        raise ClientDisconnected("a client disconnected from its stream") from error
+
+
+async def _write_events(response: ResponseBuffer, send: Send, limits: HttpLimits) -> None:
+    seconds = limits.write_seconds
+    await with_timeout(seconds, send({"type": "http.response.start", "status": 200, "headers": [*_EVENTS]}))
+    await with_timeout(seconds, send(_chunk(b"")))  # the server sends the headers with the first part of the body
+    while True:
+        if not response.is_ready:
+            with anyio.move_on_after(limits.keep_alive_seconds) as scope:
+                await response.wait_ready()
+            if scope.cancelled_caught and not response.is_ready:
+                await with_timeout(seconds, send(_chunk(KEEP_ALIVE)))
+                continue
+        chunk, is_last = response.take(), response.has_ended
+        if response.is_disconnected:
+            return
+        if chunk:
+            await with_timeout(seconds, send(_chunk(chunk)))
+        if is_last:
+            await with_timeout(seconds, send({"type": "http.response.body", "body": b"", "more_body": False}))
+            return
+
+
+async def _watch_for_disconnect(receive: Receive, response: ResponseBuffer) -> None:
+    """End *response* when the client closes its connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
-    outlet.lose()
+    response.disconnect()
 
 
 def _chunk(data: bytes) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""A GET to the endpoint: the session's own stream, or one that broke and goes on; and a DELETE, which ends the session.
+"""GET and DELETE on the endpoint: open or resume a stream of a session, and end a session.
 
 Spec:
     2025-03-26 to 2025-11-25, basic/transports, "Listening for Messages from the Server", "Resumability and Redelivery",
-    "Session Management". 2026-07-28 has neither.
+    "Session Management". 2026-07-28 has neither method.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.http.server import responses
-from mcpgen.runtime.http.server.event_store import parsed_id
+from mcpgen.runtime.http.server.event_store import parse_event_id
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.protocol import headers as http
 
@@ -24,69 +24,70 @@ if TYPE_CHECKING:
 
 __all__ = ["delete", "get"]
 
-_NO_SESSION_ID: Final = "the request belongs to no session: it has no Mcp-Session-Id; begin one by posting initialize"
+_NO_SESSION_ID: Final = "the request has no Mcp-Session-Id header; start a session by posting initialize"
 
-_LAST_EVENT: Final = "last-event-id"
+_LAST_EVENT_ID: Final = "last-event-id"
 
 _LOG = logging.getLogger("mcpgen.http")
 
 
-async def get(desk: AppState, headers: Mapping[str, str], user: str, receive: Receive, send: Send) -> None:
-    """Open a stream of a session, and send what comes on it until its client goes."""
-    session = await _session(desk, headers, user, send)
+async def get(state: AppState, headers: Mapping[str, str], user: str, receive: Receive, send: Send) -> None:
+    """Open or resume a stream of a session, and send its messages until the client disconnects."""
+    session = await _find_session(state, headers, user, send)
     if session is None:
         return
-    busy = desk.refusal(0)
-    if busy is not None:
-        await responses.refuse(send, 503, busy)
+    overload = state.overload(0)
+    if overload is not None:
+        await responses.send_error(send, 503, overload)
         return
-    outlet = ResponseBuffer(desk.engine.limits.max_buffered_bytes)
-    desk.sessions.hold(session)
-    desk.enter(outlet)
+    response = ResponseBuffer(state.engine.limits.max_buffered_bytes)
+    state.sessions.hold(session)
+    state.add_response(response)
     try:
         try:
-            is_attached = await _attach(session, headers.get(_LAST_EVENT), outlet)
-        except Exception:  # noqa: BLE001 (the boundary: a store is somebody else's)
-            _LOG.exception("a stream cannot be resumed: the store of events failed")
-            await responses.refuse(send, 500, "what came after the event of Last-Event-ID cannot be told now")
+            is_attached = await _attach(session, headers.get(_LAST_EVENT_ID), response)
+        except Exception:  # noqa: BLE001 (the boundary: a user's event store)
+            _LOG.exception("the event store failed; a stream cannot be resumed now")
+            await responses.send_error(send, 500, "the stream cannot be resumed after this Last-Event-ID now")
             return
         if not is_attached:
-            await responses.refuse(send, 400, "what came after the event of Last-Event-ID is not known here")
+            reason = "the stream cannot be resumed: its Last-Event-ID is unknown, or later events are no longer stored"
+            await responses.send_error(send, 400, reason)
             return
-        await responses.stream_until_gone(outlet, receive, send, desk.limits, await desk.open())
+        await responses.send_events_until_disconnect(response, receive, send, state.limits, await state.open())
     finally:
-        session.leave(outlet)
-        desk.leave(outlet)
-        desk.sessions.release(session)
+        session.detach(response)
+        state.remove_response(response)
+        state.sessions.release(session)
 
 
-async def _attach(session: HttpSession, last_event: str | None, outlet: ResponseBuffer) -> bool:
-    if last_event is None:
-        session.own.open(outlet, retry_ms=session.retry_ms)
+async def _attach(session: HttpSession, last_event_id: str | None, response: ResponseBuffer) -> bool:
+    if last_event_id is None:
+        session.get_stream.attach(response, retry_ms=session.retry_ms)
         return True
-    place = parsed_id(last_event.strip())
-    return place is not None and await session.resume(*place, outlet)
+    found = parse_event_id(last_event_id.strip())
+    return found is not None and await session.resume(*found, response)
 
 
-async def delete(desk: AppState, headers: Mapping[str, str], user: str, send: Send) -> None:
+async def delete(state: AppState, headers: Mapping[str, str], user: str, send: Send) -> None:
     """End a session."""
-    session = await _session(desk, headers, user, send)
+    session = await _find_session(state, headers, user, send)
     if session is not None:
-        desk.sessions.end(session)
-        await responses.empty(send, 204)
+        state.sessions.end(session)
+        await responses.send_empty(send, 204)
 
 
-async def _session(desk: AppState, headers: Mapping[str, str], user: str, send: Send) -> HttpSession | None:
-    """Return the session that is named; without one, the request is refused."""
-    said = desk.unserved(headers)
-    if said is not None:
-        await responses.refuse_revision(send, said, desk.engine.handlers.served)
+async def _find_session(state: AppState, headers: Mapping[str, str], user: str, send: Send) -> HttpSession | None:
+    """Return the session that *headers* name; refuse the request and return None if there is none."""
+    unsupported = state.unsupported_revision(headers)
+    if unsupported is not None:
+        await responses.send_unsupported_revision(send, unsupported, state.engine.handlers.served)
         return None
     session_id = headers.get(http.SESSION)
     if session_id is None:
-        await responses.refuse(send, 400, _NO_SESSION_ID)
+        await responses.send_error(send, 400, _NO_SESSION_ID)
         return None
-    session = desk.sessions.find(session_id, user)
+    session = state.sessions.find(session_id, user)
     if session is None:
-        await responses.refuse_session(send)
+        await responses.send_unknown_session(send)
     return session

@@ -1,8 +1,9 @@
-"""The sessions of an application, by id: begun, found, and ended when nobody uses them any more.
+"""The sessions of an application by id, and their expiry.
 
-Theory of operation. Two lists, each with those used longest ago first. One has the sessions whose client has not come
-back after `initialize`, and gives room when there is none; so whoever begins sessions and leaves them takes it from
-others of that kind. The other has those in use. Only the first few of each have to be looked at for what has expired.
+Theory of operation. There are two tables, each in order of last use. One holds the sessions whose client has not sent a
+second request after `initialize`; when the limit is reached, the oldest of these makes room, so a client that starts
+sessions and abandons them displaces only such sessions. The other holds those in use. Expiry looks only at the first
+entries of each.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.http_session import HttpSession
     from mcpgen.runtime.limits import HttpLimits
 
-__all__ = ["Sessions", "new_id"]
+__all__ = ["SessionTable", "random_id"]
 
 
-def new_id() -> str:
-    """Return what names a session: 192 bits that nobody can guess, as visible ASCII.
+def random_id() -> str:
+    """Return an id of 192 random bits in visible ASCII, for a session or its streams.
 
     Spec:
         2025-11-25, basic/transports, "Session Management".
@@ -29,12 +30,12 @@ def new_id() -> str:
     return secrets.token_urlsafe(24)
 
 
-class Sessions:
+class SessionTable:
     """The sessions of one application.
 
     Args:
-        limits: Bounds.
-        clock: Seconds that only ever grow.
+        limits: Bounds of the application.
+        clock: Returns monotonic seconds.
     """
 
     def __init__(self, limits: HttpLimits, clock: Callable[[], float]) -> None:
@@ -50,61 +51,61 @@ class Sessions:
         return iter([*self._half_open.values(), *self._in_use.values()])
 
     def make_room(self) -> bool:
-        """Return whether there is room for another, which may cost the oldest of those that nobody came back to."""
+        """Return whether there is room for another session, after ending a half-open one if necessary."""
         if len(self) < self._limits.max_sessions:
             return True
         for each in self._half_open.values():
-            if not each.open:
+            if not each.open_requests:
                 self.end(each)
                 return True
         return False
 
     def add(self, session: HttpSession) -> None:
-        """Take a session that has just begun."""
-        session.used = self._clock()
+        """Add a session that has just started."""
+        session.last_used = self._clock()
         self._half_open[session.id] = session
 
     def find(self, session_id: str, user: str) -> HttpSession | None:
-        """Return the session of that id, if it is *user*'s, and note that it is used."""
+        """Return the session with that id if it belongs to *user*, and record its use."""
         found = self._in_use.get(session_id) or self._half_open.get(session_id)
         if found is None or found.user != user:
             return None
-        found.used = self._clock()
+        found.last_used = self._clock()
         self._half_open.pop(session_id, None)
         self._in_use[session_id] = found
         self._in_use.move_to_end(session_id)
         return found
 
     def hold(self, session: HttpSession) -> None:
-        """Note that a request of *session* is being answered, so that it does not expire."""
-        session.open += 1
+        """Keep *session* from expiring while a request in it is open."""
+        session.open_requests += 1
 
     def release(self, session: HttpSession) -> None:
-        """Note that it has been."""
-        session.open -= 1
-        session.used = self._clock()
+        """Record that a request in *session* is no longer open."""
+        session.open_requests -= 1
+        session.last_used = self._clock()
         if session.id in self._in_use:
             self._in_use.move_to_end(session.id)
 
     def end(self, session: HttpSession) -> None:
-        """Forget a session, and cancel what it has running."""
+        """Remove a session, and cancel its handlers."""
         self._half_open.pop(session.id, None)
         self._in_use.pop(session.id, None)
         session.close()
 
     def expire(self) -> float:
-        """End the sessions that nobody has used for too long, and return in how many seconds to look again."""
+        """End the sessions that were idle for too long, and return in how many seconds to call this again."""
         limits, now = self._limits, self._clock()
-        following = min(limits.idle_seconds, limits.handshake_seconds)
+        next_seconds = min(limits.idle_seconds, limits.handshake_seconds)
         for table, seconds in ((self._half_open, limits.handshake_seconds), (self._in_use, limits.idle_seconds)):
             while table:
                 oldest = next(iter(table.values()))
-                if oldest.used + seconds > now:
-                    following = min(following, oldest.used + seconds - now)
+                if oldest.last_used + seconds > now:
+                    next_seconds = min(next_seconds, oldest.last_used + seconds - now)
                     break
-                if oldest.open:  # it has been used all the time
-                    oldest.used = now
+                if oldest.open_requests:  # it is in use now
+                    oldest.last_used = now
                     table.move_to_end(oldest.id)
                 else:
                     self.end(oldest)
-        return following
+        return next_seconds

@@ -1,4 +1,4 @@
-"""One request of a stateless client: a connection of its own, which ends with its answer, or when the client hangs up.
+"""A request of a stateless revision: its connection, the check of its headers, and the HTTP status of its answer.
 
 Spec:
     2026-07-28, basic/transports/streamable-http, "Sending Messages", "Receiving Messages", "Cancellation".
@@ -13,8 +13,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.errors import RequestError, UnknownRevision
 from mcpgen.runtime.protocol.capabilities import client_peer
-from mcpgen.runtime.protocol.messages import Code
 from mcpgen.runtime.protocol.negotiation import missing_fields
+from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.param_headers import header_mismatch
 from mcpgen.runtime.server.connection import Connection
 from mcpgen.runtime.server.subscriptions import stream_closed_notification
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.transports.spawner import Spawner
 
-__all__ = ["HEADER_MISMATCH", "StatelessPost", "disagreement", "says_who_asks", "status_of"]
+__all__ = ["HEADER_MISMATCH", "StatelessConnection", "header_problem", "has_required_metadata", "http_status"]
 
 T = TypeVar("T")
 
-HEADER_MISMATCH: Final = -32020
+HEADER_MISMATCH: Final = ErrorCode.HEADER_MISMATCH
 
 # 2026-07-28, basic/transports/streamable-http, "Protocol Version Header" and "Server Validation"; basic/index, "_meta"
-# and "Error Codes". What a handler refuses is no matter of HTTP.
+# and "Error Codes". Errors that a handler raises have the status 200.
 _STATUS: Final[dict[int, int]] = {
-    Code.PARSE_ERROR: 400,
-    Code.INVALID_REQUEST: 400,
-    Code.METHOD_NOT_FOUND: 404,
+    ErrorCode.PARSE_ERROR: 400,
+    ErrorCode.INVALID_REQUEST: 400,
+    ErrorCode.METHOD_NOT_FOUND: 404,
     HEADER_MISMATCH: 400,
-    -32021: 400,
-    -32022: 400,
+    ErrorCode.MISSING_REQUIRED_CLIENT_CAPABILITY: 400,
+    ErrorCode.UNSUPPORTED_PROTOCOL_VERSION: 400,
 }
 
 
@@ -66,70 +66,70 @@ _decode_uri: Final = msgspec.json.Decoder(_Uri).decode
 _decode_arguments: Final = msgspec.json.Decoder(dict[str, object]).decode
 
 
-class StatelessPost(Connection):
-    """The connection of one request."""
+class StatelessConnection(Connection):
+    """The connection of one request, which ends with the answer or when the client disconnects."""
 
-    def __init__(self, engine: Engine, outlet: ResponseBuffer, spawner: Spawner, user: str) -> None:
-        super().__init__(engine, outlet, spawner)
+    def __init__(self, engine: Engine, response: ResponseBuffer, spawner: Spawner, user: str) -> None:
+        super().__init__(engine, response, spawner)
         self.session.user = user
-        self._outlet = outlet
+        self._response = response
 
     def respond(self, message: bytes, request: OpenRequest | None) -> None:
         """Write the answer, which is the last message."""
         del request
-        self._outlet.write(message)
-        self._outlet.end(has_answer=True)
+        self._response.write(message)
+        self._response.end(has_answer=True)
 
     def drop(self, request: OpenRequest | None) -> None:
-        """Take it that there will be no answer."""
+        """End the response without an answer."""
         del request
-        self._outlet.end()
+        self._response.end()
 
     def end_of_input(self) -> None:
-        """Take it that the application ends: a stream of changes is over with its answer, behind which nothing comes.
+        """Handle the shutdown of the application: cancel and answer `subscriptions/listen`.
 
         Spec:
-            2026-07-28, basic/patterns/cancellation: the server MUST also send `notifications/cancelled` then.
+            2026-07-28, basic/patterns/cancellation: the server MUST also send `notifications/cancelled`.
         """
         for each in self.session.subscriptions.streams.values():
-            self._outlet.write(stream_closed_notification(each.request))
+            self._response.write(stream_closed_notification(each.request))
         super().end_of_input()
 
     def close(self) -> None:
         """Cancel the handler, and forget the request."""
         super().close()
-        self.session.output = _NOWHERE  # or the two would keep each other, until the garbage collector comes
+        self.session.output = _CLOSED  # breaks a reference cycle between connection and session
 
     async def drain(self, about: Exchange | None) -> None:
-        """Wait until the client has read most of what was written."""
+        """Wait until the response is no longer full."""
         del about
-        if self._outlet.is_full:
-            await self._outlet.drain()
+        if self._response.is_full:
+            await self._response.drain()
 
 
-class _Nowhere:
-    """The sink of a request that is over, for a handler that waits for its client to come back with another."""
+class _ClosedOutput:
+    """The `SessionOutput` of a request that has ended, while its handler waits for the client's retry."""
 
     def send(self, message: bytes, about: Exchange | OpenRequest | None) -> None:
-        """Drop a message: nobody is there."""
+        """Drop a message."""
 
     def respond(self, message: bytes, request: OpenRequest | None) -> None:
         """Drop an answer."""
 
     def drop(self, request: OpenRequest | None) -> None:
-        """Note nothing."""
+        """Do nothing."""
 
     def start(self, exchange: Exchange) -> None:
-        """Start nothing."""
+        """Do nothing."""
 
     def start_notification_handler(self, call: Call, params: object, peer: Peer) -> None:
-        """Run nothing."""
+        """Do nothing."""
 
     def flush_soon(self, exchange: Exchange) -> None:
-        """Ask nothing: what is asked meanwhile is asked when the client comes back."""
+        """Do nothing: the requests of the handler are sent with the retry."""
 
     async def drain(self, about: Exchange | None) -> None:
-        """Return: nothing waits."""
+        """Return at once."""
 
     def disconnect(self, exchange: Exchange, retry_ms: int | None) -> bool:
         """Return False: there is no connection."""
@@ -137,21 +137,23 @@ class _Nowhere:
         return False
 
     def expire_later(self) -> None:
-        """Nothing of it expires."""
+        """Do nothing."""
 
 
-_NOWHERE: Final = _Nowhere()
+_CLOSED: Final = _ClosedOutput()
 
 
-def disagreement(service: HandlerTable, headers: Mapping[str, str], request: Request, meta: RequestMeta) -> str | None:
-    """Return what is wrong with the headers of a request, if they do not say what its body says.
+def header_problem(
+    handlers: HandlerTable, headers: Mapping[str, str], request: Request, meta: RequestMeta
+) -> str | None:
+    """Return why the headers of a request do not match its body; None if they do.
 
     Spec:
         2026-07-28, basic/transports/streamable-http, "Server Validation".
     """
     method = request.method
     params: dict[str, object] = {}
-    mirror = None
+    param_headers = None
     if not isinstance(meta.name, UnsetType):
         params["name"] = meta.name
     if method == "resources/read" and not isinstance(request.params, UnsetType):
@@ -159,25 +161,25 @@ def disagreement(service: HandlerTable, headers: Mapping[str, str], request: Req
         if uri is not None and not isinstance(uri.uri, UnsetType):
             params["uri"] = uri.uri
     elif method == "tools/call" and not isinstance(meta.name, UnsetType):
-        mirror = service.param_headers(meta.name)
-        if mirror is not None and not isinstance(meta.arguments, UnsetType):
+        param_headers = handlers.param_headers(meta.name)
+        if param_headers is not None and not isinstance(meta.arguments, UnsetType):
             params["arguments"] = _read(_decode_arguments, meta.arguments)
     revision = None if isinstance(meta.revision, UnsetType) else meta.revision
-    return header_mismatch(headers, method, params, revision, mirror)
+    return header_mismatch(headers, method, params, revision, param_headers)
 
 
 def _read(decode: Callable[[Raw], T], value: Raw) -> T | None:
     try:
         return decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None  # what is wrong with it is found when the params are checked
+        return None  # decoding the params reports the error
 
 
-def says_who_asks(meta: RequestMeta) -> bool:
-    """Whether a request has all that each must have.
+def has_required_metadata(meta: RequestMeta) -> bool:
+    """Return whether a request has the metadata that every request must have.
 
     Spec:
-        2026-07-28, basic/index, "_meta": if not, it is answered with -32602 and the status 400.
+        2026-07-28, basic/index, "_meta": without it, the answer is -32602 with the status 400.
     """
     if missing_fields(meta) is not None:
         return False
@@ -188,16 +190,16 @@ def says_who_asks(meta: RequestMeta) -> bool:
     return True
 
 
-def status_of(message: bytes, *, is_complete: bool) -> int:
-    """Return the status that goes with an answer.
+def http_status(message: bytes, *, is_complete: bool) -> int:
+    """Return the HTTP status of an answer.
 
     Args:
         message: The answer.
-        is_complete: Whether the request had all that each must have; if not, that is what was wrong with it.
+        is_complete: Whether the request had the required metadata; if not, -32602 is about the metadata.
     """
     error = _decode_answer(message).error
     if isinstance(error, UnsetType):
         return 200
-    if error.code == Code.INVALID_PARAMS and not is_complete:
+    if error.code == ErrorCode.INVALID_PARAMS and not is_complete:
         return 400
     return _STATUS.get(error.code, 200)

@@ -1,12 +1,12 @@
-"""Waiting with a limit, which costs nothing where there is nothing to wait for.
+"""Time limits that cost nothing where nothing has to wait.
 
-Theory of operation. Nearly always, the body of a request is there when it is asked for, and what is sent goes out at
-once. A time limit of an event loop would cost more than all that. So the first step is made without one; only if the
-awaited then has to wait, a limit is set before the event loop is told, which cannot see the difference.
+Theory of operation. Nearly always the body of a request is there when it is read, and a response is written at once. A
+time limit of the event loop costs more than either. So on asyncio the first step of an awaitable runs without a limit;
+a limit is set only if that step has to wait.
 
-What is awaited may have entered a cancel scope in its first step, as Starlette's middleware does whenever it receives.
-Scopes of anyio and of trio have to be left in the order opposite to that in which they were entered, so that ours would
-be in the way. Limits of asyncio need not; and elsewhere than on asyncio a limit is set first.
+The first step may enter a cancel scope, as Starlette's middleware does when it receives. Scopes of anyio and trio must
+be left in the reverse order of entry, so a scope that is set after the first step would break them. `asyncio.timeout`
+has no such rule. On other event loops, the limit is set before the first step.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from mcpgen.runtime.transports.spawner import is_asyncio
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Generator
 
-__all__ = ["CountedWait", "within"]
+__all__ = ["ResumedAwaitable", "with_timeout"]
 
 T = TypeVar("T")
 
 
-async def within(seconds: float, awaited: Awaitable[T]) -> T:
-    """Return what *awaited* returns.
+async def with_timeout(seconds: float, awaitable: Awaitable[T]) -> T:
+    """Return the result of *awaitable*.
 
     Raises:
-        TimeoutError: It took longer.
+        TimeoutError: It took longer than *seconds*.
     """
     if not is_asyncio():
         with anyio.fail_after(seconds):
-            return await awaited
-    steps: Any = awaited.__await__()
+            return await awaitable
+    steps: Any = awaitable.__await__()
     try:
         waits_for = next(steps)
     except StopIteration as done:
         result: T = done.value
         return result
     async with asyncio.timeout(seconds):
-        return await CountedWait(steps, waits_for)
+        return await ResumedAwaitable(steps, waits_for)
 
 
-class CountedWait(Generic[T]):
-    """What has made its first step already, and waits for something.
+class ResumedAwaitable(Generic[T]):
+    """The rest of an awaitable whose first step has run, and which now waits.
 
     Args:
-        steps: The iterator of what is awaited.
-        waits_for: What it has yielded.
+        steps: The iterator of the awaitable.
+        waits_for: The future that its first step yielded.
     """
 
     __slots__ = ("_steps", "_waits_for")
@@ -64,11 +64,11 @@ class CountedWait(Generic[T]):
         try:
             while True:
                 try:
-                    told = yield waits_for
-                except BaseException as error:  # noqa: BLE001 (what the event loop throws is for whoever waits)
+                    value = yield waits_for
+                except BaseException as error:  # noqa: BLE001 (the event loop throws it into the awaitable)
                     waits_for = steps.throw(error)
                 else:
-                    waits_for = steps.send(told)
+                    waits_for = steps.send(value)
         except StopIteration as done:
             result: T = done.value
             return result

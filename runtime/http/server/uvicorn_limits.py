@@ -1,23 +1,19 @@
-"""uvicorn's protocol, with bounds on what a client may do with its connection.
+"""uvicorn's HTTP protocol, with limits on what a client may do with its connection.
 
-Theory of operation. Heads are bounded already (`BoundedHeads`). Five things are left by which a client could make a
-server hold ever more, or hold it for ever:
+Theory of operation. httptools limits neither the length of a request head nor its time. Both are counted here; a head
+that arrives at once costs nothing. Five more things could make a server hold ever more memory, or hold it forever:
 
-* It does not read. What is written waits here, be it a stream or the rest of an answer that is long given.
-* It sends what is neither head nor body: trailers, and extensions of chunks. They are dropped, and counted.
-* It goes on with a request that is answered already, such as one that was refused by its head.
-* It asks again and again without waiting for an answer, each time with another request.
-* It makes us say something in the middle of an answer, which whoever reads would take for a part of it.
+* A client does not read. What is written waits here, be it a stream or the rest of an answer.
+* It sends bytes that are neither head nor body: trailers and chunk extensions. They are dropped, and counted.
+* It continues a request that is already answered, such as one that was refused because of its head.
+* It sends more and more requests without waiting for answers (pipelining).
+* It causes an error response in the middle of a response, where the client would read it as part of that response.
 
-And httptools takes ``Upgrade`` for the end of the request, whoever may decline it: the body would be lost. Java's own
-client asks for HTTP/2 in that way with its first request.
+httptools takes ``Upgrade`` for the end of the request even if the server declines it, so the body would be lost. Java's
+`HttpClient` offers HTTP/2 that way with its first request.
 
-The heads of requests and responses, where uvicorn leaves something to wish for.
-
-Theory of operation. httptools bounds neither the length of a request's head nor the time in which it has to come. Both
-are counted here; a head that comes at once costs nothing. And uvicorn writes the head of a response by itself, so that
-it is a packet of its own, with a system call of its own, most often right before the body. It is held back for as long
-as the event loop's turn lasts, and goes out with the body if that comes until then.
+uvicorn writes the head of a response separately, most often right before the body: a packet and a system call of its
+own. The head is held back until the end of the event loop's turn, so that a body of the same turn goes out with it.
 """
 
 from __future__ import annotations
@@ -33,49 +29,48 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-__all__ = ["BoundedConnection", "BoundedHeads"]
+__all__ = ["BoundedProtocol", "BoundedHeadProtocol"]
 
-# How many requests may wait behind one that is being answered. Browsers and libraries send none.
-MOST_PIPELINED: Final = 64
+# How many requests may wait behind one that is being answered. Browsers and common libraries do not pipeline.
+MAX_PIPELINED_REQUESTS: Final = 64
 
-# What is read of a request behind its answer, so that the connection can be used again, and for how long.
-MOST_UNREAD_BYTES: Final = 256 * 1024
+# How much of a request is read after its answer, and for how long, so that the connection can be used again.
+MAX_UNREAD_BYTES: Final = 256 * 1024
 _UNREAD_SECONDS: Final = 5
 
-# A chunk of one byte has five bytes around it.
-_FRAMING: Final = 8
+# A chunk of one byte has five bytes of framing; some more are allowed.
+_FRAMING_FACTOR: Final = 8
 
-_OF_UPGRADES: Final = (b"upgrade", b"http2-settings")
+_UPGRADE_HEADERS: Final = (b"upgrade", b"http2-settings")
 
-
-# What a head may take: 64 KiB is h11's limit, too. A tool's arguments may be in headers, so that it cannot be small.
+# The limit of h11, too. A tool's arguments may be in headers, so it cannot be small.
 MAX_HEAD_BYTES: Final = 64 * 1024
 _HEAD_SECONDS: Final = 10
 
 
-class BoundedHeads(HttpToolsProtocol):
-    """uvicorn's protocol, with bounds on the head of a request: its length, and how long it takes to come."""
+class BoundedHeadProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, with limits on the length and the time of a request's head."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
-        """Begin to count."""
-        super().connection_made(_Joined(transport, self.loop))  # type: ignore[arg-type] # all of it that is used
+        """Start the time limit of the first head."""
+        super().connection_made(_CoalescingTransport(transport, self.loop))  # type: ignore[arg-type] # it has all that is used
         self._is_in_head = True
         self._head_bytes = 0
-        self._head_timer: asyncio.TimerHandle | None = self.loop.call_later(_HEAD_SECONDS, self._too_slow)
+        self._head_timer: asyncio.TimerHandle | None = self.loop.call_later(_HEAD_SECONDS, self._refuse_slow_head)
 
     def data_received(self, data: bytes) -> None:
-        """Count what belongs to a head."""
+        """Count the bytes of a head."""
         super().data_received(data)
         if not self._is_in_head:
             return
         self._head_bytes += len(data)
         if self._head_bytes > MAX_HEAD_BYTES:
-            self._refuse(b"431 Request Header Fields Too Large", b"the head of the request is over 64 KiB")
+            self._refuse(b"431 Request Header Fields Too Large", b"the request head is longer than 64 KiB")
         elif self._head_timer is None:
-            self._head_timer = self.loop.call_later(_HEAD_SECONDS, self._too_slow)
+            self._head_timer = self.loop.call_later(_HEAD_SECONDS, self._refuse_slow_head)
 
     def on_headers_complete(self) -> None:
-        """Stop counting."""
+        """Stop counting the bytes of the head."""
         self._is_in_head = False
         self._head_bytes = 0
         if self._head_timer is not None:
@@ -84,20 +79,20 @@ class BoundedHeads(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_message_begin(self) -> None:
-        """Begin anew."""
+        """Start to count the bytes of a head."""
         self._is_in_head = True
         super().on_message_begin()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
+        """Stop the time limit."""
         if self._head_timer is not None:
             self._head_timer.cancel()
         super().connection_lost(exc)
 
-    def _too_slow(self) -> None:
+    def _refuse_slow_head(self) -> None:
         self._head_timer = None
         if not self.transport.is_closing():
-            self._refuse(b"408 Request Timeout", b"the head of the request did not come in time")
+            self._refuse(b"408 Request Timeout", b"the request head did not arrive in time")
 
     def _refuse(self, status: bytes, reason: bytes) -> None:
         head = b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
@@ -105,8 +100,8 @@ class BoundedHeads(HttpToolsProtocol):
         self.transport.close()
 
 
-class _Joined:
-    """A transport that writes the head of a response together with what follows in the same turn of the event loop."""
+class _CoalescingTransport:
+    """A transport that writes the head of a response together with the body, if that follows in the same turn."""
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
@@ -136,120 +131,123 @@ class _Joined:
             head, self._head = self._head, b""
             self._transport.write(head)
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (whatever else a transport has)
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (any other attribute of a transport)
         return getattr(self._transport, name)
 
 
-class BoundedConnection(BoundedHeads):
-    """uvicorn's protocol, with bounds on what a client may do with its connection.
+class BoundedProtocol(BoundedHeadProtocol):
+    """uvicorn's protocol, with limits on what a client may do with its connection.
 
     Args:
-        write_seconds: How long a client may read nothing while there is something to read.
-        **given: What uvicorn gives.
+        write_seconds: How long a client may read nothing while something waits to be read.
+        **options: The arguments that uvicorn passes.
     """
 
-    def __init__(self, *, write_seconds: float, **given: Any) -> None:  # noqa: ANN401 (as uvicorn's are)
-        super().__init__(**given)
+    def __init__(self, *, write_seconds: float, **options: Any) -> None:  # noqa: ANN401 (as uvicorn's are)
+        super().__init__(**options)
         self._write_seconds = write_seconds
-        self._answered: RequestResponseCycle | None = None  # others wait behind it
-        self._is_whole = True  # whether the last request has come to its end
+        self._answered: RequestResponseCycle | None = None  # the request that is being answered; later ones wait
+        self._is_complete = True  # whether the last request has arrived completely
         self._data = b""
-        self._beside_bytes = 0
+        self._overhead_bytes = 0  # bytes that are neither head nor body
         self._unread_bytes = 0
         self._unread_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
         self._close_timer: asyncio.TimerHandle | None = None
 
     def data_received(self, data: bytes) -> None:
-        """Count what is neither head nor body."""
+        """Count the bytes that are neither head nor body."""
         self._data = data
-        self._beside_bytes += len(data)
+        self._overhead_bytes += len(data)
         self._head_bytes = max(0, self._head_bytes)
         super().data_received(data)
         self._data = b""
-        if self._is_whole or self._is_in_head or self.transport.is_closing():
-            self._beside_bytes = 0
+        if self._is_complete or self._is_in_head or self.transport.is_closing():
+            self._overhead_bytes = 0
         elif self.cycle.response_complete:
             self._unread_bytes += len(data)
-            if self._unread_bytes > MOST_UNREAD_BYTES:
-                self._hang_up()
-        elif self._beside_bytes > MAX_HEAD_BYTES:
-            self._refuse(b"431 Request Header Fields Too Large", b"too much of the request is neither head nor body")
+            if self._unread_bytes > MAX_UNREAD_BYTES:
+                self._close_now()
+        elif self._overhead_bytes > MAX_HEAD_BYTES:
+            self._refuse(
+                b"431 Request Header Fields Too Large", b"the request has too many bytes outside its head and body"
+            )
         else:
-            self._beside_bytes = max(0, self._beside_bytes)
+            self._overhead_bytes = max(0, self._overhead_bytes)
 
     def on_message_begin(self) -> None:
-        """Begin anew."""
-        self._is_whole = False
+        """Note that a request starts."""
+        self._is_complete = False
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Begin to count what is beside the body."""
+        """Start to count the bytes that are not body."""
         if self.parser.should_upgrade():
             return  # see `_unsupported_upgrade_warning`
-        if len(self.pipeline) >= MOST_PIPELINED:
-            raise OverflowError("too many requests wait behind one")  # ends in `send_400_response`
+        if len(self.pipeline) >= MAX_PIPELINED_REQUESTS:
+            raise OverflowError("too many pipelined requests")  # uvicorn then calls `send_400_response`
         super().on_headers_complete()
-        self.headers: list[tuple[bytes, bytes]] = []  # for trailers, at which nobody looks
-        self._beside_bytes = 0
+        self.headers: list[tuple[bytes, bytes]] = []  # collects trailers, which are ignored
+        self._overhead_bytes = 0
 
     def on_body(self, body: bytes) -> None:
-        """Take that these bytes were body, with all that framed them."""
-        self._beside_bytes -= len(body) * _FRAMING
+        """Subtract body bytes and their chunk framing from the count."""
+        self._overhead_bytes -= len(body) * _FRAMING_FACTOR
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Take that the request is complete."""
+        """Note that the request is complete."""
         if self.parser.should_upgrade():
             return
-        self._is_whole = True
-        self._head_bytes = -len(self._data)  # if another head begins in the same data, that is not all of it
+        self._is_complete = True
+        # `data_received` then adds all of the data, of which only a part may belong to the next head.
+        self._head_bytes = -len(self._data)
         if self._unread_timer is not None:
             self._unread_timer.cancel()
             self._unread_timer = None
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """See that the rest of the request comes, if there is one, or that the client reads what it was told."""
+        """Limit the time for the rest of the request, or for the client to read the response."""
         super().on_response_complete()
         if self.transport.is_closing():
-            self._see_it_closed()
-        elif self.cycle.response_complete and not (self._is_whole or self._is_in_head):
+            self._limit_closing()
+        elif self.cycle.response_complete and not (self._is_complete or self._is_in_head):
             self._unread_bytes = 0
-            self._unread_timer = self.loop.call_later(_UNREAD_SECONDS, self._hang_up)
+            self._unread_timer = self.loop.call_later(_UNREAD_SECONDS, self._close_now)
 
     def pause_writing(self) -> None:
-        """Begin to look whether the client reads."""
+        """Start to watch whether the client reads."""
         super().pause_writing()
-        self._look_again()
+        self._watch_reading()
 
     def resume_writing(self) -> None:
-        """Stop looking: it does."""
+        """Stop watching, since the client reads."""
         if self._write_timer is not None:
             self._write_timer.cancel()
             self._write_timer = None
         super().resume_writing()
 
     def timeout_keep_alive_handler(self) -> None:
-        """Close the connection, on which nothing was asked for long."""
+        """Close an idle connection."""
         super().timeout_keep_alive_handler()
-        self._see_it_closed()
+        self._limit_closing()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request, and close the connection."""
+        """Refuse an invalid request, and close the connection."""
         if self._is_answering:
-            self._hang_up()
+            self._close_now()
         else:
             super().send_400_response(msg)
-            self._see_it_closed()
-            self._let_go()
+            self._limit_closing()
+            self._disconnect_cycles()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop all clocks."""
+        """Stop all time limits."""
         for each in (self._unread_timer, self._write_timer, self._close_timer):
             if each is not None:
                 each.cancel()
-        self._let_go()
+        self._disconnect_cycles()
         super().connection_lost(exc)
 
     @property
@@ -259,29 +257,29 @@ class BoundedConnection(BoundedHeads):
 
     def _refuse(self, status: bytes, reason: bytes) -> None:
         if self._is_answering:
-            self._hang_up()
+            self._close_now()
         else:
             super()._refuse(status, reason)
-            self._see_it_closed()
-            self._let_go()
+            self._limit_closing()
+            self._disconnect_cycles()
 
-    def _look_again(self) -> None:
+    def _watch_reading(self) -> None:
         size = self.transport.get_write_buffer_size()
-        self._write_timer = self.loop.call_later(self._write_seconds, self._look, size)
+        self._write_timer = self.loop.call_later(self._write_seconds, self._check_reading, size)
 
-    def _look(self, before: int) -> None:
-        if self.transport.get_write_buffer_size() < before:  # slowly, but it reads
-            self._look_again()
+    def _check_reading(self, before: int) -> None:
+        if self.transport.get_write_buffer_size() < before:  # the client reads, if slowly
+            self._watch_reading()
         else:
             self.transport.abort()
 
-    def _hang_up(self) -> None:
+    def _close_now(self) -> None:
         self.transport.close()
-        self._see_it_closed()
-        self._let_go()
+        self._limit_closing()
+        self._disconnect_cycles()
 
-    def _let_go(self) -> None:
-        """Tell what is being answered that nobody listens: of several requests, uvicorn tells the last."""
+    def _disconnect_cycles(self) -> None:
+        """Tell the request that is being answered of the disconnect; uvicorn tells only the last one that arrived."""
         for cycle in (self._answered, cast("RequestResponseCycle | None", self.cycle)):
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True
@@ -291,15 +289,15 @@ class BoundedConnection(BoundedHeads):
         self._answered = cycle
         super()._start_asgi_task(cycle, app)
 
-    def _see_it_closed(self) -> None:
-        """End a connection that was closed, but whose client does not read the last of it."""
+    def _limit_closing(self) -> None:
+        """Abort a closed connection whose client does not read the rest."""
         if self._close_timer is None:
             self._close_timer = self.loop.call_later(self._write_seconds, self.transport.abort)
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Decline another protocol: take the request, and what follows, as if the client had not asked for it.
+        """Decline an upgrade: parse the request, and what follows, again without the upgrade headers.
 
-        uvicorn calls this while it handles the exception by which httptools says where its reading ends.
+        uvicorn calls this while it handles the exception by which httptools reports where it stopped.
         """
         error = sys.exc_info()[1]
         if self.parser.get_method() == b"CONNECT" or not isinstance(error, httptools.HttpParserUpgrade):
@@ -308,9 +306,9 @@ class BoundedConnection(BoundedHeads):
         lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
         for name, value in self.headers:
             if name == b"connection":
-                tokens = [each for each in value.split(b",") if each.strip().lower() not in _OF_UPGRADES]
+                tokens = [each for each in value.split(b",") if each.strip().lower() not in _UPGRADE_HEADERS]
                 lines += [b"connection:" + b",".join(tokens)] if tokens else []
-            elif name not in _OF_UPGRADES:
+            elif name not in _UPGRADE_HEADERS:
                 lines.append(name + b":" + value)
         self.parser: httptools.HttpRequestParser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does

@@ -1,8 +1,8 @@
-"""Serving an application at an address, by uvicorn, until a signal comes.
+"""Serve an application at an address with uvicorn, until a signal arrives.
 
-Theory of operation. uvicorn speaks HTTP; what it leaves open is added here. It has no bound on the head of a request,
-neither in length (with httptools) nor in time. At its end it waits for open streams, which end only if they are told
-to. And it takes signals, and raises them again, where a server that was told to end should have ended well.
+Theory of operation. This adds what uvicorn lacks. uvicorn has no limit on the head of a request, neither on its length
+(with httptools) nor on its time. At shutdown it waits for open streams, which end only when the application ends them.
+And it raises signals again after it has handled them, where a server that was told to stop should exit with status 0.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import anyio
 import uvicorn
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.server.uvicorn_limits import BoundedConnection
+from mcpgen.runtime.http.server.uvicorn_limits import BoundedProtocol
 from mcpgen.runtime.transports.gc_tuning import tune_gc
 from mcpgen.runtime.transports.graceful_shutdown import GracefulShutdown
 from mcpgen.runtime.transports.spawner import open_group
@@ -30,42 +30,42 @@ if TYPE_CHECKING:
 
 __all__ = ["bind", "serve_http"]
 
-# Hosts and people wait two seconds; the interpreter's own exit takes a part of them.
-_LEAVE_SECONDS: Final = 1.7
+# MCP hosts and people wait about two seconds for a process to exit; the interpreter needs a part of them.
+_SHUTDOWN_SECONDS: Final = 1.7
 
-# What uvicorn waits for connections after all streams were ended.
+# How long uvicorn waits for connections after all streams have ended.
 _LINGER_SECONDS: Final = 1
 
-# How long a connection may be open with nothing asked on it, which saves the next request a handshake.
+# How long an idle connection stays open, which saves the next request a TCP handshake.
 _KEEP_ALIVE_SECONDS: Final = 30
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
-    """Return sockets that are bound to all addresses that *host* stands for.
+    """Return sockets bound to all addresses of *host*.
 
     Raises:
-        UsageError: There is no such address, or it is taken or not for us.
+        UsageError: There is no such address, or it is in use or not permitted.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        raise UsageError(f"{host!r} is no address of this machine: {error.strerror}") from error
+        raise UsageError(f"{host!r} is not an address of this machine: {error.strerror}") from error
     bound: list[socket.socket] = []
     try:
         for family, kind, protocol, _, address in dict.fromkeys(found):
-            bound.append(_bound(family, kind, protocol, (address[0], port, *address[2:])))
-            port = bound[0].getsockname()[1]  # if it was 0: the same one for all of them
+            bound.append(_bind(family, kind, protocol, (address[0], port, *address[2:])))
+            port = bound[0].getsockname()[1]  # if it was 0, all sockets get the same port
     except OSError as error:
         for each in bound:
             each.close()
-        raise UsageError(f"{host}:{port} cannot be listened on: {error.strerror}") from error
+        raise UsageError(f"cannot listen on {host}:{port}: {error.strerror}") from error
     return bound
 
 
-def _bound(family: int, kind: int, protocol: int, address: tuple[Any, ...]) -> socket.socket:
+def _bind(family: int, kind: int, protocol: int, address: tuple[Any, ...]) -> socket.socket:
     made = socket.socket(family, kind, protocol)
     try:
-        if sys.platform != "win32":  # where it would let others take the address
+        if sys.platform != "win32":  # on Windows, it would let other processes take the address
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -77,7 +77,7 @@ def _bound(family: int, kind: int, protocol: int, address: tuple[Any, ...]) -> s
 
 
 class AsgiServer(Protocol):
-    """A server that can be served over HTTP."""
+    """A `Server`, as this module uses it."""
 
     name: str
 
@@ -87,65 +87,65 @@ class AsgiServer(Protocol):
 
 
 def serve_http(server: AsgiServer, sockets: Sequence[socket.socket], options: Options) -> None:
-    """Serve *server* on *sockets*, which are bound and will be closed, until a signal (SIGINT, SIGTERM) comes.
+    """Serve *server* on *sockets* until SIGINT or SIGTERM, then close them.
 
-    It says on standard error where it serves, once it does. If a handler does not end in time, it ends the process
-    instead, with status 0.
+    Print the URL on standard error when connections are accepted. If a handler does not end in time after the signal,
+    exit the process with status 0.
 
     Args:
-        server: What to serve.
-        sockets: Of `bind`.
-        options: Those of the application but for ``bound_to``, which is known here.
+        server: The server.
+        sockets: From `bind`.
+        options: The options of the application except ``bound_to``, which is set here.
     """
     address, port = sockets[0].getsockname()[:2]
-    asked: Options = {"bound_to": address, **options}
-    app = server.asgi(**asked)
+    app_options: Options = {"bound_to": address, **options}
+    app = server.asgi(**app_options)
     shown = f"[{address}]" if ":" in address else address
     line = f"mcpgen: serving {server.name} at http://{shown}:{port}{options.get('path', '/mcp')}"
-    with tune_gc(), GracefulShutdown(_LEAVE_SECONDS) as departure:
+    with tune_gc(), GracefulShutdown(_SHUTDOWN_SECONDS) as shutdown:
         use_uvloop = {"use_uvloop": sys.platform != "win32"}
-        anyio.run(partial(_serve, app, sockets, line, departure), backend_options=use_uvloop)
+        anyio.run(partial(_serve, app, sockets, line, shutdown), backend_options=use_uvloop)
 
 
-async def _serve(app: Application, sockets: Sequence[socket.socket], line: str, departure: GracefulShutdown) -> None:
+async def _serve(app: Application, sockets: Sequence[socket.socket], line: str, shutdown: GracefulShutdown) -> None:
     config = uvicorn.Config(
         app,  # pyright: ignore[reportArgumentType] (uvicorn has types of its own for each kind of scope)
-        http=partial(BoundedConnection, write_seconds=app.limits.write_seconds),  # type: ignore[arg-type] # makes one
+        http=partial(BoundedProtocol, write_seconds=app.limits.write_seconds),  # type: ignore[arg-type] # makes one
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # nothing here looks at the client's address
+        proxy_headers=False,  # the application does not use the client's address
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_LINGER_SECONDS,
     )
-    uvicorns = _Uvicorn(config, app, line)
+    server = _UvicornServer(config, app, line)
     async with app.running(), open_group() as group:
-        group.start_soon(uvicorns.leave_when_asked, departure)
-        await uvicorns.serve(sockets=list(sockets))
+        group.start_soon(server.exit_on_signal, shutdown)
+        await server.serve(sockets=list(sockets))
 
 
-class _Uvicorn(uvicorn.Server):
-    """uvicorn's server, which says where it serves, and ends streams before it waits for them."""
+class _UvicornServer(uvicorn.Server):
+    """uvicorn's server; it prints its URL, and ends the streams of the application before it waits for them."""
 
     def __init__(self, config: uvicorn.Config, app: Application, line: str) -> None:
         super().__init__(config)
         self._app = app
         self._line = line
 
-    async def leave_when_asked(self, departure: GracefulShutdown) -> None:
-        await departure.asked()
+    async def exit_on_signal(self, shutdown: GracefulShutdown) -> None:
+        await shutdown.wait_requested()
         self.should_exit = True
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        yield  # they are the departure's
+        yield  # `GracefulShutdown` handles them
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        print(self._line, file=sys.stderr, flush=True)  # noqa: T201 (what it is for)
+        print(self._line, file=sys.stderr, flush=True)  # noqa: T201 (for the person who started the command)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        await self._app.dismiss()
+        await self._app.shutdown()
         await super().shutdown(sockets)

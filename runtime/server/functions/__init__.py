@@ -1,9 +1,5 @@
-"""Functions as tools, resources, prompts and completions: their schemas, their calls, and what becomes of results."""
+"""Functions as tools, resources, prompts and completions: their signatures, schemas, calls and results."""
 
 from __future__ import annotations
 
-from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
-from mcpgen.runtime.server.functions.resources import ResourceNotFound
-from mcpgen.runtime.server.functions.tools import ToolError
-
-__all__ = ["FunctionHandlers", "ResourceNotFound", "ToolError"]
+__all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Functions as completions: what they suggest for an argument of a prompt or a variable of a resource template."""
+"""Functions as completions: they suggest values for an argument of a prompt or a variable of a resource template."""
 
 from __future__ import annotations
 
@@ -9,27 +9,25 @@ from msgspec import NODEFAULT, UNSET, Struct
 from msgspec.structs import replace
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.limits import MAX_COMPLETION_VALUES
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.server.functions import invocation
 from mcpgen.runtime.server.functions.signatures import read_signature
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.server.context import Context
+    from mcpgen.runtime.server.functions.signatures import BaseContext
 
-__all__ = ["MAX_VALUES", "Completion", "empty", "make_completion"]
+__all__ = ["Completion", "make_completion", "no_completions"]
 
-# Spec: 2026-07-28, server/utilities/completion#completion-results; the same in every revision.
-MAX_VALUES = 100
-
-# What a function may ask for, by the names of its parameters.
-OFFERED = ("value", "arguments")
+# The parameters that a completion function may have, beside a `Context`.
+PARAMETER_NAMES = ("value", "arguments")
 
 
 class Completion(Struct, frozen=True):
     """A function that is registered as a completion.
 
     Attributes:
-        label: What messages to its author call the function.
+        label: The function's name in messages to its author.
     """
 
     label: str
@@ -37,43 +35,43 @@ class Completion(Struct, frozen=True):
     _takes: frozenset[str]
     _context: tuple[str, ...]
 
-    async def complete(self, params: models.CompleteRequestParams, context: Context) -> models.CompleteResult:
-        """Run the function, and return the first of what it suggests."""
+    async def complete(self, params: models.CompleteRequestParams, context: BaseContext) -> models.CompleteResult:
+        """Run the function, and return its suggestions, at most `MAX_COMPLETION_VALUES`."""
         given: dict[str, Any] = {}
         if "value" in self._takes:
             given["value"] = params.argument.value
         if "arguments" in self._takes:
-            settled = UNSET if params.context is UNSET else params.context.arguments
-            given["arguments"] = {} if settled is UNSET else settled
+            chosen = UNSET if params.context is UNSET else params.context.arguments
+            given["arguments"] = {} if chosen is UNSET else chosen
         for name in self._context:
             given[name] = context
         value = await self._call(**given)
         if isinstance(value, models.CompleteResult):
-            return replace(value, completion=_cut(value.completion))
+            return replace(value, completion=_truncated(value.completion))
         if not isinstance(value, models.CompleteResultCompletion):
             value = self._completion(value)
-        return models.CompleteResult(completion=_cut(value))
+        return models.CompleteResult(completion=_truncated(value))
 
     def _completion(self, value: object) -> models.CompleteResultCompletion:
         suggested: object = [] if value is None else value
         if isinstance(suggested, str) or not isinstance(suggested, Iterable):
-            raise TypeError(f"{self.label} returned {type(value).__name__}; return a list of texts")
+            raise TypeError(f"{self.label} returned {type(value).__name__}; return a list of strings")
         values = list(cast("Iterable[object]", suggested))
         texts = [each for each in values if isinstance(each, str)]
         if len(texts) < len(values):
-            raise TypeError(f"{self.label} returned a list of something else than texts")
+            raise TypeError(f"{self.label} returned a list that holds other values than strings; return strings only")
         return models.CompleteResultCompletion(values=texts, total=len(texts), has_more=False)
 
 
-def _cut(completion: models.CompleteResultCompletion) -> models.CompleteResultCompletion:
-    if len(completion.values) <= MAX_VALUES:
+def _truncated(completion: models.CompleteResultCompletion) -> models.CompleteResultCompletion:
+    if len(completion.values) <= MAX_COMPLETION_VALUES:
         return completion
     total = len(completion.values) if completion.total is UNSET else completion.total
-    return models.CompleteResultCompletion(values=completion.values[:MAX_VALUES], total=total, has_more=True)
+    return models.CompleteResultCompletion(values=completion.values[:MAX_COMPLETION_VALUES], total=total, has_more=True)
 
 
-def empty() -> models.CompleteResult:
-    """Return the answer where nobody has anything to suggest."""
+def no_completions() -> models.CompleteResult:
+    """Return the result for an argument without a completion function."""
     return models.CompleteResult(completion=models.CompleteResultCompletion(values=[], total=0, has_more=False))
 
 
@@ -81,14 +79,14 @@ def make_completion(function: Callable[..., Any]) -> Completion:
     """Make a completion of a function.
 
     Raises:
-        UsageError: It takes something else than ``value``, ``arguments`` and a Context.
+        UsageError: It has another required parameter than ``value``, ``arguments`` and a `Context`.
     """
     signature = read_signature(function)
     for each in signature.parameters:
-        if each.name not in OFFERED and each.default is NODEFAULT:
+        if each.name not in PARAMETER_NAMES and each.default is NODEFAULT:
             raise UsageError(
-                f"parameter {each.name!r} of {signature.label} gets nothing; a completion takes `value: str`, "
-                "`arguments: dict[str, str]` and a Context, by these names"
+                f"parameter `{each.name}` of {signature.label} gets no value; a completion takes `value: str`, "
+                "`arguments: dict[str, str]` and a `Context`; rename it, or give it a default"
             )
-    takes = frozenset(each.name for each in signature.parameters) & frozenset(OFFERED)
+    takes = frozenset(each.name for each in signature.parameters) & frozenset(PARAMETER_NAMES)
     return Completion(signature.label, invocation.as_awaitable(function), takes, signature.context)

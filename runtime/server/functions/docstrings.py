@@ -1,7 +1,7 @@
-"""What a function's docstring says of the function and of each parameter, in the three styles that are in use.
+"""Read the descriptions of a function and its parameters from its docstring.
 
-Google (``Args:``), NumPy (``Parameters`` underlined) and Sphinx (``:param name:``). A docstring may mix them. Sections
-about results and errors are for programmers and are left out of the description; all other prose stays.
+Three styles are read, and may be mixed: Google (``Args:``), NumPy (``Parameters`` underlined) and Sphinx
+(``:param name:``). Sections about results and errors are for programmers, so the description omits them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["Docstring", "parse"]
 PARAMETERS = frozenset(
     {"args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters"}
 )
-ASIDES = frozenset(
+OMITTED = frozenset(
     {"returns", "return", "yields", "yield", "raises", "except", "exceptions", "warns", "attributes", "see also"}
 )
 FIELDS = re.compile(r":(?P<field>[a-z]+)(?:\s+(?P<subject>[^:]+))?:(?:\s+(?P<text>.*))?$")
 PARAMETER_FIELDS = frozenset({"param", "parameter", "arg", "argument", "key", "keyword"})
-ASIDE_FIELDS = frozenset(
+OMITTED_FIELDS = frozenset(
     {"type", "return", "returns", "rtype", "raise", "raises", "except", "exception", "yield", "yields", "ytype"}
 )
 GOOGLE_ITEM = re.compile(r"\*{0,2}(?P<name>\w+)\s*(?:\([^)]*\))?\s*:(?:\s+(?P<text>.*))?$")
@@ -30,11 +30,11 @@ NUMPY_ITEM = re.compile(r"(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?
 
 
 class Docstring(Struct, frozen=True):
-    """A docstring, taken apart.
+    """The descriptions in a docstring.
 
     Attributes:
-        description: The prose, paragraphs kept; empty if there is none.
-        parameters: What it says of each parameter, by name.
+        description: The prose, with its paragraphs; may be empty.
+        parameters: The description of each parameter, by name.
     """
 
     description: str
@@ -42,7 +42,7 @@ class Docstring(Struct, frozen=True):
 
 
 def parse(text: str | None) -> Docstring:
-    """Take a docstring apart; what is in no known section is prose."""
+    """Return the descriptions in a docstring; all text outside of known sections is prose."""
     lines = inspect.cleandoc(text or "").splitlines()
     prose: list[str] = []
     parameters: dict[str, str] = {}
@@ -52,13 +52,13 @@ def parse(text: str | None) -> Docstring:
             prose.append(lines[0].rstrip())
         del lines[: taken or 1]
     description = re.sub(r"\n{3,}", "\n\n", "\n".join(prose)).strip()
-    return Docstring(description, {name: said for name, said in parameters.items() if said})
+    return Docstring(description, {name: text for name, text in parameters.items() if text})
 
 
 def _sphinx(lines: list[str], parameters: dict[str, str]) -> int:
     """Read a field at the top of *lines*; return how many lines it takes."""
     match = FIELDS.match(lines[0])
-    if match is None or match["field"] not in PARAMETER_FIELDS | ASIDE_FIELDS:
+    if match is None or match["field"] not in PARAMETER_FIELDS | OMITTED_FIELDS:
         return 0
     more = _indented(lines[1:])
     if match["field"] in PARAMETER_FIELDS and match["subject"]:
@@ -70,7 +70,7 @@ def _sphinx(lines: list[str], parameters: dict[str, str]) -> int:
 def _google(lines: list[str], parameters: dict[str, str]) -> int:
     """Read a section ``Title:`` with an indented body at the top of *lines*; return how many lines it takes."""
     title = lines[0].rstrip().lower()
-    if not title.endswith(":") or title[:-1] not in PARAMETERS | ASIDES:
+    if not title.endswith(":") or title[:-1] not in PARAMETERS | OMITTED:
         return 0
     body = _indented(lines[1:])
     if not any(each.strip() for each in body):
@@ -89,8 +89,8 @@ def _google_items(lines: list[str], parameters: dict[str, str]) -> None:
 
 
 def _numpy(lines: list[str], parameters: dict[str, str]) -> int:
-    """Read a section whose title is underlined at the top of *lines*; return how many lines it takes."""
-    if not _is_underlined(lines) or lines[0].strip().lower() not in PARAMETERS | ASIDES:
+    """Read a section with an underlined title at the top of *lines*; return how many lines it takes."""
+    if not _is_underlined(lines) or lines[0].strip().lower() not in PARAMETERS | OMITTED:
         return 0
     body = lines[2:]
     end = next((index for index in range(len(body)) if _is_underlined(body[index:])), len(body))

@@ -1,8 +1,8 @@
-"""Calling an author's function, whichever kind it is: where this package meets the event loop.
+"""Call registered functions, coroutine functions as well as plain ones.
 
-A coroutine function runs where it is called. Any other runs in a worker thread, with the caller's context variables,
-so that one that blocks does not stop the server. When its request is cancelled it is abandoned: threads cannot be
-stopped.
+A coroutine function runs in the event loop. A plain function runs in a worker thread, with the caller's context
+variables, so that it does not block the server. When its request is cancelled, the thread goes on but its result is
+ignored, because a thread cannot be stopped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["as_awaitable", "is_async"]
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Whether calling *function* gives a coroutine: itself, what a partial is of, or an object's ``__call__``."""
+    """Whether calling *function* returns a coroutine; looks into partials and at an object's ``__call__``."""
     while isinstance(function, partial):
         function = function.func
     called = function if inspect.isroutine(function) else type(function).__call__
@@ -28,9 +28,9 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 def as_awaitable(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """Return what calls *function* and can be awaited.
+    """Return *function* as a coroutine function.
 
-    ``sys.exit`` in a function must not end the server that it is a guest of: it comes out as a RuntimeError.
+    ``sys.exit`` in *function* must not end the server, so it raises a RuntimeError instead.
     """
     return _contained(function) if is_async(function) else _threaded(function)
 
@@ -41,7 +41,7 @@ def _contained(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitab
         try:
             return await function(**arguments)
         except SystemExit as error:
-            raise RuntimeError("the function wants to exit") from error
+            raise RuntimeError("the function called sys.exit(), which does not end a server") from error
 
     return contained
 
@@ -49,14 +49,14 @@ def _contained(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitab
 def _threaded(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     def run(arguments: dict[str, object]) -> tuple[object]:
         try:
-            return (function(**arguments),)  # in a tuple, since trio takes no coroutine out of a thread
+            return (function(**arguments),)  # in a tuple, because trio refuses a coroutine as the result of a thread
         except SystemExit as error:
-            raise RuntimeError("the function wants to exit") from error
+            raise RuntimeError("the function called sys.exit(), which does not end a server") from error
 
     @wraps(function)
     async def threaded(**arguments: object) -> object:
         (value,) = await to_thread.run_sync(run, arguments, abandon_on_cancel=True)
-        # A plain function around a coroutine function, as decorators often are.
+        # Decorators often wrap a coroutine function in a plain one.
         return await value if inspect.isawaitable(value) else value
 
     return threaded

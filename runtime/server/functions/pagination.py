@@ -1,8 +1,8 @@
-"""Lists in pages: in order of registration, with cursors that outlive additions, removals and restarts.
+"""Paginated lists, in order of registration, with cursors that stay valid after additions, removals and restarts.
 
-Each entry gets a number that is never used again, and a cursor names the last number that a page showed. So a page
-neither repeats nor skips what was there all the time, and every process that registers the same entries in the same
-order understands the cursors of the others.
+Each entry gets a number that is never reused, and a cursor holds the last number of a page. So the pages neither repeat
+nor skip an entry that is registered all the time, and processes that register the same entries in the same order
+accept each other's cursors.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Generic, TypeVar
 from msgspec import UNSET, UnsetType
 
 from mcpgen.runtime.errors import RequestError, UsageError
-from mcpgen.runtime.protocol.messages import Code
+from mcpgen.runtime.protocol.newest import ErrorCode
 
 __all__ = ["PAGE_SIZE", "PaginatedList"]
 
 T = TypeVar("T")
 
-# A page of a hundred tools is some 50 KB: small beside the message limit, and enough that hardly a server has a second.
+# A page of 100 tools takes about 50 KB, far less than the message limit, and few servers have a second page.
 PAGE_SIZE = 100
-# The longest that we write is far shorter; what is longer is not decoded at all.
+# Our own cursors are far shorter; a longer one is refused without decoding it.
 MAX_CURSOR_CHARS = 64
 
 
@@ -31,12 +31,13 @@ class PaginatedList(Generic[T]):
     """Entries by key, in order of registration.
 
     Attributes:
-        entries: What is registered. It is replaced, never changed, so that a thread may register while another reads.
+        entries: The registered entries. The dict is replaced, never changed, so that one thread may register while
+            another reads.
     """
 
     def __init__(self, kind: str, page_size: int = PAGE_SIZE) -> None:
         if page_size < 1:
-            raise UsageError(f"page_size is {page_size}; a page holds one entry at least")
+            raise UsageError(f"`page_size` is {page_size}, but a page holds at least one entry; use 1 or more")
         self.entries: dict[str, T] = {}
         self._kind = kind
         self._page_size = page_size
@@ -45,22 +46,24 @@ class PaginatedList(Generic[T]):
 
     @property
     def had_any(self) -> bool:
-        """Whether there is or was an entry: what was offered once stays offered, as an empty list if need be."""
+        """Whether there is or was an entry; a declared capability stays declared, with an empty list if need be."""
         return self._issued > 0
 
     def add(self, key: str, entry: T) -> None:
-        """Append an entry under a key that is free."""
+        """Append an entry under a key that is not in use."""
         self._issued += 1
         self._replace({**self._numbered, key: (self._issued, entry)})
 
     def remove(self, key: str) -> T:
-        """Take an entry out and return it.
+        """Remove an entry and return it.
 
         Raises:
             UsageError: There is none.
         """
         if key not in self.entries:
-            raise UsageError(f"there is no {self._kind} {key!r} to remove")
+            raise UsageError(
+                f"there is no {self._kind} {key!r} to remove; there are {', '.join(self.entries) or 'none'}"
+            )
         removed = self.entries[key]
         self._replace({other: each for other, each in self._numbered.items() if other != key})
         return removed
@@ -70,7 +73,7 @@ class PaginatedList(Generic[T]):
         self.entries = {key: entry for key, (_, entry) in numbered.items()}
 
     def page(self, cursor: str | UnsetType) -> tuple[list[T], str | UnsetType]:
-        """Return the page that *cursor* asks for, and the cursor of the next; UNSET if there is none.
+        """Return the page at *cursor*, and the cursor of the next page; UNSET if there is none.
 
         Raises:
             RequestError: The cursor is not one of ours. Spec: 2026-07-28, server/utilities/pagination#error-handling.
@@ -85,13 +88,13 @@ class PaginatedList(Generic[T]):
         return urlsafe_b64encode(f"{self._kind} {number}".encode()).decode()
 
     def _number(self, cursor: str) -> int:
-        """Return the number that a cursor names."""
+        """Return the number in a cursor."""
         try:
             text = urlsafe_b64decode(cursor).decode() if len(cursor) <= MAX_CURSOR_CHARS else ""
             number = int(text.rpartition(" ")[2])
         except ValueError:
             number = 0
-        # A decoder skips characters that it does not know; only what we would write ourselves is ours.
+        # The base64 decoder skips unknown characters, so compare with the cursor that we would write.
         if not 0 < number <= self._issued or self._cursor(number) != cursor:
-            raise RequestError(Code.INVALID_PARAMS, "Invalid cursor")
+            raise RequestError(ErrorCode.INVALID_PARAMS, "Invalid cursor")
         return number

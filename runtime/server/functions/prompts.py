@@ -10,10 +10,9 @@ from msgspec import NODEFAULT, UNSET, Struct, UnsetType, ValidationError
 from msgspec.structs import asdict
 
 from mcpgen.runtime.errors import RequestError, UsageError, quoted
-from mcpgen.runtime.protocol.messages import Code
-from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.server.functions import invocation
-from mcpgen.runtime.server.functions.results import BLOCKS, list_items
+from mcpgen.runtime.server.functions.results import CONTENT_BLOCKS, list_items
 from mcpgen.runtime.server.functions.schemas import any_object, argument_type, input_schema
 from mcpgen.runtime.server.functions.signatures import read_signature
 from mcpgen.runtime.server.functions.text_arguments import check_textual
@@ -21,20 +20,20 @@ from mcpgen.runtime.server.functions.text_arguments import check_textual
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mcpgen.runtime.server.context import Context
+    from mcpgen.runtime.server.functions.signatures import BaseContext
 
 __all__ = ["Prompt", "make_prompt"]
 
-FINISHED = (models.GetPromptResult, models.InputRequiredResult)
+FULL_RESULTS = (models.GetPromptResult, models.InputRequiredResult)
 
 
 class Prompt(Struct, frozen=True):
     """A function that is registered as a prompt.
 
     Attributes:
-        definition: What ``prompts/list`` says of it.
-        label: What messages to its author call the function.
-        replay: Whether it may run again from its start when its caller comes back with answers to its questions.
+        definition: Its entry in ``prompts/list``.
+        label: The function's name in messages to its author.
+        replay: Whether it may run again from its start when the client retries with answers to its requests.
     """
 
     definition: models.Prompt
@@ -50,12 +49,12 @@ class Prompt(Struct, frozen=True):
         return tuple(self._arguments.__struct_fields__)
 
     async def get(
-        self, given: dict[str, str] | UnsetType, context: Context
+        self, given: dict[str, str] | UnsetType, context: BaseContext
     ) -> models.GetPromptResult | models.InputRequiredResult:
         """Run the function.
 
         Raises:
-            RequestError: An argument is missing, unknown or not what the function takes. Spec: 2026-07-28,
+            RequestError: An argument is missing, unknown or of the wrong type. Spec: 2026-07-28,
                 server/prompts#error-handling.
         """
         try:
@@ -63,11 +62,11 @@ class Prompt(Struct, frozen=True):
             arguments = asdict(msgspec.convert(values, self._arguments, strict=False, dec_hook=any_object))
         except ValidationError as error:
             text = f"Invalid arguments for prompt {self.definition.name}: {quoted(str(error))}"
-            raise RequestError(Code.INVALID_PARAMS, text) from None
+            raise RequestError(ErrorCode.INVALID_PARAMS, text) from None
         for name in self._context:
             arguments[name] = context
         value: object = await self._call(**arguments)
-        if isinstance(value, FINISHED):
+        if isinstance(value, FULL_RESULTS):
             return value
         items = list_items(value)
         messages = list(map(self._message, (value,) if items is None else items))
@@ -78,9 +77,12 @@ class Prompt(Struct, frozen=True):
             return value
         if isinstance(value, str):
             return models.PromptMessage(role="user", content=models.TextContent(text=value))
-        if isinstance(value, BLOCKS):
+        if isinstance(value, CONTENT_BLOCKS):
             return models.PromptMessage(role="user", content=value)
-        raise TypeError(f"{self.label} returned a {type(value).__name__} as a message; return text or PromptMessage")
+        raise TypeError(
+            f"{self.label} returned a value of the type {type(value).__name__}; return a string, a content block or a "
+            "PromptMessage, or a list of them"
+        )
 
 
 def make_prompt(  # noqa: PLR0913 (one per member of a prompt's definition)
@@ -96,15 +98,15 @@ def make_prompt(  # noqa: PLR0913 (one per member of a prompt's definition)
     """Make a prompt of a function.
 
     Raises:
-        UsageError: The function cannot be one.
+        UsageError: The function cannot be a prompt.
     """
     signature = read_signature(function)
-    named = signature.name if name is None else name
-    if not named:
-        raise UsageError(f"the prompt {signature.label} has no name; give it one with name=")
+    prompt_name = signature.name if name is None else name
+    if not prompt_name:
+        raise UsageError(f"the prompt {signature.label} has no name; set it with `name=`")
     type_ = argument_type(signature)
     for each in signature.parameters:
-        check_textual(each, f"parameter {each.name!r} of {signature.label}")
+        check_textual(each, f"parameter `{each.name}` of {signature.label}")
     properties: dict[str, dict[str, Any]] = input_schema(signature, type_)["properties"]
     arguments = [
         models.PromptArgument(
@@ -115,11 +117,10 @@ def make_prompt(  # noqa: PLR0913 (one per member of a prompt's definition)
         )
         for each in signature.parameters
     ]
-    said = signature.description if description is None else description
     definition = models.Prompt(
-        name=named,
+        name=prompt_name,
         title=title or UNSET,
-        description=said or UNSET,
+        description=(signature.description if description is None else description) or UNSET,
         arguments=arguments or UNSET,
         icons=list(icons) if icons else UNSET,
         meta=meta or UNSET,

@@ -1,4 +1,4 @@
-"""Registering functions: the decorators, and what there is."""
+"""Register functions: the decorators, and the registry that they fill."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.server.functions.completions import Completion, make_completion
 from mcpgen.runtime.server.functions.pagination import PAGE_SIZE, PaginatedList
 from mcpgen.runtime.server.functions.prompts import Prompt, make_prompt
-from mcpgen.runtime.server.functions.resources import FixedResource, ReadableFunction, TemplateResource, make_resource
+from mcpgen.runtime.server.functions.resources import FixedResource, ResourceFunction, TemplateResource, make_resource
 from mcpgen.runtime.server.functions.tools import Tool, make_tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-__all__ = ["RegisteredFunctions", "Registrations"]
+__all__ = ["FunctionRegistry", "Registrations"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -26,11 +26,11 @@ PROMPT = "ref/prompt"
 TEMPLATE = "ref/resource"
 
 
-_Labelled: TypeAlias = Tool | Prompt | Completion | ReadableFunction
+_Registered: TypeAlias = Tool | Prompt | Completion | ResourceFunction
 
 
-class RegisteredFunctions:
-    """The functions that are registered.
+class FunctionRegistry:
+    """The registered functions.
 
     Attributes:
         tools: By name.
@@ -38,7 +38,7 @@ class RegisteredFunctions:
         templates: By template.
         prompts: By name.
         completions: By kind of reference, reference and argument.
-        completes: Whether anything is or was completed: what was offered once stays offered.
+        had_completions: Whether there is or was a completion; a declared capability stays declared.
     """
 
     def __init__(self, page_size: int = PAGE_SIZE) -> None:
@@ -47,28 +47,28 @@ class RegisteredFunctions:
         self.templates: PaginatedList[TemplateResource] = PaginatedList("resource template", page_size)
         self.prompts: PaginatedList[Prompt] = PaginatedList("prompt", page_size)
         self.completions: dict[tuple[str, str, str], Completion] = {}
-        self.completes: bool = False
+        self.had_completions: bool = False
 
 
 class Registrations:
-    """Functions, registered as tools, resources, prompts and completions.
+    """Decorators that register functions as tools, resources, prompts and completions.
 
-    Whatever is wrong with a function is said when it is registered, as a UsageError. Everything is listed in the order
-    of registration. What comes or goes later is not announced: that is for `Context.tools_changed` and its like.
+    A function that cannot be registered raises UsageError at once. Lists are in the order of registration. Clients are
+    not notified of later changes; call `Context.tools_changed` and similar methods for that.
 
     Args:
-        page_size: How many entries one answer to a list request holds.
+        page_size: The number of entries in one page of a list.
 
     """
 
     def __init__(self, *, page_size: int = PAGE_SIZE) -> None:
-        self._offered: RegisteredFunctions = RegisteredFunctions(page_size)
+        self._registry: FunctionRegistry = FunctionRegistry(page_size)
 
     def _will_change(self) -> None:
-        """Learn that something is about to be registered or removed; raise what forbids it."""
+        """Called before a function is registered or removed; a subclass may raise to forbid it."""
 
     def _has_changed(self) -> None:
-        """Learn that something was registered or removed."""
+        """Called after a function was registered or removed."""
 
     @overload
     def tool(self, function: F, /) -> F: ...
@@ -103,19 +103,20 @@ class Registrations:
         """Register a function as a tool; a decorator, with and without parentheses, that returns it unchanged.
 
         Args:
-            function: Its parameters become the arguments, one annotated `Context` gets the Context.
+            function: Its parameters become the arguments; a parameter annotated `Context` gets the context.
             name: Default: the function's.
-            title: The name to show to people.
+            title: The display name.
             description: Default: the prose of the docstring.
-            annotations: Hints on how it behaves.
-            icons: Pictures that stand for it.
+            annotations: Hints on its behaviour.
+            icons: Icons for display.
             meta: The ``_meta`` of its definition.
-            replay: Whether it may run again from its start when a client comes back with answers to its questions and
-                nobody remembers it.
-            structured: Whether results have structured content and a schema. Default: unless they are text or blocks.
+            replay: Whether it may run again from its start when a client retries with answers to its requests, and the
+                process that ran it is gone.
+            structured: Whether results have structured content and an output schema. Default: unless they are text or
+                content blocks.
 
         Raises:
-            UsageError: The function cannot be a tool, or the name is taken.
+            UsageError: The function cannot be a tool, or the name is already in use.
         """
 
         def register(function: F) -> F:
@@ -131,10 +132,10 @@ class Registrations:
                 replay=replay,
                 structured=structured,
             )
-            _checked(tool.definition, tool.label)
-            taken = self._offered.tools.entries.get(tool.definition.name)
-            _refuse_second("tool", tool.definition.name, tool, taken)
-            self._offered.tools.add(tool.definition.name, tool)
+            _check_definition(tool.definition, tool.label)
+            existing = self._registry.tools.entries.get(tool.definition.name)
+            _check_unused("tool", tool.definition.name, tool, existing)
+            self._registry.tools.add(tool.definition.name, tool)
             self._has_changed()
             return function
 
@@ -158,23 +159,23 @@ class Registrations:
         """Return a decorator that registers a function as a resource and returns it unchanged.
 
         Args:
-            uri: Its URI; with ``{…}`` a template (RFC 6570), whose variables are the function's parameters. A fixed URI
-                precedes templates, and an earlier template a later one.
+            uri: Its URI, or with ``{…}`` a template (RFC 6570), whose variables are the function's parameters. A fixed
+                URI takes precedence over templates, and an earlier template over a later one.
             name: Default: the function's.
-            title: The name to show to people.
+            title: The display name.
             description: Default: the prose of the docstring.
-            mime_type: Media type of what it returns.
-            annotations: Hints on audience, weight and age.
-            icons: Pictures that stand for it.
-            size: Bytes of the content, if known and fixed.
+            mime_type: The media type of its contents.
+            annotations: Audience, priority and time of the last change.
+            icons: Icons for display.
+            size: The size of the content in bytes, if known and fixed.
             meta: The ``_meta`` of its definition.
             replay: As for `tool`.
 
         Raises:
-            UsageError: The function cannot be a resource there, or the URI is taken.
+            UsageError: The function cannot be a resource at this URI, or the URI is already in use.
         """
         if callable(uri):
-            raise UsageError('a resource needs a URI: write @server.resource("config://app")')
+            raise UsageError('`resource` needs a URI; write @server.resource("config://app")')
 
         def register(function: F) -> F:
             self._will_change()
@@ -191,13 +192,13 @@ class Registrations:
                 meta=meta,
                 replay=replay,
             )
-            _checked(made.definition, made.reading.label)
-            taken = self._offered.resources.entries.get(uri) or self._offered.templates.entries.get(uri)
-            _refuse_second("resource", uri, made.reading, None if taken is None else taken.reading)
+            _check_definition(made.definition, made.function.label)
+            existing = self._registry.resources.entries.get(uri) or self._registry.templates.entries.get(uri)
+            _check_unused("resource", uri, made.function, None if existing is None else existing.function)
             if isinstance(made, FixedResource):
-                self._offered.resources.add(uri, made)
+                self._registry.resources.add(uri, made)
             else:
-                self._offered.templates.add(uri, made)
+                self._registry.templates.add(uri, made)
             self._has_changed()
             return function
 
@@ -231,11 +232,11 @@ class Registrations:
     ) -> F | Callable[[F], F]:
         """Register a function as a prompt; a decorator, with and without parentheses, that returns it unchanged.
 
-        Its parameters are the prompt's arguments; they arrive as text and become what they are annotated with. The
-        options are those of `tool`.
+        Its parameters are the prompt's arguments; their values arrive as text and are converted to the annotated types.
+        The options are those of `tool`.
 
         Raises:
-            UsageError: The function cannot be a prompt, or the name is taken.
+            UsageError: The function cannot be a prompt, or the name is already in use.
         """
 
         def register(function: F) -> F:
@@ -243,29 +244,29 @@ class Registrations:
             prompt = make_prompt(
                 function, name=name, title=title, description=description, icons=icons, meta=meta, replay=replay
             )
-            _checked(prompt.definition, prompt.label)
-            taken = self._offered.prompts.entries.get(prompt.definition.name)
-            _refuse_second("prompt", prompt.definition.name, prompt, taken)
-            self._offered.prompts.add(prompt.definition.name, prompt)
+            _check_definition(prompt.definition, prompt.label)
+            existing = self._registry.prompts.entries.get(prompt.definition.name)
+            _check_unused("prompt", prompt.definition.name, prompt, existing)
+            self._registry.prompts.add(prompt.definition.name, prompt)
             self._has_changed()
             return function
 
         return register if function is None else register(function)
 
     def completion(self, reference: str, argument: str, /) -> Callable[[F], F]:
-        """Return a decorator that registers a function as what completes an argument, and returns it unchanged.
+        """Return a decorator that registers a function that completes an argument, and returns it unchanged.
 
-        The function takes ``value: str``, what has been typed, and if it likes ``arguments: dict[str, str]``, what is
-        settled already, and a Context. It returns texts, the best first.
+        The function may take ``value: str``, the text that was typed, ``arguments: dict[str, str]``, the values of the
+        other arguments so far, and a `Context`. It returns a list of strings, the best first.
 
         Args:
-            reference: The name of a prompt, or a resource template; it must be registered already.
+            reference: The name of a prompt, or a resource template; it must be registered before.
             argument: One of its arguments or variables.
 
         Raises:
-            UsageError: There is no such argument, or something completes it already.
+            UsageError: There is no such argument, or it has a completion already.
         """
-        kind = TEMPLATE if reference in self._offered.templates.entries else PROMPT
+        kind = TEMPLATE if reference in self._registry.templates.entries else PROMPT
         known = self._arguments_of(kind, reference)
         if known is None:
             raise UsageError(f"there is no prompt or resource template {reference!r} to complete; register it first")
@@ -275,10 +276,10 @@ class Registrations:
         def register(function: F) -> F:
             self._will_change()
             completion = make_completion(function)
-            taken = self._offered.completions.get((kind, reference, argument))
-            _refuse_second("completion of", f"{reference} {argument}", completion, taken)
-            self._offered.completions[kind, reference, argument] = completion
-            self._offered.completes = True
+            existing = self._registry.completions.get((kind, reference, argument))
+            _check_unused("completion of", f"{reference} {argument}", completion, existing)
+            self._registry.completions[kind, reference, argument] = completion
+            self._registry.had_completions = True
             self._has_changed()
             return function
 
@@ -287,41 +288,41 @@ class Registrations:
     def remove_tool(self, name: str) -> None:
         """Remove a tool. Raises UsageError if there is none."""
         self._will_change()
-        self._offered.tools.remove(name)
+        self._registry.tools.remove(name)
         self._has_changed()
 
     def remove_resource(self, uri: str) -> None:
         """Remove a resource or, with its completions, a resource template. Raises UsageError if there is none."""
         self._will_change()
-        if uri in self._offered.templates.entries:
-            self._offered.templates.remove(uri)
+        if uri in self._registry.templates.entries:
+            self._registry.templates.remove(uri)
             self._forget_completions(TEMPLATE, uri)
         else:
-            self._offered.resources.remove(uri)
+            self._registry.resources.remove(uri)
         self._has_changed()
 
     def remove_prompt(self, name: str) -> None:
         """Remove a prompt and its completions. Raises UsageError if there is none."""
         self._will_change()
-        self._offered.prompts.remove(name)
+        self._registry.prompts.remove(name)
         self._forget_completions(PROMPT, name)
         self._has_changed()
 
     def _arguments_of(self, kind: str, reference: str) -> tuple[str, ...] | None:
         """Return the names of the arguments of a prompt or resource template; None if there is none of that name."""
         if kind == PROMPT:
-            prompt = self._offered.prompts.entries.get(reference)
+            prompt = self._registry.prompts.entries.get(reference)
             return None if prompt is None else prompt.arguments
-        template = self._offered.templates.entries.get(reference)
+        template = self._registry.templates.entries.get(reference)
         return None if template is None else tuple(each.name for each in template.template.variables)
 
     def _forget_completions(self, kind: str, reference: str) -> None:
-        for key in [each for each in self._offered.completions if each[:2] == (kind, reference)]:
-            del self._offered.completions[key]
+        for key in [each for each in self._registry.completions if each[:2] == (kind, reference)]:
+            del self._registry.completions[key]
 
 
-def _checked(definition: msgspec.Struct, label: str) -> None:
-    """Refuse what a list could not say.
+def _check_definition(definition: msgspec.Struct, label: str) -> None:
+    """Refuse a definition that no list could hold.
 
     Raises:
         UsageError: An option is of the wrong type.
@@ -330,9 +331,13 @@ def _checked(definition: msgspec.Struct, label: str) -> None:
     try:
         models.decode(msgspec.json.encode(definition), kind)
     except (msgspec.MsgspecError, TypeError) as error:
-        raise UsageError(f"an option of {label} is not what {kind.__name__} allows: {error}") from error
+        raise UsageError(
+            f"an option of {label} is not valid in a {kind.__name__}: {error}; change the option that it names"
+        ) from error
 
 
-def _refuse_second(kind: str, key: str, made: _Labelled, taken: _Labelled | None) -> None:
-    if taken is not None:
-        raise UsageError(f"the {kind} {key!r} of {made.label} is there already, of {taken.label}; rename one of them")
+def _check_unused(kind: str, key: str, added: _Registered, existing: _Registered | None) -> None:
+    if existing is not None:
+        raise UsageError(
+            f"the {kind} {key!r} of {added.label} is registered already, by {existing.label}; rename one of them"
+        )

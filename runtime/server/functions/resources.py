@@ -1,4 +1,4 @@
-"""Functions as resources, at a URI of their own or at all URIs of a template."""
+"""Functions as resources, at one URI or at all URIs that match a template."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from msgspec import UNSET, Struct, UnsetType, ValidationError
 from msgspec.structs import asdict
 
 from mcpgen.runtime.errors import RequestError, UsageError
-from mcpgen.runtime.protocol.messages import Code
-from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.server.functions import invocation, uri_template
 from mcpgen.runtime.server.functions.results import list_items
 from mcpgen.runtime.server.functions.schemas import any_object, argument_type
@@ -25,23 +24,23 @@ from mcpgen.runtime.server.functions.uri_template import Template
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mcpgen.runtime.server.context import Context
+    from mcpgen.runtime.server.functions.signatures import BaseContext
 
-__all__ = ["FixedResource", "ReadableFunction", "TemplateResource", "ResourceNotFound", "make_resource"]
+__all__ = ["FixedResource", "ResourceFunction", "ResourceNotFound", "TemplateResource", "make_resource"]
 
-# RFC 3986, section 3: a scheme, a colon, something after it, and nothing that no URI may hold.
+# RFC 3986, section 3: a scheme, a colon, and at least one character, none of which a URI excludes.
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20\"<>\\^`{|}\x7f]+")
 
-CONTENTS = (models.TextResourceContents, models.BlobResourceContents)
-FINISHED = (models.ReadResourceResult, models.InputRequiredResult)
+RESOURCE_CONTENTS = (models.TextResourceContents, models.BlobResourceContents)
+FULL_RESULTS = (models.ReadResourceResult, models.InputRequiredResult)
 
 
-class ReadableFunction(Struct, frozen=True):
-    """How a registered function is read.
+class ResourceFunction(Struct, frozen=True):
+    """A function that returns the contents of resources.
 
     Attributes:
-        label: What messages to its author call the function.
-        replay: Whether it may run again from its start when its reader comes back with answers to its questions.
+        label: The function's name in messages to its author.
+        replay: Whether it may run again from its start when the client retries with answers to its requests.
     """
 
     label: str
@@ -51,21 +50,21 @@ class ReadableFunction(Struct, frozen=True):
     context: tuple[str, ...]
 
     async def read(
-        self, uri: str, arguments: dict[str, Any], context: Context
+        self, uri: str, arguments: dict[str, Any], context: BaseContext
     ) -> models.ReadResourceResult | models.InputRequiredResult:
-        """Call the function, and return what it returned as the contents of *uri*."""
+        """Call the function, and return its value as the contents of *uri*."""
         for name in self.context:
             arguments[name] = context
         value = await self.call(**arguments)
-        if isinstance(value, FINISHED):
+        if isinstance(value, FULL_RESULTS):
             return value
-        several = list_items(value) or ()
-        if not any(isinstance(each, CONTENTS) for each in several):
-            several = (value,)
-        return models.ReadResourceResult(contents=[self._contents(uri, each) for each in several])
+        items = list_items(value) or ()
+        if not any(isinstance(each, RESOURCE_CONTENTS) for each in items):
+            items = (value,)
+        return models.ReadResourceResult(contents=[self._contents(uri, each) for each in items])
 
     def _contents(self, uri: str, value: object) -> models.ReadResourceResultContentsItem:
-        if isinstance(value, CONTENTS):
+        if isinstance(value, RESOURCE_CONTENTS):
             return value
         if isinstance(value, str):
             return models.TextResourceContents(uri=uri, mime_type=self.mime_type, text=value)
@@ -73,7 +72,9 @@ class ReadableFunction(Struct, frozen=True):
             blob = b64encode(value).decode()
             return models.BlobResourceContents(uri=uri, mime_type=self.mime_type, blob=blob)
         if value is None:
-            raise TypeError(f"{self.label} returned None, which is no content")
+            raise TypeError(
+                f"{self.label} returned None, which is no content; return a value, or raise ResourceNotFound(uri)"
+            )
         text = msgspec.json.encode(value).decode()
         mime_type = "application/json" if self.mime_type is UNSET else self.mime_type
         return models.TextResourceContents(uri=uri, mime_type=mime_type, text=text)
@@ -83,24 +84,24 @@ class FixedResource(Struct, frozen=True):
     """A function that is registered at one URI."""
 
     definition: models.Resource
-    reading: ReadableFunction
+    function: ResourceFunction
 
 
 class TemplateResource(Struct, frozen=True):
-    """A function that is registered at the URIs of a template.
+    """A function that is registered at all URIs that match a template.
 
     Attributes:
-        definition: What ``resources/templates/list`` says of it.
+        definition: Its entry in ``resources/templates/list``.
     """
 
     definition: models.ResourceTemplate
-    reading: ReadableFunction
+    function: ResourceFunction
     template: Template
     _arguments: type[Struct]
     _joined: tuple[str, ...]
 
     def arguments(self, uri: str) -> dict[str, Any] | None:
-        """Return the function's arguments if *uri* is of this template and its values are of their types."""
+        """Return the function's arguments; None if *uri* does not match, or a value is not of its type."""
         found = match(self.template, uri)
         if found is None:
             return None
@@ -113,14 +114,14 @@ class TemplateResource(Struct, frozen=True):
 
 
 class ResourceNotFound(RequestError):  # noqa: N818 (named as those of runtime/errors.py are)
-    """There is nothing at a URI: raised by a resource whose function finds nothing behind what it was asked for.
+    """There is no resource at a URI. A resource function raises it if it has nothing for the URI.
 
-    Spec: 2026-07-28, server/resources#error-handling. The adapters know it by its data, and give peers of earlier
+    Spec: 2026-07-28, server/resources#error-handling. The adapters recognise it by its data, and give peers of earlier
     revisions the code -32002.
     """
 
     def __init__(self, uri: str) -> None:
-        super().__init__(Code.INVALID_PARAMS, "Resource not found", {"uri": uri})
+        super().__init__(ErrorCode.INVALID_PARAMS, "Resource not found", {"uri": uri})
 
 
 def make_resource(  # noqa: PLR0913 (one per member of a resource's definition)
@@ -137,23 +138,22 @@ def make_resource(  # noqa: PLR0913 (one per member of a resource's definition)
     meta: Mapping[str, object] | None,
     replay: bool,
 ) -> FixedResource | TemplateResource:
-    """Make a resource of a function, or a family of resources if its URI is a template.
+    """Make a resource of a function, or a resource template if *uri* is a template.
 
     Raises:
-        UsageError: The function cannot be one, or the URI must not be a resource's.
+        UsageError: The function cannot be a resource, or *uri* is neither a URI nor a template.
     """
     signature = read_signature(function)
-    named = signature.name if name is None else name
-    if not named:
-        raise UsageError(f"the resource {uri!r} of {signature.label} has no name; give it one with name=")
-    said = signature.description if description is None else description
-    reading = ReadableFunction(
+    resource_name = signature.name if name is None else name
+    if not resource_name:
+        raise UsageError(f"the resource {uri!r} of {signature.label} has no name; set it with `name=`")
+    reader = ResourceFunction(
         signature.label, replay, mime_type or UNSET, invocation.as_awaitable(function), signature.context
     )
     shared: dict[str, Any] = {
-        "name": named,
+        "name": resource_name,
         "title": title or UNSET,
-        "description": said or UNSET,
+        "description": (signature.description if description is None else description) or UNSET,
         "mime_type": mime_type or UNSET,
         "annotations": annotations or UNSET,
         "icons": list(icons) if icons else UNSET,
@@ -161,47 +161,54 @@ def make_resource(  # noqa: PLR0913 (one per member of a resource's definition)
     }
     if "{" not in uri and "}" not in uri:
         _check_fixed(uri, signature)
-        return FixedResource(models.Resource(uri=uri, size=UNSET if size is None else size, **shared), reading)
+        return FixedResource(models.Resource(uri=uri, size=UNSET if size is None else size, **shared), reader)
     if size is not None:
-        raise UsageError(f"the resource template {uri!r} has no size; only a resource with a URI of its own has one")
+        raise UsageError(
+            f"`size` cannot be set for the resource template {uri!r}, since only a resource at a fixed URI has one; "
+            "remove it"
+        )
     template = uri_template.parse(uri)
     arguments = argument_type(signature)
     joined = _check_variables(template, signature)
     definition = models.ResourceTemplate(uri_template=uri, **shared)
-    return TemplateResource(definition, reading, template, arguments, joined)
+    return TemplateResource(definition, reader, template, arguments, joined)
 
 
 def _check_fixed(uri: str, signature: Signature) -> None:
     if not URI.fullmatch(uri):
         raise UsageError(
-            f"{uri!r} of {signature.label} is no URI; it needs a scheme, such as config:app, and no blanks"
+            f"{uri!r} of {signature.label} is not a URI; write one with a scheme and without spaces, such as config:app"
         )
     if signature.parameters:
         listed = ", ".join(f"{{{each.name}}}" for each in signature.parameters)
-        raise UsageError(f"{uri!r} gives {signature.label} no values; name its parameters in the URI: {listed}")
+        raise UsageError(
+            f"{signature.label} has parameters, but the URI {uri!r} has no variables; add {listed} to the URI"
+        )
 
 
 def _check_variables(template: Template, signature: Signature) -> tuple[str, ...]:
-    """Check that variables and parameters fit; return the lists that a parameter gets as one text."""
+    """Check that variables and parameters correspond; return the list variables whose parameter is one string."""
     parameters = {each.name: each for each in signature.parameters}
     joined: list[str] = []
     for variable in template.variables:
         parameter = parameters.pop(variable.name, None)
         what = f"the variable {variable.name!r} of {template.text!r}"
         if parameter is None:
-            raise UsageError(f"{what} is no parameter of {signature.label}")
+            raise UsageError(f"{what} is not a parameter of {signature.label}; add it, or rename one of them")
+        where = f"parameter `{parameter.name}` of {signature.label}"
         if variable.optional and parameter.default is msgspec.NODEFAULT:
-            raise UsageError(
-                f"{what} may be missing, so parameter {parameter.name!r} of {signature.label} needs a default"
-            )
+            raise UsageError(f"{what} is optional, but {where} has no default; add one")
         if variable.many and is_list(parameter):
-            check_texts(parameter, f"parameter {parameter.name!r} of {signature.label}")
+            check_texts(parameter, where)
             continue
         if variable.many and variable.optional:
-            raise UsageError(f"{what} may occur often, so {parameter.name!r} of {signature.label} must be a list")
+            raise UsageError(f"{what} may occur several times, but {where} is not a list; annotate it as list[str]")
         if variable.many:
             joined.append(variable.name)
-        check_textual(parameter, f"parameter {parameter.name!r} of {signature.label}")
+        check_textual(parameter, where)
     if missing := [each.name for each in parameters.values() if each.default is msgspec.NODEFAULT]:
-        raise UsageError(f"parameter {missing[0]!r} of {signature.label} is no variable of {template.text!r}")
+        raise UsageError(
+            f"parameter `{missing[0]}` of {signature.label} is not a variable of {template.text!r}; add "
+            f"{{{missing[0]}}} to the template, or a default to the parameter"
+        )
     return tuple(joined)

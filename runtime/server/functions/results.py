@@ -1,8 +1,8 @@
-"""What a tool returned, as the result that its caller gets, and the schema of it.
+"""Convert the return value of a tool to its result, and describe it by an output schema.
 
-A type that is an object in JSON becomes structured content as it is; any other is wrapped, ``{"result": …}``, because
-structured content was an object up to 2025-11-25 and clients of that time still count on it. The same JSON is there as
-text, for clients that know no structured content.
+A value that is a JSON object becomes structured content as it is; any other is wrapped as ``{"result": …}``, because
+structured content had to be an object up to 2025-11-25, and clients still rely on it. The result repeats the same JSON
+as text, for clients without structured content.
 
 Spec: 2026-07-28, server/tools#structured-content; 2025-11-25, server/tools#structured-content.
 """
@@ -22,9 +22,9 @@ from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.server.functions.schemas import any_object, schema_of
 from mcpgen.runtime.server.functions.signatures import Annotation, arms, bare, origin_of
 
-__all__ = ["BLOCKS", "NonconformingResult", "ResultKind", "error_result", "list_items", "result_kind"]
+__all__ = ["CONTENT_BLOCKS", "NonconformingResult", "ResultFormat", "error_result", "list_items", "result_format"]
 
-BLOCKS = (
+CONTENT_BLOCKS = (
     models.TextContent,
     models.ImageContent,
     models.AudioContent,
@@ -32,17 +32,16 @@ BLOCKS = (
     models.EmbeddedResource,
 )
 BINDINGS = "mcpgen.generated.v"
-FINISHED = (models.CallToolResult, models.InputRequiredResult)
+FULL_RESULTS = (models.CallToolResult, models.InputRequiredResult)
 ToResult = Callable[[Any], models.CallToolResult | models.InputRequiredResult]
 
 
-class ResultKind(Struct, frozen=True):
-    """How a tool's results are sent.
+class ResultFormat(Struct, frozen=True):
+    """How the return values of a tool become results.
 
     Attributes:
         schema: The schema of their structured content; UNSET if they have none.
-        to_result: Makes the result of what the function returned. Raises TypeError for what cannot be sent, and
-            `NonconformingResult`.
+        to_result: Converts a return value. Raises TypeError if it cannot be sent, and `NonconformingResult`.
     """
 
     schema: dict[str, Any] | UnsetType
@@ -50,10 +49,10 @@ class ResultKind(Struct, frozen=True):
 
 
 class NonconformingResult(Exception):  # noqa: N818 (a result, not an error of the protocol)
-    """What a function returned is not what it is annotated with, so that the schema of it would be a lie.
+    """A function returned a value that is not of its annotated type, so it does not fit the output schema.
 
     Attributes:
-        text: It, as JSON.
+        text: The value as JSON.
         reason: What is wrong with it.
     """
 
@@ -63,70 +62,68 @@ class NonconformingResult(Exception):  # noqa: N818 (a result, not an error of t
         super().__init__(reason)
 
 
-def result_kind(annotation: Annotation, label: str, *, structured: bool | None) -> ResultKind:
-    """Return how the results of a function are sent.
+def result_format(annotation: Annotation, label: str, *, structured: bool | None) -> ResultFormat:
+    """Return how the return values of a function become results.
 
     Args:
-        annotation: What it is annotated to return; `inspect.Signature.empty` if it is not.
-        label: What messages call the function.
-        structured: Whether there is structured content; None: where the type makes something of it, that is, where it
-            is no text and no content block.
+        annotation: Its return annotation; `inspect.Signature.empty` if there is none.
+        label: The function's name in error messages.
+        structured: Whether results have structured content; None: unless the type is text or a content block.
 
     Raises:
-        UsageError: The function returns what cannot be sent.
+        UsageError: A value of this type cannot be sent.
     """
     what = f"the result of {label}"
-    annotation = _final(annotation)
+    annotation = _without_input_required(annotation)
     _refuse_bytes(annotation, what)
     _refuse_other_revisions(annotation, what)
-    says_nothing = annotation in (inspect.Signature.empty, Any, object)
-    if says_nothing or _has_blocks(annotation):
+    if annotation in (inspect.Signature.empty, Any, object) or _has_blocks(annotation):
         if structured:
-            raise UsageError(f"{what} has no type that a schema could be made of; annotate it, or leave structured out")
-        return ResultKind(UNSET, text_result)
+            raise UsageError(f"{what} has no type for an output schema; annotate it, or remove `structured=True`")
+        return ResultFormat(UNSET, text_result)
     if not structured and (structured is False or set(arms(annotation)) <= {str, type(None)}):
-        return ResultKind(UNSET, text_result)
+        return ResultFormat(UNSET, text_result)
     return _structured(annotation, what)
 
 
 def text_result(value: object) -> models.CallToolResult | models.InputRequiredResult:
-    """Return the result of what a function without an output schema returned."""
+    """Return the result for a return value of a function without an output schema."""
     if isinstance(value, str):
         return models.CallToolResult(content=[models.TextContent(text=value)])
-    if isinstance(value, FINISHED):
+    if isinstance(value, FULL_RESULTS):
         return value
     if value is None:
         return models.CallToolResult(content=[])
-    if isinstance(value, BLOCKS):
+    if isinstance(value, CONTENT_BLOCKS):
         return models.CallToolResult(content=[value])
     items = list_items(value) or ()
-    if any(isinstance(each, BLOCKS) for each in items):
+    if any(isinstance(each, CONTENT_BLOCKS) for each in items):
         return models.CallToolResult(content=[_block(each) for each in items])
     if isinstance(value, (bytes, bytearray, memoryview)):
-        raise TypeError("bytes are no result; return ImageContent, AudioContent or EmbeddedResource")
+        raise TypeError("a tool cannot return bytes; return ImageContent, AudioContent or EmbeddedResource")
     return models.CallToolResult(content=[models.TextContent(text=msgspec.json.encode(value).decode())])
 
 
 def list_items(value: object) -> Sequence[object] | None:
-    """Return what a list or tuple holds; None for what is neither."""
+    """Return *value* if it is a list or tuple; None otherwise."""
     return cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else None
 
 
 def error_result(text: str) -> models.CallToolResult:
-    """Return the result of a tool that failed, for the model to read."""
+    """Return the result of a tool that failed, with a message for the model."""
     return models.CallToolResult(content=[models.TextContent(text=text)], is_error=True)
 
 
 def _block(value: object) -> models.ContentBlock:
     if isinstance(value, str):
         return models.TextContent(text=value)
-    if isinstance(value, BLOCKS):
+    if isinstance(value, CONTENT_BLOCKS):
         return value
-    raise TypeError(f"a {type(value).__name__} stands among content blocks; make it one, or text")
+    raise TypeError(f"a list of content blocks holds a {type(value).__name__}; make it a content block or a string")
 
 
-def _final(annotation: Annotation) -> Annotation:
-    """Return a result's type without `InputRequiredResult`, which is an answer but not the tool's result."""
+def _without_input_required(annotation: Annotation) -> Annotation:
+    """Return a result's type without `InputRequiredResult`, which has no structured content."""
     found = arms(annotation)
     if models.InputRequiredResult not in found:
         return annotation
@@ -137,7 +134,7 @@ def _final(annotation: Annotation) -> Annotation:
 def _refuse_bytes(annotation: Annotation, what: str) -> None:
     if any(each in (bytes, bytearray, memoryview) for each in arms(annotation)):
         raise UsageError(
-            f"{what} is bytes, which a tool cannot return; return ImageContent or AudioContent with the bytes in "
+            f"{what} has the type bytes, which a tool cannot return; return ImageContent or AudioContent with "
             "base64, or EmbeddedResource with BlobResourceContents"
         )
 
@@ -149,26 +146,26 @@ def _refuse_other_revisions(annotation: Annotation, what: str) -> None:
         module = str(getattr(arm, "__module__", ""))
         if module.startswith(BINDINGS) and module != models.__name__:
             raise UsageError(
-                f"{what} is of {module}, but functions are written in terms of {NEWEST}: import it from "
-                f"{models.__name__}, and peers of all revisions get it as theirs has it"
+                f"{what} has a type of {module}, but functions use the types of {NEWEST}; import it from "
+                f"{models.__name__} (it is adapted to the revision of each peer)"
             )
 
 
 def _has_blocks(annotation: Annotation) -> bool:
-    """Whether content blocks, or whole results, are among what a type allows."""
+    """Whether a type allows content blocks or full results."""
     for arm in arms(annotation):
         if origin_of(arm) in (list, tuple):
             if any(_has_blocks(each) for each in typing.get_args(arm)):
                 return True
-        elif isinstance(arm, type) and issubclass(arm, (*BLOCKS, *FINISHED)):
+        elif isinstance(arm, type) and issubclass(arm, (*CONTENT_BLOCKS, *FULL_RESULTS)):
             return True
     return False
 
 
-def _structured(annotation: Annotation, what: str) -> ResultKind:
-    """Return how values of a type are sent as structured content.
+def _structured(annotation: Annotation, what: str) -> ResultFormat:
+    """Return how values of a type become structured content.
 
-    What is sent is read back as that type: a Struct may hold anything, but the result must be as its schema says.
+    Each value is decoded again as that type before it is sent, because a Struct does not check its own fields.
     """
     schema = schema_of(annotation, what)
     wire: Any = bare(annotation)
@@ -181,7 +178,7 @@ def _structured(annotation: Annotation, what: str) -> ResultKind:
     check = msgspec.json.Decoder(wire, dec_hook=any_object).decode
 
     def to_result(value: object) -> models.CallToolResult | models.InputRequiredResult:
-        if isinstance(value, FINISHED):
+        if isinstance(value, FULL_RESULTS):
             return value
         data = encode({"result": value} if wrapped else value)
         try:
@@ -190,4 +187,4 @@ def _structured(annotation: Annotation, what: str) -> ResultKind:
             raise NonconformingResult(data.decode(), str(error)) from None
         return models.CallToolResult(content=[models.TextContent(text=data.decode())], structured_content=read(data))
 
-    return ResultKind(schema, to_result)
+    return ResultFormat(schema, to_result)

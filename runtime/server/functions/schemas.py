@@ -1,10 +1,14 @@
-"""JSON Schemas (2020-12) of what functions take and return, as msgspec writes them, each whole in itself."""
+"""JSON Schemas (2020-12) of parameters and results, as msgspec generates them, each self-contained.
+
+The values of an Enum or a Literal keep the order of the source, in which forms show them; msgspec would sort them.
+"""
 
 from __future__ import annotations
 
 import math
 import typing
 from datetime import datetime
+from enum import Enum
 from types import GenericAlias, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -12,13 +16,14 @@ import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, ValidationError, defstruct, field
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.server.functions.choices import in_order
 from mcpgen.runtime.server.functions.signatures import Annotation, arms, origin_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from mcpgen.runtime.server.functions.signatures import Parameter, Signature
 
-__all__ = ["any_object", "argument_type", "described", "input_schema", "schema_of"]
+__all__ = ["any_object", "argument_type", "described", "in_declared_order", "input_schema", "schema_of"]
 
 ANYTHING = "x-mcpgen-anything"
 REFERENCES = "#/$defs/{name}"
@@ -28,18 +33,18 @@ CONTAINERS = (list, dict, tuple, set, frozenset)
 
 
 def any_object(annotation: type, value: object) -> object:
-    """Decode ``object``, which msgspec knows as Any alone, as whatever it is: a ``dec_hook``."""
+    """Decode any value as ``object``, for which msgspec has no decoder: a ``dec_hook``."""
     if annotation is object:
         return value
-    # Of an author who wrote the schema of a type by hand. No value is of it, then, which is what msgspec makes of this.
-    raise TypeError(f"Expected `{annotation.__name__}`, which nothing decodes")
+    # A custom type whose author wrote its schema by hand; msgspec makes a ValidationError of this.
+    raise TypeError(f"Expected `{annotation.__name__}`, which cannot be decoded")
 
 
 def _any_schema(annotation: type) -> dict[str, Any]:
-    """Return the schema of ``object``, marked, since msgspec takes an empty one for none: a ``schema_hook``."""
+    """Return the schema of ``object``, with a mark, because msgspec rejects an empty one: a ``schema_hook``."""
     if annotation is object:
         return {ANYTHING: True}
-    raise NotImplementedError  # so does msgspec want to be told that a hook knows nothing of a type
+    raise NotImplementedError  # msgspec's way to say that a hook does not handle a type
 
 
 def _unmarked(value: Any) -> Any:
@@ -50,10 +55,10 @@ def _unmarked(value: Any) -> Any:
 
 
 def schema_of(annotation: Annotation, what: str) -> dict[str, Any]:
-    """Return the schema of a type; what it refers to is in its ``$defs``.
+    """Return the schema of a type, with the definitions that it refers to in its ``$defs``.
 
     Raises:
-        UsageError: JSON cannot say this type, or msgspec cannot decode it.
+        UsageError: The type has no JSON Schema, or msgspec cannot decode it.
     """
     try:
         (schema,), definitions = msgspec.json.schema_components(
@@ -63,17 +68,17 @@ def schema_of(annotation: Annotation, what: str) -> dict[str, Any]:
     except (TypeError, RecursionError) as error:
         reason = str(error).partition("\n")[0]
         if "custom types" in reason:
-            reason = "msgspec does not know it; pydantic models, for one, are not supported"
+            reason = "msgspec does not support it; pydantic models are an example"
         raise UsageError(
             f"{what} has the type {annotation!r}, which has no JSON Schema ({reason}); use a type that msgspec "
-            "supports: a Struct, a dataclass, a TypedDict, an Enum, a Literal or a built-in one, and tag Structs that "
-            "stand in one union (`class A(Struct, tag=True)`)"
+            "supports: a Struct, a dataclass, a TypedDict, an Enum, a Literal or a built-in one; tag the Structs of a "
+            "union (`class A(Struct, tag=True)`)"
         ) from error
-    return in_order(cast("dict[str, Any]", _unmarked(_whole(schema, definitions))), annotation)
+    return in_declared_order(cast("dict[str, Any]", _unmarked(_whole(schema, definitions))), annotation)
 
 
 def _whole(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema that is not only a reference, with the definitions that it needs."""
+    """Return a schema that is not just a reference, with the definitions that it needs."""
     if schema.keys() == {"$ref"}:
         name = schema["$ref"].rpartition("/")[2]
         schema = dict(definitions[name])
@@ -92,30 +97,30 @@ def _refers(value: object, reference: str) -> bool:
 
 
 def argument_type(signature: Signature) -> type[Struct]:
-    """Return the Struct that a request's arguments are decoded to; it refuses arguments that it does not know.
+    """Return the Struct that a request's arguments are decoded to; it refuses unknown arguments.
 
     Raises:
         UsageError: A parameter has a type that cannot be decoded, or a default that is not of its type.
     """
     fields: list[tuple[str, Any, Any]] = []
     for each in signature.parameters:
-        what = f"parameter {each.name!r} of {signature.label}"
+        what = f"parameter `{each.name}` of {signature.label}"
         schema_of(each.annotation, what)
         if msgspec.Raw in arms(each.annotation):
-            raise UsageError(f"{what} is Raw, but arguments arrive decoded; annotate it with `object`")
+            raise UsageError(f"{what} has the type Raw, but arguments arrive decoded; annotate it with `object`")
         _check_default(each, what)
         fields.append((each.name, described(each.annotation), _default_field(each.default)))
-    # gc=False: it lives for one call, and its values come from JSON, which has no cycles.
+    # gc=False: it lives for one call, and values from JSON have no cycles.
     return defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True, gc=False)
 
 
 def input_schema(signature: Signature, arguments: type[Struct]) -> dict[str, Any]:
-    """Return the schema of a function's arguments: an object that allows no others."""
+    """Return the schema of a function's arguments: an object without additional properties."""
     schema = schema_of(arguments, f"the parameters of {signature.label}")
     properties = schema.get("properties", {})
     for each in signature.parameters:
-        # From the annotation itself: typing takes Literals in another order for equal, and hands out the first it saw.
-        described = properties[each.name] = in_order(properties[each.name], each.annotation)
+        # From the annotation itself: Literals with another order are equal for typing, which caches the first.
+        described = properties[each.name] = in_declared_order(properties[each.name], each.annotation)
         if each.description:
             described.setdefault("description", each.description)
         described.pop("default", None)
@@ -128,10 +133,10 @@ def input_schema(signature: Signature, arguments: type[Struct]) -> dict[str, Any
 
 
 def described(annotation: Annotation) -> Annotation:
-    """Return a type that says more in its schema than msgspec does.
+    """Return a type with a more precise schema than msgspec's.
 
-    Datetimes say that they are such; msgspec says it only of those that need a time zone. Choices say that they are
-    text.
+    A datetime gets the format ``date-time``, which msgspec adds only if a time zone is required. A Literal of strings
+    gets the type ``string``.
     """
     if annotation is datetime:
         return Annotated[datetime, Meta(extra_json_schema={"format": "date-time"})]
@@ -149,14 +154,14 @@ def described(annotation: Annotation) -> Annotation:
 
 
 def _default_field(default: object) -> object:
-    """Return what msgspec fills in for an argument that is missing: as in Python, the very object, not a copy of it."""
+    """Return the default of a field of the arguments: as in Python, the object itself, not a copy of it."""
     return default if default is NODEFAULT else field(default_factory=lambda: default)
 
 
 def _check_default(parameter: Parameter, what: str) -> None:
-    """Refuse a default that a request could not give, such as None for an int.
+    """Refuse a default that is not of the parameter's type, such as None for an int.
 
-    A default that JSON cannot say, a sentinel, stays between the function and Python.
+    A default that JSON cannot express, such as a sentinel object, is allowed; the schema omits it.
     """
     if parameter.default is NODEFAULT or parameter.default is UNSET:
         return
@@ -167,18 +172,61 @@ def _check_default(parameter: Parameter, what: str) -> None:
     try:
         msgspec.convert(value, parameter.annotation, str_keys=True, dec_hook=any_object)
     except ValidationError as error:
-        way_out = " | None" if value is None else ""
-        raise UsageError(
-            f"the default of {what} is not of its type ({error}); "
-            + (f"write `{parameter.name}: …{way_out} = None`" if way_out else "change one of them")
-        ) from error
+        hint = f"write `{parameter.name}: … | None = None`" if value is None else "change the default or the type"
+        raise UsageError(f"the default of {what} is not of its type ({error}); {hint}") from error
 
 
 def _default_json(default: object) -> object | UnsetType:
-    """Return a default as JSON; UNSET if there is none or JSON cannot say it."""
+    """Return a default as JSON; UNSET if there is none, or JSON cannot express it."""
     if default is NODEFAULT or default is UNSET or (isinstance(default, float) and not math.isfinite(default)):
         return UNSET
     try:
         return cast("object", msgspec.json.decode(msgspec.json.encode(default, order="deterministic")))
     except (TypeError, ValueError, RecursionError):
         return UNSET
+
+
+def in_declared_order(schema: dict[str, Any], annotation: Annotation) -> dict[str, Any]:
+    """Return *schema*, the schema of *annotation*, with each ``enum`` in the order of the source."""
+    orders = {frozenset(map(repr, each)): each for each in _choices(annotation, {})}
+    return cast("dict[str, Any]", _ordered(schema, orders)) if orders else schema
+
+
+def _ordered(value: object, orders: dict[frozenset[str], list[object]]) -> object:
+    if isinstance(value, list):
+        return [_ordered(each, orders) for each in cast("list[object]", value)]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _ordered(each, orders) for key, each in cast("dict[str, object]", value).items()}
+    listed = found.get("enum")
+    if isinstance(listed, list):
+        found["enum"] = orders.get(frozenset(map(repr, cast("list[object]", listed))), cast("list[object]", listed))
+    return found
+
+
+def _choices(annotation: Annotation, seen: dict[int, Annotation]) -> Iterator[list[object]]:
+    """Yield the values of each Literal and Enum inside a type, in the order of the source."""
+    if id(annotation) in seen:
+        return
+    seen[id(annotation)] = annotation  # keeps the object alive, so that its id is not reused
+    origin: Any = typing.get_origin(annotation)
+    if origin is typing.Literal:
+        yield list(typing.get_args(annotation))
+        return
+    for each in typing.get_args(annotation):
+        yield from _choices(each, seen)
+    plain: Any = origin or annotation
+    if not isinstance(plain, type):
+        return
+    if issubclass(plain, Enum):
+        yield [each.value for each in plain]
+    elif not plain.__module__.startswith("builtins"):
+        for each in _field_types(plain):
+            yield from _choices(each, seen)
+
+
+def _field_types(kind: Annotation) -> list[Annotation]:
+    try:
+        return list(typing.get_type_hints(kind, include_extras=True).values())
+    except (NameError, TypeError):  # a type whose hints cannot be resolved has no choices
+        return []

@@ -1,4 +1,4 @@
-"""Parameters whose values arrive as text: those of prompts and of resource templates."""
+"""Check parameters of prompts and resource templates, whose values arrive as text."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def _is_collection(origin: type) -> bool:
 
 
 def check_texts(parameter: Parameter, what: str) -> None:
-    """Refuse a list of what one text cannot become.
+    """Refuse a list whose items cannot be converted from text.
 
     Raises:
-        UsageError: It is such a list.
+        UsageError: The parameter is such a list.
     """
     for arm in arms(parameter.annotation):
         for item in typing.get_args(arm):
@@ -59,10 +59,10 @@ def check_texts(parameter: Parameter, what: str) -> None:
 
 
 def check_textual(parameter: Parameter, what: str) -> None:
-    """Refuse a type that one text cannot become.
+    """Refuse a type that cannot be converted from text.
 
     Raises:
-        UsageError: It is such a type.
+        UsageError: The parameter has such a type.
     """
     if not all(map(_is_textual, arms(parameter.annotation))):
         raise UsageError(

@@ -1,4 +1,11 @@
-"""Functions as tools: what is listed of them, and how they are called."""
+"""Functions as tools: their definitions and calls.
+
+A parameter may be repeated in an HTTP header: ``Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})]``.
+Clients silently drop a tool whose ``x-mcp-header`` breaks a rule, so registration checks the rules.
+
+Spec: 2026-07-28, server/tools#x-mcp-header and
+basic/transports/streamable-http#custom-headers-from-tool-parameters.
+"""
 
 from __future__ import annotations
 
@@ -22,31 +29,30 @@ from mcpgen.runtime.errors import (
     quoted,
     sole_exception,
 )
-from mcpgen.runtime.protocol.messages import Code
-from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.newest import ErrorCode, models
+from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, Rule, param_headers_of
 from mcpgen.runtime.server.functions import invocation
-from mcpgen.runtime.server.functions.headers import check_headers
-from mcpgen.runtime.server.functions.results import NonconformingResult, ResultKind, error_result, result_kind
+from mcpgen.runtime.server.functions.results import NonconformingResult, ResultFormat, error_result, result_format
 from mcpgen.runtime.server.functions.schemas import any_object, argument_type, input_schema
 from mcpgen.runtime.server.functions.signatures import read_result, read_signature
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mcpgen.runtime.server.context import Context
+    from mcpgen.runtime.server.functions.signatures import BaseContext
 
 __all__ = ["Tool", "ToolError", "make_tool"]
 
 _LOG = logging.getLogger("mcpgen.handlers")
 
-# The rule is of 2025-11-25 (server/tools#tool-names); earlier revisions set none, so names that keep it suit them all.
+# The rule of 2025-11-25 (server/tools#tool-names); earlier revisions have none, so such names are valid in all of them.
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
-# 2025-11-25, server/tools#error-handling counts input validation among the errors that a tool reports in its result;
-# 2025-06-18 and before, same section, count invalid arguments among the protocol errors.
-ARGUMENTS_ARE_THE_TOOLS_FROM = "2025-11-25"
+# From 2025-11-25 on, server/tools#error-handling lists input validation among the errors that a tool reports in its
+# result; up to 2025-06-18, the same section lists invalid arguments among the protocol errors.
+FIRST_WITH_ARGUMENT_ERRORS_IN_RESULTS = "2025-11-25"
 
-# Up to here each integer is a double of its own (IEEE 754), so that 5.0 can only have meant 5.
+# Doubles represent all integers up to here exactly (IEEE 754), so 5.0 can be read as 5.
 MAX_EXACT_INTEGER = 2**53
 
 
@@ -56,7 +62,7 @@ def since(label: str) -> frozenset[str]:
     return frozenset(labels[labels.index(label) :])
 
 
-ARGUMENTS_ARE_THE_TOOLS = since(ARGUMENTS_ARE_THE_TOOLS_FROM)
+ARGUMENT_ERRORS_IN_RESULTS = since(FIRST_WITH_ARGUMENT_ERRORS_IN_RESULTS)
 
 
 class ToolError(McpgenError):
@@ -67,9 +73,9 @@ class Tool(Struct, frozen=True):
     """A function that is registered as a tool.
 
     Attributes:
-        definition: What ``tools/list`` says of it.
-        label: What messages to its author call the function.
-        replay: Whether it may run again from its start when its caller comes back with answers to its questions.
+        definition: Its entry in ``tools/list``.
+        label: The function's name in messages to its author.
+        replay: Whether it may run again from its start when the client retries with answers to its requests.
     """
 
     definition: models.Tool
@@ -78,45 +84,45 @@ class Tool(Struct, frozen=True):
     _arguments: type[Struct]
     _call: Callable[..., Awaitable[Any]]
     _context: tuple[str, ...]
-    _returned: ResultKind
+    _format: ResultFormat
     _read: Callable[[bytes | Raw], Struct]
 
     @property
     def takes_context(self) -> bool:
-        """Whether the function takes a Context."""
+        """Whether the function takes a `Context`."""
         return bool(self._context)
 
     async def call(
-        self, given: dict[str, object] | UnsetType, context: Context
+        self, given: dict[str, object] | UnsetType, context: BaseContext
     ) -> models.CallToolResult | models.InputRequiredResult:
         """Run the function.
 
         Raises:
-            RequestError: The arguments are wrong, and the peer's revision has that as an error of the request; or the
+            RequestError: The arguments are invalid, and the peer's revision answers that with an error; or the
                 function raised it.
         """
         try:
             arguments = asdict(self._decode({} if given is UNSET else given))
         except (ValidationError, RecursionError) as error:
-            return self._misfit(error, context)
+            return self._invalid_arguments(error, context)
         for name in self._context:
             arguments[name] = context
         try:
-            return self._returned.to_result(await self._call(**arguments))
+            return self._format.to_result(await self._call(**arguments))
         except Exception as error:  # noqa: BLE001 (where a tool's failure becomes its result)
             return self._failed(error)
 
     def read(self, arguments: Raw | UnsetType) -> Struct | None:
-        """Return *arguments* as the function takes them; None if they do not fit, or not at first sight."""
+        """Return *arguments* decoded for the function; None if they are invalid, or only `call` can read them."""
         try:
             return self._read(b"{}" if arguments is UNSET else arguments)
         except (ValidationError, RecursionError):
             return None
 
     async def run(
-        self, arguments: Struct, context: Context
+        self, arguments: Struct, context: BaseContext
     ) -> str | models.CallToolResult | models.InputRequiredResult:
-        """Call the function with what `read` returned; text comes back as it is, all else as a result.
+        """Call the function with the arguments that `read` returned; return text as it is, any other value as a result.
 
         Raises:
             RequestError: The function raised it.
@@ -126,8 +132,8 @@ class Tool(Struct, frozen=True):
             given[name] = context
         try:
             value = await self._call(**given)
-            is_text = type(value) is str and self._returned.schema is UNSET
-            return value if is_text else self._returned.to_result(value)
+            is_text = type(value) is str and self._format.schema is UNSET
+            return value if is_text else self._format.to_result(value)
         except Exception as error:  # noqa: BLE001 (where a tool's failure becomes its result)
             return self._failed(error)
 
@@ -137,15 +143,15 @@ class Tool(Struct, frozen=True):
         except ValidationError:
             return msgspec.convert(whole_numbers(given), self._arguments, str_keys=True, dec_hook=any_object)
 
-    def _misfit(self, error: Exception, context: Context) -> models.CallToolResult:
+    def _invalid_arguments(self, error: Exception, context: BaseContext) -> models.CallToolResult:
         reason = "nested too deeply" if isinstance(error, RecursionError) else quoted(str(error))
         text = f"Invalid arguments for tool {self.definition.name}: {reason}"
-        if context.peer.revision in ARGUMENTS_ARE_THE_TOOLS:
+        if context.peer.revision in ARGUMENT_ERRORS_IN_RESULTS:
             return error_result(text)
-        raise RequestError(Code.INVALID_PARAMS, text)
+        raise RequestError(ErrorCode.INVALID_PARAMS, text)
 
     def _failed(self, error: Exception) -> models.CallToolResult:
-        """Return the result of a function that raised; raise again what is an answer or the engine's to handle."""
+        """Return the result of a function that raised *error*; raise it again if it answers the request itself."""
         error = sole_exception(error)
         match error:
             case ToolError():
@@ -155,15 +161,17 @@ class Tool(Struct, frozen=True):
             case RequestError() | UnsupportedByPeer() | TransportClosed():
                 raise error
             case NonconformingResult():
-                _LOG.error("the result of %s is not of its type: %s", self.label, error.reason)
-                return error_result(f"The tool {self.definition.name} broke its output schema: {error.text}")
+                _LOG.error("the result of %s is not of its annotated type: %s", self.label, error.reason)
+                return error_result(
+                    f"The result of the tool {self.definition.name} does not fit its output schema: {error.text}"
+                )
             case _:
                 _LOG.error("%s failed", self.label, exc_info=error)
                 return error_result(f"The tool {self.definition.name} failed.")
 
 
 def whole_numbers(value: object) -> object:
-    """Return JSON with 5 for 5.0: JSON Schema counts both among the integers, msgspec only the first."""
+    """Return JSON with 5 in place of 5.0: both are integers in JSON Schema, but only the first in msgspec."""
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) <= MAX_EXACT_INTEGER else value
     if isinstance(value, dict):
@@ -186,24 +194,23 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
     """Make a tool of a function.
 
     Raises:
-        UsageError: The function cannot be one, or its name must not be a tool's.
+        UsageError: The function cannot be a tool, or its name cannot be a tool's.
     """
     signature = read_signature(function)
-    named = signature.name if name is None else name
-    if not NAME.fullmatch(named):
+    tool_name = signature.name if name is None else name
+    if not NAME.fullmatch(tool_name):
         raise UsageError(
-            f"{named!r} cannot be the name of the tool {signature.label}: 1 to 128 ASCII letters, digits, '_', '-' and "
-            "'.' are allowed; give it another with name="
+            f"{tool_name!r} cannot be the name of the tool {signature.label}; set another with `name=`, of 1 to 128 "
+            "ASCII letters, digits, '_', '-' and '.'"
         )
     arguments = argument_type(signature)
     schema = input_schema(signature, arguments)
-    check_headers(schema, signature.label)
-    results = result_kind(read_result(function), signature.label, structured=structured)
-    said = signature.description if description is None else description
+    _check_param_headers(schema, signature.label)
+    results = result_format(read_result(function), signature.label, structured=structured)
     definition = models.Tool(
-        name=named,
+        name=tool_name,
         title=title or UNSET,
-        description=said or UNSET,
+        description=(signature.description if description is None else description) or UNSET,
         input_schema=schema,
         output_schema=results.schema,
         annotations=annotations or UNSET,
@@ -213,3 +220,29 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
     call = invocation.as_awaitable(function)
     read = msgspec.json.Decoder(arguments, dec_hook=any_object).decode
     return Tool(definition, signature.label, replay, arguments, call, signature.context, results, read)
+
+
+def _check_param_headers(schema: dict[str, Any], label: str) -> None:
+    """Check each ``x-mcp-header`` in the schema of a function's arguments.
+
+    Raises:
+        UsageError: One breaks a rule.
+    """
+    try:
+        param_headers_of(schema)
+    except InvalidParamHeader as error:
+        raise UsageError(_param_header_problem(error, label)) from error
+
+
+def _param_header_problem(error: InvalidParamHeader, label: str) -> str:
+    what = f"`x-mcp-header` of parameter `{'.'.join(error.path or ())}` of {label}"
+    match error.rule:
+        case Rule.NAME:
+            return f"{what} is {error.header!r}, which is not a header name; use letters, digits and hyphens"
+        case Rule.TYPE:
+            return f"{what} needs a parameter of the type str, int or bool; change the type, or remove the header"
+        case Rule.UNIQUE:
+            other = ".".join(error.other or ())
+            return f"{what} is {error.header!r}, which parameter `{other}` uses already; change one of them"
+        case Rule.PLACE:
+            return f"{label} has an `x-mcp-header` inside of a parameter; move it to the parameter itself"

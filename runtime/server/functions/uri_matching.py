@@ -1,25 +1,22 @@
-"""Reading the values out of a URI, and writing a URI with values: the two directions of a template."""
+"""Match a URI against a template, and expand a template to a URI."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.limits import MAX_URI_CHARS
 from mcpgen.runtime.server.functions import uri_values
 from mcpgen.runtime.server.functions.uri_template import Template, Variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MAX_URI_CHARS", "expand", "match"]
-
-# What web servers commonly accept as a request line. The cost of reading a URI grows with its length alone, but so does
-# what a handler does with it, and no file system takes longer paths.
-MAX_URI_CHARS = 8192
+__all__ = ["expand", "match"]
 
 
 def match(template: Template, uri: str) -> dict[str, str | list[str]] | None:
-    """Return the values in a URI, decoded; None if it is not of this template, or a value may not be one."""
+    """Return the decoded values in a URI; None if it does not match, is too long, or has a refused value."""
     if len(uri) > MAX_URI_CHARS:
         return None
     path, query = uri, None
@@ -39,7 +36,7 @@ def match(template: Template, uri: str) -> dict[str, str | list[str]] | None:
 
 
 def _split(template: Template, text: str) -> list[str] | None:
-    """Return what stands in *text* at each variable before the query; None if the literals do not fit."""
+    """Return the part of *text* at each variable before the query; None if the literals do not match."""
     literals = template.literals
     count = len(literals) - 1
     if not count:
@@ -47,7 +44,7 @@ def _split(template: Template, text: str) -> list[str] | None:
     start, end = len(literals[0]), len(text) - len(literals[-1])
     if not (start < end and text.startswith(literals[0]) and text.endswith(literals[-1])):
         return None
-    # The one variable that gets what the others leave.
+    # The one variable that takes the remaining text.
     rest = next((index for index in range(count) if template.variables[index].spans), 0)
     raw = [""] * count
     for index in range(rest):
@@ -68,7 +65,7 @@ def _value(raw: str, variable: Variable) -> str | list[str] | None:
     value = uri_values.decode(raw, variable)
     if value is None or not variable.many:
         return value
-    # A list of segments: an encoded separator within one would make two of it for whoever joins them.
+    # A list of segments: an encoded separator inside a segment would split it when a handler joins them.
     segments = [uri_values.decode(each, Variable(variable.name)) for each in raw.split("/")]
     kept = [each for each in segments if each]
     return kept if len(kept) == len(segments) else None
@@ -77,7 +74,7 @@ def _value(raw: str, variable: Variable) -> str | list[str] | None:
 def _with_query(
     found: dict[str, str | list[str]], variables: tuple[Variable, ...], query: str
 ) -> dict[str, str | list[str]] | None:
-    """Add the named values of a query to *found*; None if there is one that the template does not have."""
+    """Add the named values of a query to *found*; return None if the template has no variable of that name."""
     known = {each.name: each for each in variables}
     for pair in query.split("&") if query else ():
         name, _, raw = pair.partition("=")
@@ -96,12 +93,12 @@ def expand(template: Template, given: Mapping[str, object]) -> str:
     """Return the URI with these values (RFC 6570, section 3.2); lists for variables with ``*``, text for the others.
 
     Raises:
-        UsageError: A value is missing that only a query could do without.
+        UsageError: The value of a variable outside of ``{?…}`` is missing.
     """
     written = [template.literals[0]]
     for variable, literal in zip(template.variables, template.literals[1:], strict=False):  # those of the query follow
         if variable.name not in given:
-            raise UsageError(f"{template.text!r} needs a value for {variable.name!r}")
+            raise UsageError(f"the URI template {template.text!r} has no value for `{variable.name}`; pass one")
         texts = _texts(given[variable.name])
         written += ["/".join(uri_values.encode(each, reserved=variable.reserved) for each in texts), literal]
     pairs = [

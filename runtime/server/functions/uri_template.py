@@ -1,20 +1,20 @@
-"""URI templates (RFC 6570): what a template is, which URIs it makes, and which values a URI holds.
+"""Parse URI templates (RFC 6570).
 
-RFC 6570 defines how a template is expanded, and says that matching is not always possible. What is well defined, and
-accepted, is this:
+RFC 6570 defines how a template is expanded, and says that matching is not always possible. A template is accepted if
+matching is well defined:
 
 * ``{var}`` is one value between literals, without ``/``; ``{a,b}``, ``{.ext}``, ``{/a,b}`` and ``{;name}`` are the same
-  with the separators that the RFC gives them;
-* ``{+var}``, ``{#var}`` and ``{/var*}`` may hold ``/``; a template has one of them at most, since between two of them
-  nothing says where the first ends;
-* ``{?a,b*}`` at the end are named values, in any order, each of which may be missing.
+  with the separators of the RFC;
+* ``{+var}``, ``{#var}`` and ``{/var*}`` may hold ``/``; a template has at most one of them, because the end of the
+  first of two would be ambiguous;
+* ``{?a,b*}`` at the end are named values, in any order, each of which is optional.
 
-Variables must be separated by literals, so that a URI is read in one pass whose cost grows with its length alone: there
-is no backtracking, hence no template and no URI that makes it slow. Where a separator occurs in the values, too,
-variables to the left of a ``{+var}`` are as short as possible, those to the right of it as short as possible from the
-end; without one, the leftmost are as long as possible.
+Literals must separate the variables, so that a URI is matched in one pass, without backtracking, in time that grows
+with its length alone. If a separator also occurs in the values, variables to the left of a ``{+var}`` are as short as
+possible from the start, and those to the right of it from the end; without a ``{+var}``, the leftmost are as long as
+possible.
 
-What a value may be is for `mcpgen.runtime.server.functions.uri_values` to say.
+`mcpgen.runtime.server.functions.uri_values` decides which values are allowed.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ __all__ = ["Template", "Variable", "parse"]
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-# RFC 6570, section 2.1: what a literal must not be, but for non-ASCII characters, which a URI of ours may have.
+# RFC 6570, section 2.1: characters that a literal must not contain. Non-ASCII characters are allowed here.
 NOT_LITERAL = re.compile(r"[\x00-\x20\"'<>\\^`{|}\x7f]")
 
 
 class Operator(NamedTuple):
-    """RFC 6570, appendix A: what an operator writes before the first value and between two."""
+    """RFC 6570, appendix A: the text that an operator writes before the first value and between values."""
 
     first: str
     separator: str
@@ -76,11 +76,11 @@ class Variable(Struct, frozen=True):
 
 
 class Template(Struct, frozen=True):
-    """A template, taken apart.
+    """A parsed template.
 
     Attributes:
         text: The template.
-        literals: What stands before each variable, and after the last; empty at the end only.
+        literals: The text before each variable, and after the last; only the last may be empty.
         variables: Its variables, in order; those of ``{?…}`` come last.
     """
 
@@ -95,16 +95,16 @@ class Template(Struct, frozen=True):
 
 
 def parse(text: str) -> Template:
-    """Take a template apart.
+    """Parse a template.
 
     Raises:
-        UsageError: It is none, or what it matches is not well defined.
+        UsageError: It is not a template, or matching is not well defined.
     """
     literals = [""]
     variables: list[Variable] = []
     for literal, expression in _pieces(text):
         if variables and variables[-1].optional and (literal or expression):
-            raise _refused(text, "there is something after {?…}, which must come last")
+            raise _refused(text, "{?…} is not at the end; move it there")
         literals[-1] += literal
         if not expression:
             continue
@@ -115,7 +115,7 @@ def parse(text: str) -> Template:
         for literal_before, variable in _read(operator, specs, text):
             literals[-1] += literal_before
             if not literals[-1] and variables:
-                raise _refused(text, f"nothing separates {variables[-1].name!r} from {variable.name!r}")
+                raise _refused(text, f"put a literal such as / between {variables[-1].name!r} and {variable.name!r}")
             variables.append(variable)
             literals.append("")
     _check(text, literals, variables)
@@ -132,10 +132,10 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
     while True:
         literal, opened, rest = rest.partition("{")
         if bad := NOT_LITERAL.search(literal):
-            raise _refused(text, f"{bad[0]!r} stands outside of an expression")
+            raise _refused(text, f"it has the character {bad[0]!r} outside of {{…}}; percent-encode it or remove it")
         expression, closed, after = rest.partition("}")
         if opened and (not closed or not expression):
-            raise _refused(text, "a { is not closed" if not closed else "an expression is empty")
+            raise _refused(text, "a { has no }" if not closed else "{} names no variable; write {name}")
         yield literal, expression
         if not opened:
             return
@@ -143,11 +143,11 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _read(operator: str, specs: Sequence[tuple[str, bool]], text: str) -> Iterator[tuple[str, Variable]]:
-    """Yield each variable of an expression, with what the operator writes before it."""
+    """Yield each variable of an expression, with the text that the operator writes before it."""
     rules = OPERATORS[operator]
     for index, (name, explode) in enumerate(specs):
         if explode and (operator != "/" or len(specs) > 1):
-            raise _refused(text, f"{name}*: a list can be matched in {{/{name}*}} and in {{?{name}*}} alone")
+            raise _refused(text, f"the list {name}* cannot be matched here; write {{/{name}*}} or {{?{name}*}}")
         before = (rules.separator if index else rules.first) + (f"{name}=" if rules.named else "")
         yield before, Variable(name, spans=rules.spans or explode, reserved=rules.spans, many=explode)
 
@@ -159,26 +159,26 @@ def _specs(expression: str, text: str) -> tuple[str, Sequence[tuple[str, bool]]]
     for spec in expression.removeprefix(operator).split(","):
         name = spec.removesuffix("*")
         if not NAME.fullmatch(name):
-            raise _refused(text, f"{{{expression}}}: {_why_no_name(spec)}")
+            raise _refused(text, f"{{{expression}}}: {_name_problem(spec)}")
         specs.append((name, name != spec))
     return operator, specs
 
 
-def _why_no_name(spec: str) -> str:
+def _name_problem(spec: str) -> str:
     if ":" in spec:
-        return f"of {spec!r} a URI shows only a beginning; leave :{spec.partition(':')[2]} out"
+        return f"{spec!r} truncates its value, which cannot be read back; remove :{spec.partition(':')[2]}"
     if spec[:1] == "&":
-        return "a query is matched where {?…} writes all of it"
-    return f"{spec!r} is no name of a parameter"
+        return "{&…} cannot be matched; write the whole query as {?…}"
+    return f"{spec!r} is not the name of a parameter; use letters, digits and _"
 
 
 def _check(text: str, literals: Sequence[str], variables: Sequence[Variable]) -> None:
     names = [each.name for each in variables]
     if repeated := next((name for name in names if names.count(name) > 1), None):
-        raise _refused(text, f"the variable {repeated!r} occurs twice")
+        raise _refused(text, f"the variable {repeated!r} occurs twice; rename one of them")
     if sum(each.spans for each in variables) > 1:
-        raise _refused(text, "more than one variable may hold '/', and nothing says where the first ends")
+        raise _refused(text, "more than one variable may hold '/', so the end of the first is ambiguous; use one")
     if not SCHEME.match(literals[0]):
-        raise _refused(text, "it must start with a scheme, such as file:")
+        raise _refused(text, "it does not start with a scheme; write one, such as file:")
     if variables and variables[-1].optional and any("?" in each or "#" in each for each in literals):
-        raise _refused(text, "a literal '?' or '#' stands before {?…}; write all of the query as {?…}")
+        raise _refused(text, "it has '?' or '#' before {?…}; write the whole query as {?…}")

@@ -1,14 +1,13 @@
-r"""What a value in a URI may be: where URIs of strangers are kept from reaching what no template means.
+r"""Decode values in a URI, and refuse those that would escape from the place in the template (path traversal).
 
-Authors put values into paths. So a value is refused, and its URI names nothing, if it could lead somewhere else than
-below the place that the template names:
+Authors put values into file paths. A value is refused, so that its URI matches nothing, if:
 
-* it is no UTF-8, has a malformed escape, or holds a control character (to a system, NUL ends a path);
-* it holds a separator (``/``, or ``\``, which Windows reads as one) where the template has one segment only;
-* one of its segments is ``.`` or ``..``, also with the dots and blanks at the end that Windows drops;
-* it starts with a separator or a drive (``C:``), since such a path replaces what it is joined to;
-* any of that is true once it is decoded again (``%252e``), or of its compatibility form (fullwidth dots and slashes),
-  in case that somebody later decodes or normalises it.
+* it is not UTF-8, has a malformed escape, or holds a control character (NUL ends a path in system calls);
+* it holds a separator (``/``, or ``\``, which is one on Windows) where the template has a single segment;
+* one of its segments is ``.`` or ``..``, also with trailing dots and spaces, which Windows ignores;
+* it starts with a separator or a drive (``C:``), because joining such a path replaces the folder;
+* any of this is true after decoding it again (``%252e``) or normalising it (fullwidth dots and slashes), because a
+  handler may do so.
 
 Spec: 2026-07-28, server/resources#security-considerations; RFC 3986, sections 2.1 and 6.2.2.3.
 """
@@ -31,8 +30,8 @@ SEPARATORS = re.compile(r"[/\\]")
 DRIVE = re.compile(r"[A-Za-z]:")
 ESCAPE = re.compile(r"(%[0-9A-Fa-f]{2})")
 
-# Encoding twice happens; three times has no honest reason. A limit, because each round may shorten a text by two
-# characters only, which would make the rounds over a long one cost quadratic time.
+# Some clients encode twice. More rounds are limited, because each may shorten the text by two characters only, so that
+# a long text would cost quadratic time.
 MAX_ENCODINGS = 3
 
 # RFC 3986, sections 2.2 and 2.3. Letters and digits, which `quote` always keeps, are missing.
@@ -41,7 +40,7 @@ RESERVED = ":/?#[]@!$&'()*+,;="
 
 
 def decode(raw: str, variable: Variable) -> str | None:
-    """Return the value of a variable that stands in a URI as *raw*; None if it may not be one."""
+    """Return the decoded value of a variable; None if it is refused."""
     if not variable.spans and any(each in raw for each in "/?#"):
         return None
     value = _decoded(raw)
@@ -53,7 +52,7 @@ def decode(raw: str, variable: Variable) -> str | None:
 
 
 def _stays_below(value: str) -> bool:
-    """Whether a value is harmless even to somebody who normalises and decodes it again, as leniently as Python does."""
+    """Whether a value is safe even if a handler normalises and decodes it again, as leniently as Python does."""
     for _ in range(MAX_ENCODINGS):
         again = unquote(unicodedata.normalize("NFKC", value))
         if again == value:
@@ -65,10 +64,10 @@ def _stays_below(value: str) -> bool:
 
 
 def encode(value: str, *, reserved: bool) -> str:
-    """Return a value as it stands in a URI (RFC 6570, section 3.2.1), reserved characters as they are if so asked."""
+    """Return a value encoded for a URI (RFC 6570, section 3.2.1); *reserved* keeps reserved characters as they are."""
     if not reserved:
         return quote(value, safe=UNRESERVED)
-    # RFC 6570, section 3.2.3: what is an escape already stays one.
+    # RFC 6570, section 3.2.3: percent-encoded triplets stay as they are.
     pieces = ESCAPE.split(value)
     return "".join(
         piece if index % 2 else quote(piece, safe=UNRESERVED + RESERVED) for index, piece in enumerate(pieces)
@@ -85,7 +84,7 @@ def _decoded(text: str) -> str | None:
 
 
 def _forms(value: str) -> tuple[str, ...]:
-    """Return a value, and what normalising makes of it if that is something else."""
+    """Return a value and, if it differs, its compatibility form."""
     return (value,) if value.isascii() else (value, unicodedata.normalize("NFKC", value))
 
 

@@ -1,4 +1,4 @@
-"""Tasks of 2025-11-25: their lifecycle, their store, and how tool calls become some."""
+"""Tasks of 2025-11-25: tool calls that run as tasks, the lifecycle of a task, and the store of tasks."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""Requests that run on after their first answer: the task state machine of a receiver, in 2025-11-25.
+"""The lifecycle of tasks in 2025-11-25: requests that go on after their first answer.
 
-Theory of operation. `Tasks.create` makes a record and lets the engine start the handler, which gets a `RunningTask` to
-say how it fares. A task ends once: by its handler, by ``tasks/cancel``, or because its time is over. Whatever ends it,
-the record changes first, then its requestor is told, then those who wait for the result, and then the handler is
-stopped; what that still says is ignored. Records are in a `TaskStore`; handlers and waiting requests are here.
+Theory of operation. `Tasks.create` adds a record and lets the engine start the handler, which reports its progress to a
+`RunningTask`. A task ends once: by its handler, by ``tasks/cancel``, or when it expires. At its end, the record changes
+first; then the requestor is notified, the waiting ``tasks/result`` requests are answered, and the handler is stopped.
+Later reports of the handler are ignored. Records are kept in a `TaskStore`, handlers and waiting requests in `Tasks`.
 
-A handler that was told to stop may take its time, so it counts until the engine says that it is gone
-(`RunningTask.close`): a client that creates and cancels in a loop gets no further than its limit.
+A stopped handler may need time to end, so it counts against the limits until `RunningTask.close`. Otherwise a client
+could exceed them by creating and cancelling tasks in a loop.
 
-Who may touch a task is decided by its principal, and an alien task is answered as one that does not exist. Where nobody
-is told apart, the id is the secret: 256 bits of it.
+A task can be used only by its principal; for any other, it does not exist. If clients cannot be distinguished, the id,
+which has 256 random bits, is the secret.
 
 Spec:
     2025-11-25, basic/utilities/tasks.
@@ -25,11 +25,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from mcpgen.generated.v2025_11_25 import models
-from mcpgen.generated.v2025_11_25.methods import REVISION, ErrorCode
+from mcpgen.generated.v2025_11_25.methods import REVISION, ErrorCode, MetaKey
 from mcpgen.runtime.errors import RequestError
+from mcpgen.runtime.limits import TaskLimits
 from mcpgen.runtime.server.tasks.pending_results import PendingResult, PendingResults
 from mcpgen.runtime.server.tasks.running_task import RunningTask, error_outcome, related
 from mcpgen.runtime.server.tasks.task_store import StoreFull, TaskRecord, cursor_behind, position_at
@@ -39,55 +40,31 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.server.tasks.task_store import Outcome, Status, TaskStore
 
-__all__ = ["IMMEDIATE_RESPONSE", "REQUEST_CANCELLED", "REVISION", "TaskLimits", "Tasks"]
+__all__ = ["IMMEDIATE_RESPONSE", "REQUEST_CANCELLED", "REVISION", "Tasks"]
 
-IMMEDIATE_RESPONSE: Final = "io.modelcontextprotocol/model-immediate-response"
+IMMEDIATE_RESPONSE: Final = MetaKey.MODEL_IMMEDIATE_RESPONSE
 
-# Nobody answers a request that was cancelled, so neither MCP nor JSON-RPC has a code for it. But whoever waits for the
-# result of a task has to get an answer. This code is the Language Server Protocol's, outside of JSON-RPC's range.
+# A cancelled request gets no answer, so neither MCP nor JSON-RPC has a code for it. But a `tasks/result` that waits for
+# a cancelled task needs an answer. This is the code of the Language Server Protocol, outside of JSON-RPC's range.
 REQUEST_CANCELLED: Final = -32800
 
-# "Cryptographically secure task IDs with enough entropy to prevent guessing": as much as a key has.
+# "Cryptographically secure task IDs with enough entropy to prevent guessing": 256 bits, as in a key.
 ID_BYTES: Final = 32
 
 _CANCELLED: Final = error_outcome(REQUEST_CANCELLED, "The task was cancelled")
 _EXPIRED: Final = error_outcome(ErrorCode.INVALID_PARAMS, "The task has expired")
-_TOO_LARGE_MESSAGE: Final = "The result is too large to be kept"
+_TOO_LARGE_MESSAGE: Final = "The result is too large for the task store"
 _TOO_LARGE: Final = error_outcome(ErrorCode.INTERNAL_ERROR, _TOO_LARGE_MESSAGE)
 
 _logger = logging.getLogger("mcpgen.tasks")
 
 
-class TaskLimits(Struct, frozen=True, kw_only=True):
-    """How long tasks live and how much of them runs at once. Lifetimes count from creation, in milliseconds.
-
-    Attributes:
-        default_ttl_ms: Where the requestor asks for none: time to come back for a result after minutes of work.
-        min_ttl_ms: What a shorter wish is raised to: a task that expires before its first answer arrives is no use.
-        max_ttl_ms: What a longer wish is cut down to: a day.
-        poll_interval_ms: How often a requestor is asked to look.
-        page_size: How many tasks ``tasks/list`` returns at once.
-        max_running: The most handlers that run as tasks.
-        max_running_per_principal: The most of them for one requestor.
-        max_waits_per_task: The most ``tasks/result`` requests that wait for one task; a requestor needs one.
-    """
-
-    default_ttl_ms: int = 10 * 60 * 1000
-    min_ttl_ms: int = 1000
-    max_ttl_ms: int = 24 * 60 * 60 * 1000
-    poll_interval_ms: int = 1000
-    page_size: int = 50
-    max_running: int = 1000
-    max_running_per_principal: int = 64
-    max_waits_per_task: int = 16
-
-
-class Augmented(Protocol):
-    """The params of a request that may ask to be run as a task."""
+class TaskAugmentedParams(Protocol):
+    """The params of a request that may ask to run as a task."""
 
     @property
     def task(self) -> models.TaskMetadata | UnsetType:
-        """The wish."""
+        """The requested lifetime; UNSET if the request does not ask for a task."""
         ...
 
     @property
@@ -99,14 +76,14 @@ class Augmented(Protocol):
 class Tasks:
     """The tasks of one server.
 
-    A principal is whatever tells requestors apart: who is authorized, or else one session or one pipe. Nothing here
-    waits; callbacks are called before a method returns, and must not raise.
+    A principal identifies a requestor: an authorized user, or else a session or a pipe. No method waits; callbacks are
+    called before a method returns, and must not raise.
 
     Args:
-        store: Where they are kept.
-        clock: Seconds of Unix time (``time.time``).
-        random_bytes: Makes ids; has to be fit for secrets (``secrets.token_bytes``).
-        limits: How many there may be, and for how long.
+        store: Keeps the records.
+        clock: Returns seconds of Unix time (``time.time``).
+        random_bytes: Makes ids; must be suitable for secrets (``secrets.token_bytes``).
+        limits: Bounds on their number and lifetime.
     """
 
     def __init__(
@@ -121,13 +98,13 @@ class Tasks:
         self._clock = clock
         self._random_bytes = random_bytes
         self._limits = limits or TaskLimits()
-        self._running: dict[str, RunningTask] = {}  # those too that were told to stop
-        self._running_of: Counter[str] = Counter()  # by principal
-        self._waits = PendingResults(self._limits.max_waits_per_task)
+        self._running: dict[str, RunningTask] = {}  # including stopped ones that have not ended yet
+        self._running_by_principal: Counter[str] = Counter()
+        self._pending_results = PendingResults(self._limits.max_waits_per_task)
 
     def create(
         self,
-        params: Augmented,
+        params: TaskAugmentedParams,
         run: Callable[[RunningTask], Callable[[], None]],
         *,
         principal: str,
@@ -137,12 +114,12 @@ class Tasks:
         """Accept a request as a task, and start it.
 
         Args:
-            params: What the request came with.
-            run: Starts the handler, and returns what stops it. The handler should begin later, so that the requestor
-                knows the task before it hears of it.
-            principal: Whose task it is.
-            changed: Called with what ``notifications/tasks/status`` carries, whenever the task has changed.
-            immediate: What a model is told while the task runs.
+            params: The params of the request.
+            run: Starts the handler, and returns a function that stops it. The handler should begin later, so that the
+                requestor receives the task before any message about it.
+            principal: The owner of the task.
+            changed: Called with the params of ``notifications/tasks/status`` whenever the task has changed.
+            immediate: A text for the model while the task runs.
 
         Raises:
             RequestError: There is no room for another task.
@@ -152,7 +129,8 @@ class Tasks:
         """
         self.expire()
         limits = self._limits
-        if len(self._running) >= limits.max_running or self._running_of[principal] >= limits.max_running_per_principal:
+        running_here = self._running_by_principal[principal]
+        if len(self._running) >= limits.max_running or running_here >= limits.max_running_per_principal:
             raise RequestError(ErrorCode.INTERNAL_ERROR, "Too many tasks are running; try again later")
         record = self._add(principal, params.task)
         task_id = record.task_id
@@ -162,10 +140,10 @@ class Tasks:
             progress_token=token,
             change=partial(self._change, task_id),
             changed=changed,
-            gone=partial(self._gone, record),
+            closed=partial(self._closed, record),
         )
         self._running[task_id] = running
-        self._running_of[principal] += 1
+        self._running_by_principal[principal] += 1
         self._start(record, running, run)
         meta = related(task_id) if immediate is None else related(task_id, {IMMEDIATE_RESPONSE: immediate})
         return models.CreateTaskResult(task=self._task(record), meta=meta)
@@ -174,7 +152,7 @@ class Tasks:
         """Return the result of ``tasks/get``.
 
         Raises:
-            RequestError: The task does not exist, no longer, or not for this principal.
+            RequestError: The task does not exist, has expired, or belongs to another principal.
         """
         return self._members(self._own(task_id, principal))
 
@@ -182,7 +160,7 @@ class Tasks:
         """Return the result of ``tasks/list``: a page of the principal's tasks, oldest first.
 
         Raises:
-            RequestError: The cursor is none of ours.
+            RequestError: The cursor is not one of ours.
 
         Spec:
             2025-11-25, basic/utilities/tasks, "Task Listing"; server/utilities/pagination.
@@ -201,11 +179,12 @@ class Tasks:
 
         Args:
             task_id: The task.
-            principal: Who asks.
-            deliver: Called once with the answer, unless the wait is dropped before.
+            principal: The principal of the request.
+            deliver: Called once with the answer, unless the request is dropped before.
 
         Returns:
-            What drops the wait, to be called when its request is cancelled or its connection is lost. The task goes on.
+            A function that drops the request, to be called when it is cancelled or its connection is lost. The task
+            goes on.
 
         Raises:
             RequestError: The task does not exist for this principal, or too many requests wait for it.
@@ -214,14 +193,14 @@ class Tasks:
             2025-11-25, basic/utilities/tasks, "Result Retrieval".
         """
         record = self._own(task_id, principal)
-        _logger.info("result of task %s wanted by %r, %s", task_id[:8], principal, record.status)
-        wait = PendingResult(deliver)
+        _logger.info("result of task %s requested by %r, %s", task_id[:8], principal, record.status)
+        pending = PendingResult(deliver)
         if record.outcome is not None:
-            wait.end(record.outcome)
-            return wait.drop
-        if not self._waits.add(task_id, wait):
-            raise RequestError(ErrorCode.INTERNAL_ERROR, "Too many requests wait for this task")
-        return wait.drop
+            pending.deliver(record.outcome)
+            return pending.drop
+        if not self._pending_results.add(task_id, pending):
+            raise RequestError(ErrorCode.INTERNAL_ERROR, "Too many requests wait for this task; try again later")
+        return pending.drop
 
     def cancel(self, task_id: str, *, principal: str) -> dict[str, object]:
         """Cancel a task, and return the result of ``tasks/cancel``.
@@ -239,9 +218,9 @@ class Tasks:
         return self._members(cancelled)
 
     def expire(self) -> float | None:
-        """Drop the tasks whose time is over, even those that run, and return when the next one's is, on the clock.
+        """Drop the expired tasks, also running ones, and return when the next one expires, in seconds of the clock.
 
-        Every other method does the same first; this is for a timer, so that whoever waits for them need not wait more.
+        Every other method does the same first; a timer calls this one, so that waiting requests are answered in time.
         """
         for record in self._store.expire(self._now_ms()):
             _logger.info("task %s of %r expired, %s", record.task_id[:8], record.principal, record.status)
@@ -251,15 +230,15 @@ class Tasks:
         return None if following is None else following / 1000
 
     def forget(self, principal: str) -> None:
-        """Cancel and drop the tasks of a principal that will not come back: its session or its pipe has ended."""
+        """Cancel and drop the tasks of a principal whose session or pipe has ended."""
         while records := self._store.page(principal, after=None, limit=self._limits.page_size):
             for record in records:
                 self._cancel(record, "Cancelled at the end of its session")
                 self._store.remove(record.task_id)
 
-    def _add(self, principal: str, wish: models.TaskMetadata | UnsetType) -> TaskRecord:
+    def _add(self, principal: str, requested: models.TaskMetadata | UnsetType) -> TaskRecord:
         limits, now_ms = self._limits, self._now_ms()
-        ttl_ms = limits.default_ttl_ms if wish is UNSET or wish.ttl is UNSET else wish.ttl
+        ttl_ms = limits.default_ttl_ms if requested is UNSET or requested.ttl is UNSET else requested.ttl
         record = TaskRecord(
             task_id=urlsafe_b64encode(self._random_bytes(ID_BYTES)).rstrip(b"=").decode("ascii"),
             principal=principal,
@@ -280,7 +259,7 @@ class Tasks:
     ) -> None:
         try:
             running.attach(run(running))
-        except BaseException:  # whatever it is, there is no handler, and so there must be no task
+        except BaseException:  # without a handler there must be no task
             self._store.remove(record.task_id)
             running.has_ended = True
             running.close()
@@ -290,7 +269,7 @@ class Tasks:
         self.expire()
         record = self._store.get(task_id)
         if record is None or record.principal != principal:
-            _logger.info("no task for %r under the id that it names", principal)
+            _logger.info("%r asked for a task that does not exist, or belongs to another principal", principal)
             raise RequestError(ErrorCode.INVALID_PARAMS, "There is no such task; it may have expired")
         return record
 
@@ -303,7 +282,7 @@ class Tasks:
         message: str | None = None,
         outcome: Outcome | None = None,
     ) -> TaskRecord | None:
-        """Change a task and tell of it, unless it has ended; return what it is then."""
+        """Change a task and notify its requestor, unless it has ended; return its new record."""
         self.expire()
         record = self._store.get(task_id)
         if record is None or record.has_ended:
@@ -319,7 +298,7 @@ class Tasks:
             self._store.replace(changed)
         except StoreFull:
             if outcome is None or outcome is _TOO_LARGE:
-                raise  # a store that has no room for this breaks its word
+                raise  # a store must have room for this
             return self._change(task_id, "failed", message=_TOO_LARGE_MESSAGE, outcome=_TOO_LARGE)
         if changed.has_ended:
             _logger.info("task %s of %r ended, %s", task_id[:8], changed.principal, changed.status)
@@ -327,14 +306,14 @@ class Tasks:
         return changed
 
     def _end(self, task_id: str, record: TaskRecord | None, outcome: Outcome | None) -> None:
-        """Tell the requestor what is known of a task, None if that is nothing any more, and those who wait the end."""
+        """Notify the requestor of a change, unless the record is gone, and answer the waiting requests at the end."""
         running = self._running.get(task_id)
         if running is not None:
             running.has_ended = outcome is not None
             if record is not None:
-                running.tell(models.TaskStatusNotificationParams(**msgspec.structs.asdict(self._task(record))))
+                running.notify(models.TaskStatusNotificationParams(**msgspec.structs.asdict(self._task(record))))
         if outcome is not None:
-            self._waits.end(task_id, outcome)
+            self._pending_results.deliver(task_id, outcome)
 
     def _cancel(self, record: TaskRecord, message: str) -> TaskRecord | None:
         cancelled = self._change(record.task_id, "cancelled", message=message, outcome=_CANCELLED)
@@ -347,11 +326,11 @@ class Tasks:
         if running is not None:
             running.stop()
 
-    def _gone(self, record: TaskRecord) -> None:
+    def _closed(self, record: TaskRecord) -> None:
         del self._running[record.task_id]
-        self._running_of[record.principal] -= 1
-        if not self._running_of[record.principal]:
-            del self._running_of[record.principal]  # principals come and go
+        self._running_by_principal[record.principal] -= 1
+        if not self._running_by_principal[record.principal]:
+            del self._running_by_principal[record.principal]  # keeps the counter small
 
     def _task(self, record: TaskRecord) -> models.Task:
         return models.Task(
@@ -369,7 +348,7 @@ class Tasks:
         return members
 
     def _now_ms(self) -> int:
-        # Not cut: what `expire` returns, brought back by a clock, must not be a millisecond early.
+        # Rounded, not truncated: a timer that fires at the time that `expire` returned must not be a millisecond early.
         return round(self._clock() * 1000)
 
 

@@ -1,4 +1,4 @@
-"""Requests that wait for tasks to end: the ``tasks/result`` that cannot be answered yet.
+"""The ``tasks/result`` requests that wait for their tasks to end.
 
 Spec:
     2025-11-25, basic/utilities/tasks, "Result Retrieval".
@@ -17,7 +17,7 @@ __all__ = ["PendingResult", "PendingResults"]
 
 
 class PendingResult:
-    """One request that waits; it is answered once, or dropped."""
+    """One waiting request; it is answered once, or dropped."""
 
     def __init__(self, deliver: Callable[[Outcome], None]) -> None:
         self._deliver: Callable[[Outcome], None] | None = deliver
@@ -27,37 +27,37 @@ class PendingResult:
         """Whether it was answered or dropped."""
         return self._deliver is None
 
-    def end(self, outcome: Outcome) -> None:
-        """Answer it."""
+    def deliver(self, outcome: Outcome) -> None:
+        """Answer it, unless it was dropped."""
         deliver, self._deliver = self._deliver, None
         if deliver is not None:
             deliver(outcome)
 
     def drop(self) -> None:
-        """Let it go without an answer: it was cancelled, or nobody is there any more."""
+        """Drop it without an answer: it was cancelled, or its connection is closed."""
         self._deliver = None
 
 
 class PendingResults:
-    """The requests that wait, by task.
+    """The waiting requests, by task.
 
     Args:
-        max_per_task: The most that wait for one task.
+        max_per_task: The most that may wait for one task.
     """
 
     def __init__(self, max_per_task: int) -> None:
         self._max_per_task = max_per_task
-        self._waits: dict[str, list[PendingResult]] = {}
+        self._pending: dict[str, list[PendingResult]] = {}
 
-    def add(self, task_id: str, wait: PendingResult) -> bool:
-        """Let *wait* wait for a task; False if as many do as may."""
-        others = [each for each in self._waits.get(task_id, ()) if not each.is_over]
+    def add(self, task_id: str, pending: PendingResult) -> bool:
+        """Add a request that waits for a task; return False if too many wait already."""
+        others = [each for each in self._pending.get(task_id, ()) if not each.is_over]
         if len(others) >= self._max_per_task:
             return False
-        self._waits[task_id] = [*others, wait]
+        self._pending[task_id] = [*others, pending]
         return True
 
-    def end(self, task_id: str, outcome: Outcome) -> None:
-        """Answer those that wait for a task, in the order in which they came."""
-        for wait in self._waits.pop(task_id, ()):
-            wait.end(outcome)
+    def deliver(self, task_id: str, outcome: Outcome) -> None:
+        """Answer the requests that wait for a task, in the order of their arrival."""
+        for pending in self._pending.pop(task_id, ()):
+            pending.deliver(outcome)

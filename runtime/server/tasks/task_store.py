@@ -1,6 +1,6 @@
-"""Where tasks are kept: what is known of each, and a bounded store of them in memory.
+"""The store of tasks: records, the protocol of a store, and a bounded store in memory.
 
-A store keeps records and counts; what may become of a task is decided in `mcpgen.runtime.server.tasks.lifecycle`.
+A store only keeps records; `mcpgen.runtime.server.tasks.lifecycle` decides how they change.
 
 Spec:
     2025-11-25, basic/utilities/tasks, "Resource Management": receivers SHOULD limit tasks per requestor, and clean up
@@ -36,17 +36,17 @@ __all__ = [
 Status: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 
 Position: TypeAlias = tuple[int, str]
-"""Where a task stands among those of its principal: when it was created, and its id. It outlives the task."""
+"""The place of a task in the list of its principal: time of creation and id. It stays valid after the task is gone."""
 
-# Most answers are smaller, and errors are: they cost no more than the record that holds them, so that a task can end,
-# and say why, in a store that is full.
+# Most answers, and all errors, are smaller. They do not count against the limits, so that a task can end with an error
+# in a full store.
 FREE_OUTCOME_BYTES: Final = 1024
 
 
 _TIME_BYTES: Final = 8
 
-# A cursor of ours has some seventy characters; longer ones need not be read.
-_MAX_CURSOR: Final = 256
+# Our cursors have about 70 characters; longer ones are refused without decoding them.
+_MAX_CURSOR_CHARS: Final = 256
 
 
 class StoreFull(McpgenError):  # noqa: N818 (named as those of runtime/errors.py are)
@@ -54,22 +54,22 @@ class StoreFull(McpgenError):  # noqa: N818 (named as those of runtime/errors.py
 
 
 class Outcome(Struct, frozen=True, gc=False):
-    """What the request that became a task is answered with in the end: the JSON of a result or of an error."""
+    """The final answer of the request that became a task: the JSON of a result or of an error."""
 
     json: bytes
     is_error: bool = False
 
 
 class TaskRecord(Struct, frozen=True, kw_only=True):
-    """What is known of one task.
+    """The record of one task. Times are in milliseconds of Unix time.
 
     Attributes:
-        principal: Whose it is.
-        created_ms: When it was created, in milliseconds of Unix time, as all times here.
-        updated_ms: When it last changed.
-        ttl_ms: How long it is kept, from its creation on.
-        status_message: What the status means here, for people.
-        outcome: There if the task has ended.
+        principal: Its owner.
+        created_ms: The time of its creation.
+        updated_ms: The time of its last change.
+        ttl_ms: Its lifetime, from its creation on.
+        status_message: A description of the status, for people.
+        outcome: The answer, once the task has ended.
     """
 
     task_id: str
@@ -83,22 +83,22 @@ class TaskRecord(Struct, frozen=True, kw_only=True):
 
     @property
     def has_ended(self) -> bool:
-        """Whether its status is one that it keeps."""
+        """Whether its status is final."""
         return self.status in {"completed", "failed", "cancelled"}
 
     @property
     def expires_ms(self) -> int:
-        """When nobody can count on it any more."""
+        """The time at which it expires."""
         return self.created_ms + self.ttl_ms
 
     @property
     def position(self) -> Position:
-        """Where it stands among those of its principal."""
+        """Its place in the list of its principal."""
         return self.created_ms, self.task_id
 
 
 class TaskStore(Protocol):
-    """What tasks need of a store. Calls do not wait: a store that is elsewhere needs a copy here."""
+    """A store of tasks. Its methods do not wait, so a store in another process needs a local copy."""
 
     def add(self, record: TaskRecord) -> None:
         """Keep a new task.
@@ -109,45 +109,47 @@ class TaskStore(Protocol):
         ...
 
     def get(self, task_id: str) -> TaskRecord | None:
-        """Return a task, whosever it is."""
+        """Return a task of any principal; None if there is none."""
         ...
 
     def replace(self, record: TaskRecord) -> None:
-        """Keep *record* in place of the one of the same id; do nothing if there is none any more.
+        """Replace the record of the same id; do nothing if there is none any more.
 
         Raises:
-            StoreFull: There is no room for its outcome. An error in a few words always finds room.
+            StoreFull: There is no room for its outcome. A short error must always find room.
         """
         ...
 
     def remove(self, task_id: str) -> None:
-        """Drop a task, if it is there."""
+        """Remove a task, if it exists."""
         ...
 
     def page(self, principal: str, *, after: Position | None, limit: int) -> list[TaskRecord]:
-        """Return the first *limit* tasks of *principal* behind a position, which need not be a task's; oldest first."""
+        """Return the first *limit* tasks of *principal* after a position, oldest first; its task may be gone."""
         ...
 
     def expire(self, now_ms: int) -> list[TaskRecord]:
-        """Drop the tasks whose time is over, and return them."""
+        """Remove the expired tasks, and return them."""
         ...
 
     def next_expiry_ms(self) -> int | None:
-        """Return when the next task expires."""
+        """Return the time at which the next task expires; None if there are no tasks."""
         ...
 
 
 class MemoryTaskStore:
     """Keeps tasks in this process, bounded in number and bytes.
 
-    A full store first drops tasks that were cancelled, which may go at any time ("Task Cancellation"). The others were
-    promised to be kept, so that new ones are refused.
+    A full store first removes cancelled tasks, which is allowed at any time ("Task Cancellation"). The others have to
+    be kept for their lifetime, so new ones are refused.
 
     Args:
-        max_tasks: Of all principals together.
-        max_tasks_per_principal: One every second, at the default lifetime of ten minutes, and some that live longer.
-        max_outcome_bytes: What all results together may take.
-        max_outcome_bytes_per_principal: Four results of the largest size that a message has by default.
+        max_tasks: The most tasks of all principals together.
+        max_tasks_per_principal: The most tasks of one. The default allows one each second at the default lifetime of
+            ten minutes, and some that live longer.
+        max_outcome_bytes: The size of all results together.
+        max_outcome_bytes_per_principal: The size of the results of one. The default allows four of the largest results
+            that fit into a message.
     """
 
     def __init__(
@@ -159,7 +161,7 @@ class MemoryTaskStore:
         max_outcome_bytes_per_principal: int = 16 * 1024 * 1024,
     ) -> None:
         if min(max_tasks, max_tasks_per_principal) < 1 or min(max_outcome_bytes, max_outcome_bytes_per_principal) < 0:
-            raise UsageError("a store of tasks needs room for one at least")
+            raise UsageError("a limit of MemoryTaskStore is too small; allow at least 1 task, and 0 or more bytes")
         self._max_tasks = max_tasks
         self._max_tasks_per_principal = max_tasks_per_principal
         self._max_bytes = max_outcome_bytes
@@ -178,7 +180,7 @@ class MemoryTaskStore:
     def add(self, record: TaskRecord) -> None:
         """Keep a new task; see `TaskStore`."""
         if record.task_id in self._records:
-            raise UsageError("a task needs an id of its own")
+            raise UsageError(f"there is already a task with the id {record.task_id[:8]}…; give each task its own id")
         order = self._order.get(record.principal, ())
         if len(order) >= self._max_tasks_per_principal:
             self._drop_cancelled(self._records[task_id] for _, task_id in order)
@@ -194,23 +196,20 @@ class MemoryTaskStore:
         return self._records.get(task_id)
 
     def replace(self, record: TaskRecord) -> None:
-        """Keep *record* in place of the one of the same id, created at the same time for the same principal.
-
-        See `TaskStore`.
-        """
+        """Replace the record of the same id, time of creation and principal; see `TaskStore`."""
         before = self._records.get(record.task_id)
         if before is None:
             return
         more = _size(record) - _size(before)
         held = self._bytes[record.principal]
         if held + more > self._max_bytes_per_principal or self._total_bytes + more > self._max_bytes:
-            raise StoreFull("there is no room for the result")
+            raise StoreFull("the store has no room for the result")
         self._count(before, -1)
         self._records[record.task_id] = record
         self._count(record, 1)
 
     def remove(self, task_id: str) -> None:
-        """Drop a task, if it is there."""
+        """Remove a task, if it exists."""
         record = self._records.pop(task_id, None)
         if record is None:
             return
@@ -228,14 +227,14 @@ class MemoryTaskStore:
         return [self._records[task_id] for _, task_id in order[first : first + limit]]
 
     def expire(self, now_ms: int) -> list[TaskRecord]:
-        """Drop the tasks whose time is over, and return them."""
+        """Remove the expired tasks, and return them."""
         expired = [self._records[task_id] for _, task_id in self._expiries[: self._expired(now_ms)]]
         for record in expired:
             self.remove(record.task_id)
         return expired
 
     def next_expiry_ms(self) -> int | None:
-        """Return when the next task expires."""
+        """Return the time at which the next task expires; None if there are no tasks."""
         return self._expiries[0][0] if self._expiries else None
 
     def _expired(self, now_ms: int) -> int:
@@ -244,7 +243,7 @@ class MemoryTaskStore:
     def _drop_cancelled(self, records: Iterable[TaskRecord]) -> None:
         oldest = next((record for record in records if record.status == "cancelled"), None)
         if oldest is None:
-            raise StoreFull("as many tasks are kept as may be")
+            raise StoreFull("the store holds as many tasks as it may")
         self.remove(oldest.task_id)
 
     def _count(self, record: TaskRecord, sign: int) -> None:
@@ -253,18 +252,18 @@ class MemoryTaskStore:
             self._total_bytes += size
             self._bytes[record.principal] += size
             if not self._bytes[record.principal]:
-                del self._bytes[record.principal]  # principals come and go
+                del self._bytes[record.principal]  # keeps the counter small
 
 
 def cursor_behind(position: Position) -> str:
-    """Return the text that asks for what is behind *position*. It tells its reader nothing that the task does not."""
+    """Return the cursor of the page after *position*. It reveals no more than the task itself."""
     created_ms, task_id = position
     return urlsafe_b64encode(created_ms.to_bytes(_TIME_BYTES, "big") + task_id.encode("utf-8")).decode("ascii")
 
 
 def position_at(cursor: str) -> Position | None:
-    """Return the position that *cursor* stands for, or None if it is none of ours."""
-    if len(cursor) > _MAX_CURSOR:
+    """Return the position in *cursor*; None if the cursor is not one of ours."""
+    if len(cursor) > _MAX_CURSOR_CHARS:
         return None
     try:
         raw = urlsafe_b64decode(cursor)

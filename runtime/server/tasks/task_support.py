@@ -1,4 +1,4 @@
-"""Which requests may become tasks: what a server declares, and what a tool allows.
+"""The requests that may become tasks: the capability of a server, and the support of a tool.
 
 Spec:
     2025-11-25, basic/utilities/tasks, "Capabilities", "Tool-Level Negotiation", "Task Support and Handling".
@@ -20,32 +20,32 @@ TaskSupport: TypeAlias = Literal["forbidden", "optional", "required"]
 
 
 def runs_as_task(support: TaskSupport | UnsetType, *, is_asked: bool, is_offered: bool) -> bool:
-    """Return whether a ``tools/call`` is to be run as a task.
+    """Return whether a ``tools/call`` runs as a task.
 
     Args:
         support: ``execution.taskSupport`` of the tool.
-        is_asked: Whether the request carries ``task``.
-        is_offered: Whether the server declares ``tasks.requests.tools.call`` to this client, in a revision that has it.
-            If not, ``task`` is ignored, and a tool that requires it is called like any other.
+        is_asked: Whether the request has ``task``.
+        is_offered: Whether the server declares ``tasks.requests.tools.call`` to this client. If not, ``task`` is
+            ignored, and a tool that requires it is called like any other.
 
     Raises:
-        RequestError: The tool cannot be a task, or nothing else.
+        RequestError: The tool does not support tasks, or requires one.
     """
     if not is_offered:
         return False
     if is_asked and (support is UNSET or support == "forbidden"):
-        raise RequestError(ErrorCode.METHOD_NOT_FOUND, "This tool cannot be called as a task")
+        raise RequestError(ErrorCode.METHOD_NOT_FOUND, "This tool cannot run as a task; call it without task")
     if support == "required" and not is_asked:
-        raise RequestError(ErrorCode.METHOD_NOT_FOUND, "This tool can only be called as a task")
+        raise RequestError(ErrorCode.METHOD_NOT_FOUND, "This tool runs only as a task; call it with task")
     return is_asked
 
 
 def task_capabilities(*, is_identified: bool) -> models.ServerCapabilitiesTasks:
-    """Return what a server that runs tools as tasks declares.
+    """Return the capability of a server that runs tools as tasks.
 
     Args:
-        is_identified: Whether each requestor has a principal of its own. If not, tasks are not listed, since everybody
-            would see everybody's ("Task Isolation and Access Control").
+        is_identified: Whether each requestor has its own principal. If not, tasks are not listed, because each client
+            would see the tasks of all ("Task Isolation and Access Control").
     """
     return models.ServerCapabilitiesTasks(
         cancel={},

@@ -135,7 +135,7 @@ class Ours(ClientDriver):
                     self.seen.add(self.seen.notices, {"method": method, **about})
 
             tasks.start_soon(hear)
-            yield wire(changes.honoured)
+            yield wire(changes.acknowledged)
             tasks.cancel_scope.cancel()
 
     async def demand(self, name: str, arguments: Wire, answers: Wire | None, state: str | None) -> Wire:

@@ -17,13 +17,13 @@ async def whoever(scope: dict[str, Any]) -> str:
     ("options", "said"),
     [
         ({"port": 1}, "asgi has no option 'port'; it has path, "),
-        ({"user": whoever}, "user is a plain function"),
-        ({"user": "me"}, "user is a plain function"),
-        ({"events": "x"}, "events are a store"),
-        ({"limits": 7}, "limits are an HttpLimits"),
-        ({"path": "mcp"}, "path is 'mcp'; it has to begin with /"),
-        ({"sse_path": "/mcp"}, "needs a path of its own"),
-        ({"allowed_hosts": []}, "allowed_hosts is empty"),
+        ({"user": whoever}, "`user` must be a plain function"),
+        ({"user": "me"}, "`user` must be a plain function"),
+        ({"events": "x"}, "`events` must be an event store"),
+        ({"limits": 7}, "`limits` must be an HttpLimits"),
+        ({"path": "mcp"}, "`path` must begin with /"),
+        ({"sse_path": "/mcp"}, "must be different paths"),
+        ({"allowed_hosts": []}, "`allowed_hosts` is empty"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_found_when_the_application_is_made(

@@ -1,0 +1,223 @@
+"""Listening for changes, in the same way in every revision: `Changes` is what `Client.listen` returns.
+
+Spec:
+    2024-11-05 to 2025-11-25, server/resources, "Subscriptions"; 2026-07-28, basic/patterns/subscriptions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import anyio
+import msgspec
+
+from mcpgen.runtime.client.pending_request import fresh_error
+from mcpgen.runtime.errors import RequestRefused, RequestTimedOut, UnsupportedByPeer, UsageError
+from mcpgen.runtime.protocol.codec import codec
+from mcpgen.runtime.protocol.messages import ErrorResponse
+from mcpgen.runtime.protocol.newest import NEWEST
+from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter, supported_filter
+from mcpgen.runtime.transports.auto_reset_event import auto_reset_event
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from types import TracebackType
+    from typing import Self
+
+    from mcpgen.runtime.client.client_session import ClientSession
+    from mcpgen.runtime.client.pending_request import PendingRequest
+    from mcpgen.runtime.client.subscriptions import Change, ChangeStream
+
+__all__ = ["Changes", "LISTEN", "SUBSCRIBE", "UNSUBSCRIBE"]
+
+LISTEN: Final = "subscriptions/listen"
+SUBSCRIBE: Final = "resources/subscribe"
+UNSUBSCRIBE: Final = "resources/unsubscribe"
+
+
+class Changes:
+    """The changes that a server reports, within an ``async with`` block. One task iterates over them.
+
+    The iteration ends when the server ends the stream. It raises `TransportClosed` when the connection is lost.
+
+    Args:
+        session: The session with the server.
+        wanted: The changes to listen for.
+        subscribe: Sends `resources/subscribe` to a server of a handshake revision.
+    """
+
+    def __init__(
+        self, session: ClientSession, wanted: SubscriptionFilter, subscribe: Callable[[str], Awaitable[object]]
+    ) -> None:
+        self._session = session
+        self._wanted = wanted
+        self._subscribe = subscribe
+        self._opened: ChangeStream | None = None
+        self._request: PendingRequest | None = None
+        self._subscribed: list[str] = []
+        self._is_awaited = False
+
+    def __repr__(self) -> str:
+        state = "not opened" if self._opened is None else "closed" if self.is_closed else "open"
+        return f"<Changes of {msgspec.to_builtins(self._wanted)}, {state}>"
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no more changes will come."""
+        return self._stream.is_closed or (self._request is not None and self._request.is_done)
+
+    @property
+    def acknowledged(self) -> SubscriptionFilter:
+        """The part of the requested changes that the server agreed to report."""
+        return self._stream.acknowledged or SubscriptionFilter()
+
+    async def __aenter__(self) -> Self:
+        """Start to listen. Changes from now on are reported.
+
+        Raises:
+            RequestRefused: The server refused the subscription.
+            RequestTimedOut: The server did not acknowledge it in time.
+            TransportClosed: The connection is closed.
+            UnsupportedByPeer: The server has not declared that it reports any of these changes, or changes of
+                resources. Nothing was sent.
+        """
+        session = self._session
+        if self._opened is not None:
+            raise UsageError("this listen(…) was entered before; call listen(…) again for each block")
+        if session.failure is not None:
+            raise fresh_error(session.failure)
+        if session.server is None:
+            raise UsageError("the client is not connected")
+        server = session.server
+        supported = supported_filter(self._wanted, server.declared, server.revision)
+        lacks_resources = self._wanted.resource_subscriptions and not supported.resource_subscriptions
+        if supported == SubscriptionFilter() or lacks_resources:
+            what = SUBSCRIBE if self._wanted.resource_subscriptions else LISTEN
+            raise UnsupportedByPeer(
+                revision=server.revision, what=what, reason="it has not declared that it reports these changes"
+            )
+        self._opened = session.subscriptions.new_stream(supported, auto_reset_event())
+        if server.era == "stateless":
+            await self._open_stream(self._opened, server.revision)
+        else:
+            await self._share_session(self._opened)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Stop listening."""
+        self._leave()
+
+    def __aiter__(self) -> Self:
+        """Iterate over the changes, oldest first."""
+        return self
+
+    async def __anext__(self) -> Change:
+        """Return the next change. Equal changes that wait are reported once.
+
+        Raises:
+            TransportClosed: The connection is lost.
+            RequestRefused: The server ended the stream with an error.
+            UsageError: Another task is waiting for a change.
+        """
+        stream = self._stream
+        while True:
+            change = stream.take()
+            if change is not None:
+                return change
+            if stream.failure is not None:
+                raise fresh_error(stream.failure)
+            if self._request is not None and self._request.is_done:
+                response = self._request.response()
+                if isinstance(response, ErrorResponse):
+                    revision = self._session.revision or NEWEST
+                    raise RequestRefused(
+                        LISTEN, codec(NEWEST, revision, "client").outgoing_request(LISTEN).error(response)
+                    )
+                raise StopAsyncIteration
+            if stream.is_closed:
+                raise StopAsyncIteration
+            if self._is_awaited:
+                raise UsageError("another task is waiting for a change; give each task a listen(…) of its own")
+            self._is_awaited = True
+            try:
+                await stream.event.wait()
+            finally:
+                self._is_awaited = False
+
+    @property
+    def _stream(self) -> ChangeStream:
+        if self._opened is None:
+            raise UsageError("listen(…) was not entered; write: async with client.listen(…) as changes")
+        return self._opened
+
+    async def _open_stream(self, stream: ChangeStream, revision: str) -> None:
+        """Open a stream of a stateless server, and wait until the server acknowledges it."""
+        session = self._session
+        ask = codec(NEWEST, revision, "client").outgoing_request(LISTEN)
+        params = {"_meta": session.features.meta(NEWEST), "notifications": msgspec.to_builtins(stream.wanted)}
+        peer_meta = session.features.meta(revision) if revision != NEWEST else None
+        self._request = session.send(LISTEN, ask.params(params, peer_meta), stream=stream)
+        seconds = session.limits.call_seconds
+        failure: Exception | None = None
+        try:
+            with anyio.move_on_after(seconds) as scope:
+                while stream.acknowledged is None and not stream.is_closed and not self._request.is_done:
+                    await stream.event.wait()
+        except BaseException:
+            self._leave()
+            raise
+        if scope.cancelled_caught:
+            failure = RequestTimedOut(LISTEN, seconds)
+        elif stream.failure is not None:
+            failure = fresh_error(stream.failure)
+        elif self._request.is_done:
+            response = self._request.response()
+            failure = RequestRefused(LISTEN, ask.error(response)) if isinstance(response, ErrorResponse) else None
+        if failure is not None:
+            self._leave()
+            raise failure
+
+    async def _share_session(self, stream: ChangeStream) -> None:
+        """Listen to the session of a handshake server, and subscribe to the resources."""
+        subscriptions = self._session.subscriptions
+        stream.acknowledged = stream.wanted
+        subscriptions.shared[stream] = None
+        try:
+            for uri in stream.wanted.resource_subscriptions:
+                self._subscribed.append(uri)
+                subscriptions.uri_counts[uri] = subscriptions.uri_counts.get(uri, 0) + 1
+                await self._subscribe(uri)
+        except RequestRefused:
+            self._release(self._subscribed.pop())
+            self._leave()
+            raise
+        except BaseException:
+            self._leave()
+            raise
+
+    def _release(self, uri: str) -> bool:
+        """Count one listener less for *uri*. Return whether it was the last."""
+        counts = self._session.subscriptions.uri_counts
+        counts[uri] -= 1
+        if counts[uri]:
+            return False
+        del counts[uri]
+        return True
+
+    def _leave(self) -> None:
+        session, stream = self._session, self._opened
+        if stream is None:
+            return
+        stream.close()
+        session.subscriptions.shared.pop(stream, None)
+        if self._request is not None:
+            session.subscriptions.streams.pop(self._request.id, None)
+            if not self._request.is_done:
+                session.cancel(self._request, "the client stopped listening")
+        for uri in self._subscribed:
+            if self._release(uri):
+                # The response is not awaited: this task may be cancelled, and the server may be slow.
+                session.forget(session.send(UNSUBSCRIBE, msgspec.json.encode({"uri": uri})))
+        self._subscribed.clear()

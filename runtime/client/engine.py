@@ -1,0 +1,235 @@
+"""A client at work: it encodes requests for the server's revision, sends them, and decodes the results.
+
+`mcpgen.runtime.client.base_client.BaseClient` is what users see of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Unpack
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from mcpgen.generated import registry
+from mcpgen.runtime.client.changes import SUBSCRIBE, Changes
+from mcpgen.runtime.client.fast_path import TOOLS_CALL, FastCall
+from mcpgen.runtime.client.outgoing_requests import CallOptions, OutgoingRequest, RequestSender, check_call_options
+from mcpgen.runtime.client.pending_request import error_as_received, fresh_error
+from mcpgen.runtime.client.result_reader import ResultReader
+from mcpgen.runtime.client.translated_methods import TranslatedMethods
+from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UnsupportedByPeer, UsageError
+from mcpgen.runtime.protocol.capabilities import has_capability, offers, required_capability
+from mcpgen.runtime.protocol.codec import OutgoingRequestCodec, codec
+from mcpgen.runtime.protocol.newest import NEWEST, MetaKey
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcpgen.runtime.client.client_session import ClientSession
+    from mcpgen.runtime.client.connection import ClientConnection
+    from mcpgen.runtime.client.connection_task import ConnectionTask
+    from mcpgen.runtime.client.output_validation import OutputValidator
+    from mcpgen.runtime.protocol.capabilities import ServerPeer
+    from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
+
+__all__ = ["ClientEngine"]
+
+_LOG_LEVEL: Final = MetaKey.LOG_LEVEL
+_ROOTS_CHANGED: Final = "notifications/roots/list_changed"
+# The client sends these by itself.
+_RESERVED_NOTIFICATIONS: Final = frozenset({"notifications/initialized", "notifications/cancelled"})
+
+
+class ClientEngine:
+    """A client at work.
+
+    Args:
+        task: The task that owns the connection.
+        connection: The connection, with an agreed revision.
+        native_revision: The revision in whose types the caller reads and writes.
+        validator: Checks structured content.
+
+    Attributes:
+        server: The server, in the agreed revision.
+        native_meta: The `_meta` that the native revision wants in each request.
+        translated: Serves the requests that the server's revision does not have.
+    """
+
+    def __init__(
+        self, task: ConnectionTask, connection: ClientConnection, native_revision: str, validator: OutputValidator
+    ) -> None:
+        self.task: ConnectionTask = task
+        self.connection: ClientConnection = connection
+        self.session: ClientSession = connection.session
+        server = self.session.server
+        if server is None:
+            raise UsageError("a client is made by connect()")
+        self.server: ServerPeer = server
+        self.native_revision: str = native_revision
+        self.translated: TranslatedMethods = TranslatedMethods(
+            self.session, request_json=self.request_json, require=self._require, subscribe=self._subscribe
+        )
+        self._validator = validator
+        self._sender = RequestSender(connection)
+        self._reader = ResultReader(native_revision, server.revision)
+        self._codec = codec(native_revision, server.revision, "client")
+        self._request_codecs: dict[str, OutgoingRequestCodec] = {}  # of methods that the server has declared
+        self._fast_call: FastCall | None = None
+        self.native_meta: dict[str, object] = self.session.features.meta(native_revision)
+        self._peer_meta: dict[str, object] | None = (
+            None if server.revision == native_revision else self.session.features.meta(server.revision)
+        )
+        self.session.on_tools_changed = validator.forget
+
+    async def call(self, method: str, value: dict[str, Any], **options: Unpack[CallOptions]) -> Any:
+        """Return the result of a request. Both are in the native revision."""
+        on_progress, timeout_seconds, meta = check_call_options(options) if options else (None, None, None)
+        ask = self._request_codecs.get(method) or self._request_codec(method)
+        log_level = self.session.log_level
+        if method == TOOLS_CALL and self._fast_call is not None and not (on_progress or meta or log_level):
+            params = self._fast_call.params(value)
+            if params is not None:
+                request = OutgoingRequest(
+                    method=TOOLS_CALL,
+                    params=params,
+                    decode_error=ask.error,
+                    timeout_seconds=timeout_seconds,
+                    decode_fast=self._fast_call.result,
+                )
+                found = await self._sender.send(request)
+                return self._reader.read(ask, found) if type(found) is Raw else found
+        if "task" in value:
+            self._require_task(method)
+        token = None if on_progress is None else self.session.next_token()
+        whole_meta = {**value.get("_meta", {}), **(meta or {}), **self.native_meta}
+        if token is not None:
+            whole_meta["progressToken"] = token
+        peer_meta = self._peer_meta
+        if log_level is not None:
+            level = {_LOG_LEVEL: log_level}
+            whole_meta |= level if self.native_meta else {}
+            peer_meta = None if peer_meta is None else {**peer_meta, **level}
+        if whole_meta:
+            value = {**value, "_meta": whole_meta}
+        request = OutgoingRequest(
+            method=method,
+            params=ask.params(value, peer_meta),
+            decode_error=ask.error,
+            token=token,
+            on_progress=on_progress,
+            timeout_seconds=timeout_seconds,
+        )
+        raw = await self._sender.send(request)
+        result = self._reader.read(ask, raw)
+        if self._validator.is_on and method in ("tools/call", "tools/list"):
+            self._validate(method, value, raw, result)
+        return result
+
+    async def request(self, method: Any, params: Any) -> Any:
+        """Return the result of a request of the generated ``methods`` of the native revision."""
+        value: dict[str, Any] = {} if params is UNSET else msgspec.to_builtins(params)
+        translated = await self.translated.serve(method.name, value)
+        if translated is None:
+            return await self.call(method.name, value)
+        types = registry.revision(self.native_revision).bindings().models
+        return types.decode(msgspec.json.encode(translated), method.result)
+
+    async def request_json(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the result of a request. Both are in the server's revision, and neither is adapted nor checked."""
+        value = dict(params or {})
+        meta = {**value.pop("_meta", {}), **self.session.features.meta(self.server.revision)}
+        if self.session.log_level is not None:
+            meta[_LOG_LEVEL] = self.session.log_level
+        if meta:
+            value["_meta"] = meta
+        encoded = msgspec.json.encode(value) if value else UNSET
+        request = OutgoingRequest(method=method, params=encoded, decode_error=error_as_received)
+        found: dict[str, Any] = msgspec.json.decode(await self._sender.send_once(request, encoded))
+        return found
+
+    async def notify(self, method: Any, params: Any) -> None:
+        """Send a notification of the generated ``methods`` of the native revision."""
+        name: str = method.name
+        if name in _RESERVED_NOTIFICATIONS:
+            raise UsageError(
+                f"the client sends {name} by itself; to cancel a request, cancel the task that waits for it"
+            )
+        if name == _ROOTS_CHANGED:
+            self._check_roots_function()
+        self._check_open()
+        try:
+            encoded = self._codec.outgoing_notification(name).params(params)
+        except AdaptationError as error:
+            if error.service == "roots":  # a server of this revision requests the roots each time that it needs them
+                return
+            raise self._unsupported(name, error.reason) from error
+        await self._send_notification(name, encoded)
+
+    async def notify_roots_changed(self) -> None:
+        """Notify a server of a handshake revision. Other servers request the roots each time that they need them."""
+        if self.session.is_stateless:
+            return
+        self._check_roots_function()
+        self._check_open()
+        await self._send_notification(_ROOTS_CHANGED, UNSET)
+
+    def listen(self, wanted: SubscriptionFilter) -> Changes:
+        """Return the changes that *wanted* lets through."""
+        return Changes(self.session, wanted, self._subscribe)
+
+    async def _send_notification(self, method: str, params: Any) -> None:
+        await self._sender.wait_for_room(method)
+        self.session.notify(method, params)
+
+    async def _subscribe(self, uri: str) -> None:
+        await self.request_json(SUBSCRIBE, {"uri": uri})
+
+    def _validate(self, method: str, value: dict[str, Any], raw: Raw, result: Any) -> None:
+        """Check structured content, or store the output schemas; both as the server wrote them.
+
+        Raises:
+            InvalidStructuredContent: The content does not match the schema, and the policy is ``strict``.
+        """
+        as_sent = codec(self.server.revision, self.server.revision, "client").outgoing_request(method).result(raw)
+        if method == "tools/call":
+            self._validator.check(self.server.revision, str(value.get("name")), as_sent, result)
+        else:
+            self._validator.learn(as_sent.tools, is_first_page="cursor" not in value)
+
+    def _request_codec(self, method: str) -> OutgoingRequestCodec:
+        """Return the codec of *method*.
+
+        Raises:
+            UnsupportedByPeer: The server's revision has no such request, or the server has not declared it.
+        """
+        try:
+            ask = self._codec.outgoing_request(method)
+        except (AdaptationError, UnknownMethod) as error:
+            reason = error.reason if isinstance(error, AdaptationError) else str(error)
+            raise self._unsupported(method, reason) from error
+        self._require(method)
+        self._request_codecs[method] = ask
+        if method == TOOLS_CALL and self.native_revision == NEWEST and not self._validator.is_on:
+            self._fast_call = FastCall(ask, self.server.revision, self.native_meta, self._peer_meta)
+        return ask
+
+    def _require(self, method: str) -> None:
+        """Check that the server has declared what *method* needs."""
+        if not offers(self.server.declared, self.server.revision, method):
+            raise self._unsupported(method, f"it has not declared {required_capability(self.server.revision, method)}")
+
+    def _require_task(self, method: str) -> None:
+        if not has_capability(self.server.declared, ("tasks", "requests", *method.split("/"))):
+            raise self._unsupported(method, "it has not declared that it runs this as a task")
+
+    def _unsupported(self, what: str, reason: str) -> UnsupportedByPeer:
+        return UnsupportedByPeer(revision=self.server.revision, what=what, reason=reason)
+
+    def _check_roots_function(self) -> None:
+        declared = self.session.features.capabilities(self.server.revision)
+        if not self.session.is_stateless and not has_capability(declared, ("roots", "listChanged")):
+            raise UsageError("`roots` is a list, which cannot change; give a function: connect(…, roots=function)")
+
+    def _check_open(self) -> None:
+        if self.session.failure is not None:
+            raise fresh_error(self.session.failure)

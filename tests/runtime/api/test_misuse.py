@@ -1,0 +1,128 @@
+"""What people do in the way people do it, and what they are told."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from mcpgen import Server, UsageError, connect
+from mcpgen.runtime.client.era_cache import EraCache
+from mcpgen.runtime.transports.memory import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+pytestmark = pytest.mark.anyio
+
+server = Server("misused", version="1.0")
+
+
+@server.tool
+def echo(text: str) -> str:
+    return text
+
+
+class Known(Memory):
+    """A server whose era is remembered, as a process's is."""
+
+    @property
+    def identity(self) -> Hashable | None:
+        return "known"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcpgen.runtime.api.connect._ERAS", EraCache())
+
+
+@pytest.mark.spec("2026-07-28", "basic/versioning#backward-compatibility-with-initialization-based-versions")
+@pytest.mark.parametrize("pinned", ["2024-11-05", "2025-11-25", "2026-07-28"])
+async def test_a_client_without_a_choice_teaches_the_next_one_nothing(pinned: str) -> None:
+    async with connect(Known(server), revisions=[pinned]) as client:
+        assert pinned == client.revision
+    async with connect(Known(server)) as client:
+        assert "2026-07-28" == client.revision
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"timeout": 3}, "a request has no option `timeout`; did you mean `timeout_seconds`?"),
+        ({"title": "x"}, "a request has no option `title`; the options are on_progress, timeout_seconds, meta"),
+        ({"timeout_seconds": "3"}, "`timeout_seconds` must be a number, not '3'"),
+        ({"timeout_seconds": True}, "`timeout_seconds` must be a number, not True"),
+        ({"meta": 3}, "`meta` must be a mapping, such as {'com.example/key': 1}, not 3"),
+        ({"on_progress": 3}, "`on_progress` must be a function of progress, total and message, not 3"),
+        ({"arguments": "dune"}, "`arguments` must be a mapping, such as {'name': 'value'}, not 'dune'"),
+    ],
+)
+async def test_a_request_says_which_of_its_options_is_wrong(options: dict[str, Any], said: str) -> None:
+    async with connect(server) as client:
+        with pytest.raises(UsageError) as failure:
+            await client.call_tool("echo", **options)
+
+        assert said == str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"env": {}}, "connect() has no option `env`; it is an option of Process: "),
+        ({"timeout_seconds": 3}, "connect() has no option `timeout_seconds`; it is one of ClientLimits: "),
+        ({"elicitt": None}, "connect() has no option `elicitt`; did you mean `elicit`?"),
+        ({"elicit": lambda params: params}, "`elicit` is called with params and a context, but <function"),
+        ({"roots": lambda: [None]}, "`roots` is called with a context, but <function"),
+    ],
+)
+async def test_connect_says_where_an_option_belongs(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError) as failure:
+        connect(server, **options)
+
+    assert str(failure.value).startswith(said)
+
+
+async def test_a_connection_that_was_not_awaited_says_so() -> None:
+    forgotten: Any = connect(server)
+
+    with pytest.raises(AttributeError, match="a connection has no call_tool, a client has: write `async with connect"):
+        await forgotten.call_tool("echo")
+
+
+async def test_a_client_is_closed_by_the_block_that_it_is_used_in() -> None:
+    async with await connect(server) as client:
+        await client.ping()
+
+    assert client._engine.session.failure is not None
+
+
+def test_a_client_is_neither_used_nor_closed_on_another_loop() -> None:
+    async def use() -> None:
+        client = await connect(server)
+        for action in (client.ping, client.close):
+            with pytest.raises(UsageError, match="belongs to another event loop"):
+                await anyio.to_thread.run_sync(asyncio.run, action())
+        await client.ping()
+        await client.close()
+        await anyio.to_thread.run_sync(asyncio.run, client.close())  # there is nothing left to close
+
+    anyio.run(use)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("server.py", "did you mean 'python server.py'?"),
+        (["python server.py"], "in a list, each argument is an item of its own"),
+        ("localhost:8000/mcp", "did you mean http://localhost:8000/mcp?"),
+        ("[::1]:8000", "did you mean http://[::1]:8000?"),
+        ("./missing/mcp", "there is no such program, or the interpreter in its first line"),
+    ],
+)
+async def test_a_command_that_is_none_is_told_as_the_one_that_is_meant(command: Any, said: str) -> None:
+    with pytest.raises(UsageError, match="cannot be started") as failure:
+        await connect(command)
+
+    assert said in str(failure.value)

@@ -1,0 +1,532 @@
+"""``mcpgen inspect``, ``call``, ``read`` and ``prompt``, from outside: what they write where, and their exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.runtime.cli import everything
+
+if os.name != "posix":
+    pytest.skip("the helper needs pseudo terminals", allow_module_level=True)
+
+from tests.runtime.cli.terminals import COMMAND, PATIENCE_SECONDS, environment, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+OURS = """
+import os
+from mcpgen import Context, Server
+
+server = Server("ours", version="1")
+other = Server("other", version="2")
+
+@server.tool
+async def ask(ctx: Context) -> str:
+    answer = await ctx.elicit("Who?", {"type": "object", "properties": {"name": {"type": "string"}}})
+    return f"{answer.action} {answer.content}"
+
+@server.tool
+async def roots(ctx: Context) -> list[str]:
+    return [root.uri for root in await ctx.roots()]
+
+@server.tool
+def about() -> dict[str, str]:
+    return {"token": os.environ.get("TOKEN", ""), "secret": os.environ.get("SECRET", ""), "cwd": os.getcwd()}
+
+@server.tool
+async def log(ctx: Context) -> str:
+    for level in ("debug", "info", "error"):
+        await ctx.log(level, f"at {level}")
+    return "logged"
+"""
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> str:
+    path = tmp_path / "ours.py"
+    path.write_text(OURS, encoding="utf-8")
+    return str(path)
+
+
+def server(tmp_path: Path, code: str) -> str:
+    """Return the command of a program of 2025-11-25, which answers with what *code* makes of ``message``."""
+    path = tmp_path / "program.py"
+    lines = "\n".join(f"    {line}" for line in textwrap.dedent(code).strip().split("\n"))
+    path.write_text(
+        "import json, os, signal, sys, time\n"
+        "def say(**message): print(json.dumps({'jsonrpc': '2.0', **message}), flush=True)\n"
+        "def hello(capabilities, revision='2025-11-25'): say(id=message['id'], result={'protocolVersion': revision, "
+        "'capabilities': capabilities, 'serverInfo': {'name': 'p', 'version': '1'}})\n"
+        "for line in sys.stdin:\n"
+        "    message = json.loads(line); method = message.get('method')\n"
+        "    if method == 'server/discover':\n"
+        "        say(id=message['id'], error={'code': -32601, 'message': 'what?'})\n"
+        "        continue\n"
+        f"{lines}\n",
+        encoding="utf-8",
+    )
+    return f"{sys.executable} {path}"
+
+
+# --- inspect
+
+
+def test_everything_of_a_server_comes_exactly_as_json_on_one_line() -> None:
+    status, out, err = run("inspect", COMMAND, "--json")
+    found = json.loads(out)
+
+    assert (0, "") == (status, err)
+    assert out.isascii()
+    assert 1 == out.count("\n")
+    assert everything.TOOLS == found["tools"]
+    assert everything.RESOURCES == found["resources"]
+    assert everything.TEMPLATES == found["resourceTemplates"]
+    assert everything.PROMPTS == found["prompts"]
+    assert everything.INFO == found["serverInfo"]
+    assert everything.CAPABILITIES == found["capabilities"]
+    assert ("2025-11-25", "handshake", everything.INSTRUCTIONS) == (
+        found["revision"],
+        found["era"],
+        found["instructions"],
+    )
+    assert [{"nextCursor": "more", "_meta": {"page": 1}}, {}] == found["results"]["tools/list"]
+
+
+@pytest.mark.parametrize(
+    "words", [("--json", "--", *COMMAND.split()), (*COMMAND.split(), "--json"), (COMMAND, "--json")]
+)
+def test_a_command_is_one_word_or_many(words: tuple[str, ...]) -> None:
+    status, out, _ = run("inspect", *words)
+
+    assert 0 == status
+    assert COMMAND == json.loads(out)["command"]
+
+
+def test_a_file_is_served_as_serve_does(ours: str) -> None:
+    assert "ours" == json.loads(run("inspect", ours, "--json")[1])["serverInfo"]["name"]
+    assert "other" == json.loads(run("inspect", f"{ours}:other", "--json")[1])["serverInfo"]["name"]
+
+
+def test_a_file_is_found_from_here_wherever_its_server_runs(ours: str, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    relative = os.path.relpath(ours)
+    status, out, _ = run("call", relative, "about", "--cwd", str(elsewhere))
+
+    assert 0 == status
+    assert str(elsewhere) == json.loads(out)["cwd"]
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
+def test_every_revision_can_be_asked_for(ours: str, revision: str) -> None:
+    status, out, _ = run("inspect", ours, "--revision", revision, "--json")
+
+    assert (0, revision) == (status, json.loads(out)["revision"])
+    assert ["ask", "roots", "about", "log"] == [tool["name"] for tool in json.loads(out)["tools"]]
+
+
+def test_what_a_server_does_not_offer_is_not_shown(tmp_path: Path) -> None:
+    command = server(tmp_path, "if method == 'initialize': hello({'logging': {}})")
+    status, out, err = run("inspect", command)
+
+    assert (0, "") == (status, err)
+    assert out.startswith("p 1\n")
+    assert "capabilities   logging\n" in out
+    assert not {"Tools", "Resources", "Prompts", "Instructions"} & set(out.split())
+
+
+def test_a_list_that_is_refused_costs_nothing_but_itself(tmp_path: Path) -> None:
+    code = """
+    if method == 'initialize': hello({'tools': {}, 'prompts': {}, 'resources': {}})
+    elif method == 'tools/list': say(id=message['id'], error={'code': -32603, 'message': 'broken \\x1b'})
+    elif method == 'prompts/list': say(id=message['id'], result={'prompts': [{'name': 'still there'}]})
+    elif method == 'resources/list': say(id=message['id'], result={'resources': []})
+    elif 'id' in message: say(id=message['id'], error={'code': -32601, 'message': 'no'})
+    """
+    status, out, err = run("inspect", server(tmp_path, code))
+
+    assert 1 == status
+    assert "still there" in out
+    assert "Error: The server answered tools/list with error -32603: broken \\x1b\n" == err
+
+
+def test_pages_without_an_end_are_not_read_for_ever(tmp_path: Path) -> None:
+    code = """
+    if method == 'initialize': hello({'tools': {}})
+    elif 'id' in message: say(id=message['id'], result={'tools': [{'name': 'a', 'inputSchema': {}}], 'nextCursor': 'x'})
+    """
+    status, out, _ = run("inspect", server(tmp_path, code), "--json")
+
+    assert (0, 2) == (status, len(json.loads(out)["tools"]))
+
+
+@pytest.mark.parametrize(
+    ("revision", "said"),
+    [
+        ("2024-11-05", "the server speaks 2025-11-25"),
+        (
+            "2026-07-28",
+            """the server did not say which (server/discover was answered with an error: what? (-32601))
+The server speaks 2025-11-25.""",
+        ),
+    ],
+)
+def test_a_server_that_does_not_speak_the_revision_is_told_with_what_it_does(revision: str, said: str) -> None:
+    status, out, err = run("inspect", COMMAND, "--revision", revision)
+
+    assert (1, "") == (status, out)
+    assert f"Error: no revision in common: offered were {revision}, {said}\n" == err
+
+
+# --- what goes wrong
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("inspect",),
+        ("inspect", ""),
+        ("inspect", "'unfinished"),
+        ("inspect", "ftp://example.com/mcp"),
+        ("inspect", "no_such_file.py"),
+        ("inspect", COMMAND, "--revision", "2027-01-01"),
+        ("inspect", COMMAND, "--timeout", "0"),
+        ("inspect", COMMAND, "--env", "NAME"),
+        ("inspect", COMMAND, "--cwd", "/no/such/folder"),
+        ("call", COMMAND),
+        ("call", COMMAND, "echo", "value"),
+        ("call", COMMAND, "echo", "a=1", "--json-args", "{}"),
+        ("call", COMMAND, "echo", "--json-args", "[]"),
+        ("call", COMMAND, "ekho"),
+        ("call", COMMAND, "book", "boat=x"),
+        ("prompt", COMMAND, "plan"),
+        ("prompt", COMMAND, "plan", "day:=1"),
+        ("read", COMMAND),
+    ],
+)
+def test_wrong_usage_is_status_2(words: tuple[str, ...]) -> None:
+    status, out, err = run(*words)
+
+    assert (2, "") == (status, out)
+    assert "Error: " in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("no-such-program-anywhere", "cannot be started"),
+        (
+            f"{sys.executable} -c 'import sys; print(\"bad\\x1b\", file=sys.stderr); sys.exit(7)'",
+            "has exited with status 7",
+        ),
+        (f"{sys.executable} -c 'print(\"no json\")'", "has exited with status 0"),
+    ],
+)
+def test_a_server_that_cannot_be_reached_is_status_1(command: str, said: str) -> None:
+    status, out, err = run("inspect", command)
+
+    assert (1, "") == (status, out)
+    assert all(line.startswith(("Error: ", "Note: ", "    ")) for line in err.splitlines())
+    assert said in err
+    assert "\x1b" not in err
+    assert "Traceback" not in err
+
+
+def test_a_program_that_is_taken_for_a_file_to_serve_is_explained() -> None:
+    status, _, err = run("inspect", everything.__file__)
+
+    assert 1 == status
+    assert f'give its command as TARGET: "python {everything.__file__}"' in err
+
+
+def test_a_server_that_takes_too_long_is_told_with_its_last_words() -> None:
+    status, out, err = run("call", COMMAND, "hang", "--timeout", "0.5")
+
+    assert (1, "") == (status, out)
+    assert (
+        "Error: tools/call was not answered within 0.5 seconds\n"
+        "The last lines of its standard error:\n    still thinking\n" == err
+    )
+
+
+def test_a_server_that_lacks_a_variable_is_told_how_to_give_it_one(tmp_path: Path) -> None:
+    _, _, err = run("inspect", server(tmp_path, "os.environ['API_KEY']"))
+
+    assert "    KeyError: 'API_KEY'\n" in err
+    assert "Add others with --env KEY=VALUE." in err
+
+
+def test_progress_does_not_lengthen_the_time_that_one_has_given(tmp_path: Path) -> None:
+    code = """
+    if method == 'initialize': hello({'tools': {}})
+    elif method == 'tools/list':
+        say(id=message['id'], result={'tools': [{'name': 'a', 'inputSchema': {'type': 'object'}}]})
+    elif method == 'tools/call':
+        for done in range(30):
+            token = message['params']['_meta']['progressToken']
+            say(method='notifications/progress', params={'progressToken': token, 'progress': done})
+            time.sleep(0.1)
+        say(id=message['id'], result={'content': [{'type': 'text', 'text': 'late'}]})
+    """
+    status, out, err = run("call", server(tmp_path, code), "a", "--timeout", "1")
+
+    assert (1, "") == (status, out)
+    assert "tools/call was not answered within 1 second" in err
+
+
+def test_a_server_that_crashes_is_told_with_its_last_words() -> None:
+    status, out, err = run("call", COMMAND, "crash")
+
+    assert (1, "") == (status, out)
+    assert f"Error: the server {COMMAND!r} has exited with status 3, having printed last:\n    about to fail\n" in err
+    assert "\x1b" not in err
+
+
+def test_an_interrupt_ends_the_server_and_is_status_130(tmp_path: Path) -> None:
+    code = """
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if method == 'initialize': hello({'tools': {}})
+    elif method == 'tools/list':
+        open(sys.argv[0] + '.pid', 'w').write(str(os.getpid()) + '\\n')
+        while True: time.sleep(60)
+    """
+    command = server(tmp_path, code)
+    noted = tmp_path / "program.py.pid"
+    program = [sys.executable, "-c", "from mcpgen.cli import main; main()", "inspect", command]
+
+    def heed() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    process = subprocess.Popen(
+        program,
+        stderr=subprocess.PIPE,
+        env=environment(),
+        preexec_fn=heed,  # noqa: PLW1509 (it takes no lock)
+    )
+    try:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while not (noted.exists() and noted.read_text(encoding="utf-8").endswith("\n")):
+            assert time.monotonic() < until
+            time.sleep(0.01)  # there is no event to wait for: it is another process
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=PATIENCE_SECONDS)
+    finally:
+        process.kill()
+        process.wait()
+
+    assert 130 == process.returncode
+    assert f"Note: the server {command!r} does not end after SIGTERM, and is killed\n" == err.decode()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(noted.read_text(encoding="utf-8")), 0)
+
+
+# --- call
+
+
+def test_arguments_become_what_the_tool_takes() -> None:
+    words = ("boat=5", "when=x", "people=3", "paid=true", "price=null", 'tags=["sun"]', 'skipper:={"name": "A"}')
+    status, out, _ = run("call", COMMAND, "book", *words)
+
+    given = {
+        "boat": "5",
+        "when": "x",
+        "people": 3,
+        "paid": True,
+        "price": None,
+        "tags": ["sun"],
+        "skipper": {"name": "A"},
+    }
+    assert 0 == status
+    assert given == json.loads(out)["given"]
+
+
+@pytest.mark.parametrize("source", ['{"value": [1]}', "-", "@FILE"])
+def test_arguments_come_as_json(source: str, tmp_path: Path) -> None:
+    file = tmp_path / "args.json"
+    file.write_text('{"value": [1]}', encoding="utf-8")
+    status, out, _ = run(
+        "call", COMMAND, "echo", "--json-args", source.replace("FILE", str(file)), given=b'{"value": [1]}'
+    )
+
+    assert (0, {"value": [1]}) == (status, json.loads(out)["given"])
+
+
+def test_arguments_that_do_not_fit_are_explained_with_what_the_tool_takes() -> None:
+    status, out, err = run("call", COMMAND, "book", "boot=x", "people=some")
+
+    assert (2, "") == (status, out)
+    assert err.startswith(
+        "Error: There is no argument `boot`. Did you mean boat?\n"
+        "Error: Arguments `boat` and `when` are missing.\n"
+        "Error: `people` must be of type integer, not 'some'.\n"
+        "\n"
+        "Arguments of book:\n"
+        "  boat     string, required"
+    )
+
+
+def test_a_tool_of_another_name_is_suggested_or_all_are_listed() -> None:
+    assert "Error: The server has no tool 'ekho'. Did you mean echo?\n" == run("call", COMMAND, "ekho")[2]
+    assert "Its tools: ask, book, confirm, crash," in run("call", COMMAND, "zzzzzz")[2]
+
+
+def test_a_failed_tool_is_status_1_with_its_content_as_an_error() -> None:
+    assert (1, "", "there is no such boat\n") == run("call", COMMAND, "fail")
+    status, out, err = run("call", COMMAND, "fail", "--json")
+    assert (1, True, "") == (status, json.loads(out)["isError"], err)
+
+
+def test_a_refused_request_is_status_1() -> None:
+    status, out, err = run("call", COMMAND, "refuse")
+
+    assert (1, "") == (status, out)
+    assert err.startswith("Error: The server answered tools/call with error -32000: no \\x1b[31mred")
+    assert '{"why":"\\u001b[31mred' in err
+
+
+def test_content_that_is_no_text_is_noted_and_saved(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    status, out, _ = run("call", COMMAND, "picture", "--output", str(folder))
+
+    assert 0 == status
+    assert out.split("\n")[:3] == [
+        f"[image, image/png, 1,200 bytes, saved as {folder}/image-1.png]",
+        f"[resource mem://../../etc/x, ../../evil, 3 bytes, saved as {folder}/resource-1.bin]",
+        "→ mem://picture picture (image/png)",
+    ]
+    assert {"image-1.png": b"\x89PNG" * 300, "resource-1.bin": b"abc"} == {
+        each.name: each.read_bytes() for each in folder.iterdir()
+    }
+    assert 1 == run("call", COMMAND, "picture", "--output", "/dev/null/x")[0]
+
+
+def test_text_in_a_pipe_holds_no_controls_but_json_has_them_exactly() -> None:
+    assert "\\x1b[31mred\\x1b[0m\\x07 \\u202eesrever\\x9b1A\n" == run("call", COMMAND, "evil")[1]
+    assert everything.EVIL == json.loads(run("call", COMMAND, "evil", "--json")[1])["content"][0]["text"]
+
+
+def test_a_script_is_never_asked_and_so_does_not_hang(ours: str) -> None:
+    status, out, _ = run("call", COMMAND, "ask")
+    assert (0, -32601) == (status, json.loads(out)["code"])
+
+    status, out, err = run("call", ours, "ask")
+    assert (1, "") == (status, out)
+    assert "elicit" in err
+    assert "The server asks the user for input. That needs a terminal" in err
+    assert "Traceback" not in err
+
+
+def test_roots_environment_and_folder_are_told(ours: str, tmp_path: Path) -> None:
+    status, out, _ = run("call", ours, "roots", "--root", str(tmp_path), "--root", "/")
+    assert (0, {"result": [tmp_path.resolve().as_uri(), "file:///"]}) == (status, json.loads(out))
+
+    words = ("--env", "TOKEN=a=b", "--cwd", str(tmp_path))
+    status, out, _ = run("call", ours, "about", *words, SECRET="mine")  # noqa: S106 (what has to stay ours)
+    assert (0, {"token": "a=b", "secret": "", "cwd": str(tmp_path)}) == (status, json.loads(out))
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_the_log_goes_to_standard_error_from_the_level_on(ours: str, revision: str) -> None:
+    assert "[error] at error\n" == run("call", ours, "log", "--revision", "2025-11-25")[2]
+    for level, expected in (("debug", 3), ("info", 2), ("alert", 0)):
+        status, out, err = run("call", ours, "log", "--log-level", level, "--revision", revision)
+
+        assert (0, "logged\n", expected) == (status, out, err.count("] at "))
+
+
+def test_a_server_without_a_log_is_told_and_works(tmp_path: Path) -> None:
+    code = """
+    if method == 'initialize': hello({'tools': {}})
+    elif method == 'tools/list':
+        say(id=message['id'], result={'tools': [{'name': 'a', 'inputSchema': {'type': 'object'}}]})
+    elif method == 'tools/call': say(id=message['id'], result={'content': [{'type': 'text', 'text': 'done'}]})
+    """
+    note = "Note: the server has no logging, so --log-level has no effect\n"
+    assert (0, "done\n", note) == run("call", server(tmp_path, code), "a", "--log-level", "info")
+
+
+def test_a_server_without_tools_is_not_asked(tmp_path: Path) -> None:
+    status, _, err = run("call", server(tmp_path, "if method == 'initialize': hello({})"), "a")
+
+    assert 1 == status
+    assert "the server has not declared the capability tools" in err
+
+
+# --- read and prompt
+
+
+def test_text_is_written_exactly_and_blobs_raw(tmp_path: Path) -> None:
+    program = [sys.executable, "-c", "from mcpgen.cli import main; main()", "read", COMMAND]
+
+    def written(uri: str, *more: str) -> bytes:
+        return subprocess.run([*program, uri, *more], capture_output=True, check=True, env=environment()).stdout
+
+    assert f"a\r\nb\t{everything.EVIL}".encode() == written("mem://evil")
+    assert b"\x89PNG" == written("mem://picture")
+    file = tmp_path / "picture"
+    assert b"" == written("mem://picture", "--output", str(file))
+    assert b"\x89PNG" == file.read_bytes()
+    assert {"uri": "mem://picture", "blob": "iVBORw==", "mimeType": "image/png"} == json.loads(
+        written("mem://picture", "--json")
+    )["contents"][0]
+
+
+def test_a_prompt_is_shown_message_by_message() -> None:
+    status, out, _ = run("prompt", COMMAND, "plan", "day=monday")
+
+    assert 0 == status
+    assert out.startswith("user:\nPlan monday. \\x1b[31mred")
+    assert "\n\nassistant:\nPlan monday." in out
+    assert "user" == json.loads(run("prompt", COMMAND, "plan", "day=x", "--json")[1])["messages"][0]["role"]
+
+
+def test_arguments_of_a_prompt_are_explained() -> None:
+    status, _, err = run("prompt", COMMAND, "plan", "moo=x")
+
+    assert 2 == status
+    expected = (
+        "Error: There is no argument `moo`. Did you mean mood?\n"
+        "Error: Argument `day` is missing.\n"
+        "\n"
+        "Arguments of plan:\n"
+        "  day   string, required"
+    )
+    assert err.startswith(expected)
+
+
+# --- what it costs
+
+
+@pytest.mark.parametrize("command", ["inspect", "call", "read", "prompt"])
+def test_help_is_there_and_says_what_a_target_is(command: str) -> None:
+    status, out, _ = run(command, "--help")
+
+    assert 0 == status
+    assert "TARGET is the server's URL, its command" in out
+
+
+def test_a_reader_that_has_read_enough_is_no_error() -> None:
+    program = f"{sys.executable} -c 'from mcpgen.cli import main; main()' inspect '{COMMAND}' | head -n 1"
+    done = subprocess.run(program, shell=True, capture_output=True, check=True, env=environment())  # noqa: S602 (ours)
+
+    assert (b"boats 1.2.3 \xe2\x80\x94 Boats of the bay\n", b"") == (done.stdout, done.stderr)
+
+
+def test_an_encoding_that_lacks_characters_costs_no_line() -> None:
+    status, out, err = run("inspect", COMMAND, PYTHONIOENCODING="ascii")
+
+    assert (0, "") == (status, err)
+    assert out.startswith("boats 1.2.3 - Boats of the bay\n")

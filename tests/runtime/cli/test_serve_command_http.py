@@ -1,0 +1,42 @@
+"""The command ``serve --http``: what makes no sense is explained in the words of the command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from mcpgen.runtime.cli.serve_command import serve
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--http", "8000"], "'8000' is not HOST:PORT, such as 127.0.0.1:8000 or [::1]:8000"),
+        (["--http", ":8000"], "':8000' is not HOST:PORT, such as"),
+        (["--http", "::1:8000"], "'::1:8000' is not HOST:PORT, such as"),
+        (["--http", "127.0.0.1:70000"], "'127.0.0.1:70000' is not HOST:PORT, such as"),
+        (["--http", "http://127.0.0.1:8000/mcp"], "'http://127.0.0.1:8000/mcp' is not HOST:PORT, such as"),
+        (["--http", "192.0.2.1:0"], "cannot listen on 192.0.2.1:0"),
+        (["--http", "127.0.0.1:0", "--path", "mcp"], "`path` must begin with /"),
+        (["--http", "127.0.0.1:0", "--path", "/sse"], "must be different paths"),
+        (
+            ["--http", "127.0.0.1:0", "--allow-origin", "a b"],
+            "`--allow-origin` has the invalid entry 'a b'; examples are",
+        ),
+        (["--http", "127.0.0.1:0", "--allow-host", "a/b"], "`--allow-host` has the invalid entry 'a/b'; examples are"),
+        (["--path", "/other"], "`--path`, `--allow-origin` and `--allow-host` are for HTTP: add `--http HOST:PORT`."),
+        (["--allow-host", "example.com"], "are for HTTP: add `--http HOST:PORT`."),
+    ],
+)
+def test_what_makes_no_sense_is_explained(options: list[str], reason: str, tmp_path: Path) -> None:
+    program = tmp_path / "demo.py"
+    program.write_text('from mcpgen import Server\n\nserver = Server("demo")\n', encoding="utf-8")
+    done = CliRunner().invoke(serve, [str(program), *options])
+
+    assert 2 == done.exit_code
+    assert reason in done.output

@@ -1,0 +1,355 @@
+"""``mcpgen trace`` as a host runs it: what passes, what is told, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+pytestmark = [pytest.mark.skipif(os.name != "posix", reason="signals and descriptors are POSIX's"), pytest.mark.slow]
+
+TRACE: Final = (
+    sys.executable,
+    "-c",
+    "import sys; from mcpgen.cli import main; sys.argv[0] = 'mcpgen'; main()",
+    "trace",
+)
+
+SERVER = '''
+from mcpgen import Server
+
+server = Server("demo", version="1.0")
+
+
+@server.tool
+async def echo(text: str) -> str:
+    """Echo."""
+    return text
+
+
+server.run()
+'''
+
+INITIALIZE = (
+    b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},'
+    b'"clientInfo":{"name":"c","version":"1"}}}\n'
+)
+CALL = (
+    b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "arguments": {"text": "hi"}}}\r\n'
+)
+
+# Says what happens to it, on standard error.
+STUBBORN = """
+import signal, sys, time
+def heard(number, frame): print("heard", number, file=sys.stderr, flush=True)
+signal.signal(signal.SIGTERM, heard)
+print("ready", file=sys.stderr, flush=True)
+while True: time.sleep(60)
+"""
+
+LAST_WORDS = """
+import sys
+print("ready", file=sys.stderr, flush=True)
+sys.stdin.read()
+print("bye", file=sys.stderr, flush=True)
+sys.exit(5)
+"""
+
+
+def _heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+class Traced:
+    """The command as a process, and the far ends of its streams."""
+
+    def __init__(self, *arguments: str, **options: Any) -> None:
+        options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        # A shell that starts tests in the background has them ignore SIGINT, and we would inherit that.
+        options.setdefault("preexec_fn", _heed_interrupts)
+        self.process = subprocess.Popen([*TRACE, *arguments], bufsize=0, **options)
+
+    def write(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self.process.stdin.fileno(), rest) :]
+
+    def line(self) -> bytes:
+        """Return the next line of its output."""
+        return self._until(self.process.stdout, b"\n")
+
+    def says(self, text: str) -> str:
+        """Read its errors until *text* comes; return what came."""
+        return self._until(self.process.stderr, text.encode()).decode()
+
+    def _until(self, stream: Any, text: bytes) -> bytes:
+        read, until = b"", time.monotonic() + PATIENCE_SECONDS
+        while text not in read:
+            assert select.select([stream], [], [], until - time.monotonic())[0], read
+            data = os.read(stream.fileno(), 1 << 16)
+            assert data, read
+            read += data
+        return read
+
+    def end(self, data: bytes = b"") -> tuple[int, bytes, str]:
+        """Write *data*, close its input, and return its status and the rest of its outputs."""
+        out, err = self.process.communicate(data, PATIENCE_SECONDS)
+        return self.process.returncode, out, err.decode()
+
+
+@pytest.fixture
+def start() -> Generator[Callable[..., Traced]]:
+    started: list[Traced] = []
+
+    def begin(*arguments: str, **options: Any) -> Traced:
+        started.append(Traced(*arguments, **options))
+        return started[-1]
+
+    yield begin
+    for each in started:
+        each.process.kill()
+        each.process.wait()
+        for stream in (each.process.stdin, each.process.stdout, each.process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> str:
+    path = tmp_path / "a server.py"
+    path.write_text(SERVER, encoding="utf-8")
+    return str(path)
+
+
+def test_a_server_is_spoken_to_through_it(start: Callable[..., Traced], server: str) -> None:
+    traced = start("--", sys.executable, server)
+    traced.write(INITIALIZE)
+    first = json.loads(traced.line())
+    status, out, err = traced.end(CALL)
+
+    assert "2025-06-18" == first["result"]["protocolVersion"]
+    assert "hi" == json.loads(out)["result"]["content"][0]["text"]
+    assert 0 == status
+    assert ["InitializeRequestParams", "InitializeResult", "CallToolRequestParams", "CallToolResult"] == [
+        line.partition("2025-06-18 ")[2].split()[0] for line in err.splitlines()[:-1]
+    ]
+    assert err.endswith("mcpgen trace: 4 messages, no violations; the server has exited with status 0\n")
+
+
+def test_a_command_may_be_one_word(start: Callable[..., Traced], server: str) -> None:
+    traced = start(f'{sys.executable} "{server}"')
+    traced.write(INITIALIZE)
+
+    assert b'"2025-06-18"' in traced.line()
+    assert 0 == traced.end()[0]
+
+
+def test_options_behind_the_command_are_the_commands(start: Callable[..., Traced]) -> None:
+    status, out, _ = start(sys.executable, "-c", "import sys; print(sys.argv)", "--json", "--help").end()
+
+    assert (0, b"['-c', '--json', '--help']\n") == (status, out)
+
+
+def test_every_byte_passes_as_it_came(start: Callable[..., Traced]) -> None:
+    chosen = random.Random(7)  # noqa: S311 (noise that is the same each time)
+    noise = b"".join(
+        chosen.choice(
+            [b"\n", b"\r\n", b"\n\n", b'{"a":1}', b"\0\xff\xc3\x1b[2J", chosen.randbytes(300), INITIALIZE, b" "]
+        )
+        for _ in range(3000)
+    )
+    status, out, _ = start("--", "cat").end(noise)
+
+    assert (0, noise) == (status, out)
+
+
+def test_what_is_longer_than_the_limit_passes_too(start: Callable[..., Traced]) -> None:
+    line = b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * 5 * 1024 * 1024 + b'"}\n'
+    status, out, err = start("--", "cat").end(line)
+
+    assert (0, line) == (status, out)
+    assert f"the message is too long to check: {len(line) - 1:,} bytes" in err
+
+
+def test_an_unfinished_line_passes_and_is_told(start: Callable[..., Traced]) -> None:
+    status, out, err = start("--", "cat").end(b"half a li")
+
+    assert (0, b"half a li") == (status, out)
+    assert 2 == err.count("malformed")
+
+
+@pytest.mark.parametrize(("how", "expected"), [("sys.exit(7)", 7), ("os.kill(os.getpid(), 9)", 137), ("pass", 0)])
+def test_the_exit_status_is_the_servers(start: Callable[..., Traced], how: str, expected: int) -> None:
+    traced = start("--", sys.executable, "-c", f"import os, sys; {how}")
+
+    assert expected == traced.process.wait(PATIENCE_SECONDS)  # though our end of its input is open
+
+
+@pytest.mark.parametrize(("data", "expected"), [(INITIALIZE, 1), (b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n', 0)])
+def test_with_strict_the_exit_status_tells_of_violations(
+    start: Callable[..., Traced], data: bytes, expected: int
+) -> None:
+    # "cat" would send back what only a client may send.
+    answer = 'import sys; sys.stdin.readline(); print(\'{"jsonrpc":"2.0","id":1,"result":{}}\')'
+
+    assert expected == start("--strict", "--", sys.executable, "-c", answer).end(data)[0]
+
+
+def test_a_banner_passes_and_is_a_violation(start: Callable[..., Traced]) -> None:
+    status, out, err = start("--", "echo", "Server\x1b[2J ready").end()
+
+    assert (0, b"Server\x1b[2J ready\n") == (status, out)
+    assert "✗ the message is not JSON" in err
+    assert "Server\\x1b[2J ready" in err
+
+
+def test_what_a_server_prints_comes_out_on_our_errors(start: Callable[..., Traced]) -> None:
+    program = "import sys; sys.stderr.buffer.write(b'one\\ntwo \\xff'); sys.stderr.flush(); print('{}')"
+    _, err = start("--", sys.executable, "-c", program).process.communicate(timeout=PATIENCE_SECONDS)
+
+    assert b"one\n" in err
+    assert b"two \xff" in err
+
+
+def test_each_line_of_json_is_an_object(start: Callable[..., Traced], server: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text('{"before":1}\n', encoding="utf-8")
+    traced = start("--json", "--output", str(log), "--", sys.executable, server)
+    status, _, err = traced.end(INITIALIZE + CALL + b"nonsense\n")
+    before, *lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+
+    assert (0, {"before": 1}) == (status, before)
+    assert json.loads(INITIALIZE) == lines[0]["message"]
+    assert {"request", "response", "malformed"} == {each["kind"] for each in lines}
+    assert "mcpgen trace" not in err
+
+
+def test_what_is_told_is_in_the_file_at_once(start: Callable[..., Traced], server: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    traced = start("--output", str(log), "--", sys.executable, server)
+    traced.write(INITIALIZE)
+    traced.line()
+    traced.write(CALL)
+    traced.line()
+
+    assert "CallToolRequestParams" in log.read_text(encoding="utf-8")
+    assert 0 == traced.end()[0]
+
+
+def test_a_slow_reader_of_the_trace_holds_up_nothing(start: Callable[..., Traced]) -> None:
+    traced = start("--body", "--", "cat")
+    ping = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"x":"%s"}}}\n' % (b"x" * 10_000)
+    for _ in range(100):
+        traced.write(ping)
+        assert ping == traced.line()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_server_and_then_us(start: Callable[..., Traced], number: signal.Signals) -> None:
+    traced = start("--", sys.executable, "-c", LAST_WORDS)
+    traced.says("ready")
+    traced.process.send_signal(number)
+
+    assert 5 == traced.process.wait(PATIENCE_SECONDS)
+    assert "bye" in traced.says("status 5")
+
+
+def test_a_server_that_does_not_want_to_end_is_killed(start: Callable[..., Traced]) -> None:
+    traced = start("--", sys.executable, "-c", STUBBORN)
+    traced.says("ready")
+    begin = time.monotonic()
+    traced.process.send_signal(signal.SIGINT)
+    traced.says("heard 15")
+
+    assert 128 + signal.SIGKILL == traced.process.wait(PATIENCE_SECONDS)
+    assert time.monotonic() - begin < 2 + BUSY_SECONDS
+
+
+def test_closing_our_input_closes_the_servers(start: Callable[..., Traced]) -> None:
+    traced = start("--", sys.executable, "-c", LAST_WORDS)
+    traced.says("ready")
+    status, _, err = traced.end()
+
+    assert 5 == status
+    assert "bye\n" in err
+
+
+def test_it_ends_when_its_output_has_no_reader(start: Callable[..., Traced]) -> None:
+    traced = start("--", "cat")
+    traced.write(b"x\n")
+    assert b"x\n" == traced.line()
+    assert traced.process.stdout is not None
+    traced.process.stdout.close()
+    traced.write(b"y\n")
+
+    assert 0 == traced.process.wait(PATIENCE_SECONDS)
+
+
+def test_what_a_server_leaves_behind_is_ended(start: Callable[..., Traced]) -> None:
+    program = "import subprocess, sys; print(subprocess.Popen(['sleep', '600']).pid, file=sys.stderr, flush=True)"
+    _, _, err = start("--", sys.executable, "-c", program).end()
+    left = int(err.split()[0])
+
+    until = time.monotonic() + PATIENCE_SECONDS
+    while Path(f"/proc/{left}").exists() and b") Z" not in Path(f"/proc/{left}/stat").read_bytes():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "Missing argument"),
+        (["no-such-program"], "'no-such-program' cannot be started"),
+        (["'unbalanced"], "cannot be split"),
+        ([" "], "empty"),
+        (["--json", "--body", "--", "cat"], "not both"),
+        (["--output", "/no/such/folder/x", "--", "cat"], "Cannot write /no/such/folder/x"),
+    ],
+)
+def test_wrong_usage_is_explained(start: Callable[..., Traced], arguments: list[str], complaint: str) -> None:
+    status, out, err = start(*arguments).end()
+
+    assert (2, b"") == (status, out)
+    assert complaint in err
+
+
+@pytest.mark.parametrize(
+    ("environment", "is_coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
+def test_a_terminal_gets_colours_unless_they_are_not_wanted(environment: dict[str, str], *, is_coloured: bool) -> None:
+    host, terminal = os.openpty()
+    program = "import sys; sys.stderr.write('\\x1b[2J\\rprinted\\n'); print('hello')"
+    env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    done = subprocess.run(
+        [*TRACE, "--", sys.executable, "-c", program],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        env={**env, "TERM": "xterm", **environment},
+        timeout=PATIENCE_SECONDS,
+        check=True,
+    )
+    os.close(terminal)
+    text = os.read(host, 1 << 16).decode()
+    os.close(host)
+
+    assert b"hello\n" == done.stdout
+    assert is_coloured == ("\x1b[31m" in text)
+    assert "\x1b[2J" not in text
+    assert "\\x1b[2J\r\nprinted\r\n" in text

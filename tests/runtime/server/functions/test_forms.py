@@ -1,0 +1,168 @@
+"""The forms that types make, and what becomes of what was filled in."""
+
+# Annotations in this file are objects, not text: forms are made of them.
+
+import datetime as dt
+import enum
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, Literal, NotRequired, TypedDict, TypeVar
+
+import msgspec
+import pytest
+from msgspec import Meta, Struct
+
+from mcpgen import Context, Server, UsageError
+from mcpgen.runtime.server.elicitation_forms import form_schema
+from tests.specification.server.revision_client import client
+
+
+class Size(enum.Enum):
+    LARGE = "large"
+    SMALL = "small"
+
+
+class Cup(enum.Enum):
+    MEDIUM = "medium"
+    LARGE = "large"
+    SMALL = "small"
+
+
+class Order(Struct, rename="camel"):
+    count: Annotated[int, Meta(ge=1, description="How many.")]
+    due_at: dt.datetime | None = None
+    day: dt.date | None = None
+    note: str | None = None
+    number: float | None = 1.5
+    size: Size = Size.LARGE
+    kind: Literal["black", "green"] = "black"
+    extras: list[Literal["lemon", "milk"]] = []
+    sure: bool = False
+
+
+def test_a_field_that_may_be_none_need_not_be_filled_in_and_the_others_say_what_they_are() -> None:
+    assert form_schema(Order) == {
+        "type": "object",
+        "properties": {
+            "count": {"type": "integer", "minimum": 1, "description": "How many."},
+            "dueAt": {"type": "string", "format": "date-time"},
+            "day": {"type": "string", "format": "date"},
+            "note": {"type": "string"},
+            "number": {"type": "number", "default": 1.5},
+            "size": {"type": "string", "enum": ["large", "small"], "default": "large"},
+            "kind": {"type": "string", "enum": ["black", "green"], "default": "black"},
+            "extras": {"type": "array", "items": {"type": "string", "enum": ["lemon", "milk"]}, "default": []},
+            "sure": {"type": "boolean", "default": False},
+        },
+        "required": ["count"],
+    }
+
+
+def test_dataclasses_and_typed_dicts_are_forms_too() -> None:
+    @dataclass
+    class Plain:
+        name: str
+        note: str | None = None
+
+    class Keys(TypedDict):
+        name: str
+        note: str | None
+
+    expected = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "note": {"type": "string"}},
+    }
+    assert {**expected, "required": ["name"]} == form_schema(Plain)
+    assert {**expected, "required": ["name", "note"]} == form_schema(Keys)
+
+
+def test_a_field_that_a_typed_dict_need_not_have_need_not_be_filled_in() -> None:
+    class Keys(TypedDict):
+        name: str
+        note: NotRequired[str]
+
+    assert ["name"] == form_schema(Keys)["required"]
+
+
+def test_a_form_of_optional_fields_requires_none() -> None:
+    assert "required" not in form_schema(msgspec.defstruct("Free", [("note", str | None, None)]))
+
+
+def test_choices_are_shown_in_their_authors_order() -> None:
+    choices = msgspec.defstruct("Choices", [("size", Literal["small", "large"]), ("all", list[Literal["b", "a"]])])
+
+    properties = form_schema(choices)["properties"]
+
+    assert (["small", "large"], ["b", "a"]) == (properties["size"]["enum"], properties["all"]["items"]["enum"])
+
+
+def test_an_enum_and_a_choice_within_another_type_are_shown_in_their_authors_order() -> None:
+    wanted = msgspec.defstruct(
+        "Wanted",
+        [
+            ("cup", Cup),
+            ("cups", list[Cup]),
+            ("maybe", Cup | None, None),
+            ("some", list[Literal["z", "y"]] | None, None),
+        ],
+    )
+
+    properties = form_schema(wanted)["properties"]
+
+    assert ["medium", "large", "small"] == properties["cup"]["enum"]
+    assert ["medium", "large", "small"] == properties["cups"]["items"]["enum"]
+    assert ["medium", "large", "small"] == properties["maybe"]["enum"]
+    assert ["z", "y"] == properties["some"]["items"]["enum"]
+
+
+def test_a_field_that_may_be_none_keeps_its_constraints() -> None:
+    bounded = msgspec.defstruct("Bounded", [("note", Annotated[str, Meta(max_length=5)] | None, None)])
+
+    assert {"type": "string", "maxLength": 5} == form_schema(bounded)["properties"]["note"]
+
+
+class Nested(Struct):
+    order: Order
+
+
+T = TypeVar("T")
+
+
+class Box(Struct, Generic[T]):
+    value: T
+
+
+@pytest.mark.parametrize(
+    "requested",
+    [Nested, int, list[int], dict[str, int], Order | None, {"properties": {"a": {"type": "object"}}}],
+    ids=str,
+)
+def test_what_no_form_can_ask_for_is_refused(requested: Any) -> None:
+    with pytest.raises(UsageError):
+        form_schema(requested)
+
+
+def test_a_generic_struct_is_a_form_or_refused() -> None:
+    assert {"type": "integer"} == form_schema(Box[int])["properties"]["value"]
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("2025-06-18", "client/elicitation#requested-schema")
+async def test_what_was_filled_in_is_of_the_type_and_a_schema_gives_a_dict() -> None:
+    server = Server("asking", version="1")
+    found: list[Any] = []
+
+    @server.tool
+    async def ask(ctx: Context) -> str:
+        found.append((await ctx.elicit("What?", Order)).content)
+        found.append((await ctx.elicit("What?", {"properties": {"name": {"type": "string"}}})).content)
+        return "thanks"
+
+    async with client(server, "2025-06-18", '{"elicitation":{}}') as peer:
+        (question,) = await peer.call("ask")
+        filled = '{"count":2,"dueAt":"2026-01-02T03:04:05Z","size":"small"}'
+        (question,) = await peer.answer(question, f'{{"action":"accept","content":{filled}}}')
+        (answer,) = await peer.answer(question, '{"action":"accept","content":{"name":"Ada"}}')
+
+    due = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
+    assert "thanks" == answer["result"]["content"][0]["text"]
+    assert [Order(2, due, size=Size.SMALL), {"name": "Ada"}] == found

@@ -1,0 +1,241 @@
+"""Tasks in memory: never more than allowed, no longer than promised, each requestor's by themselves."""
+
+from __future__ import annotations
+
+import base64
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.server.tasks.task_store import (
+    FREE_OUTCOME_BYTES,
+    MemoryTaskStore,
+    Outcome,
+    Position,
+    Status,
+    StoreFull,
+    TaskRecord,
+    cursor_behind,
+    position_at,
+)
+
+TASKS = "basic/utilities/tasks"
+
+
+def record(
+    task_id: str, principal: str = "alice", *, status: Status = "working", created_ms: int = 0, ttl_ms: int = 1000
+) -> TaskRecord:
+    return TaskRecord(
+        task_id=task_id,
+        principal=principal,
+        status=status,
+        created_ms=created_ms,
+        updated_ms=created_ms,
+        ttl_ms=ttl_ms,
+    )
+
+
+def ended(before: TaskRecord, size: int) -> TaskRecord:
+    return msgspec.structs.replace(before, status="completed", outcome=Outcome(b"x" * (size + FREE_OUTCOME_BYTES)))
+
+
+def ids(store: MemoryTaskStore, principal: str = "alice", after: Position | None = None, limit: int = 100) -> list[str]:
+    return [each.task_id for each in store.page(principal, after=after, limit=limit)]
+
+
+def test_a_task_is_kept_changed_and_dropped() -> None:
+    store = MemoryTaskStore()
+    store.add(record("a"))
+    assert record("a") == store.get("a")
+
+    store.replace(record("a", status="failed"))
+    assert record("a", status="failed") == store.get("a")
+
+    store.remove("a")
+    store.remove("a")
+    assert store.get("a") is None
+    assert ([], None, 0) == (ids(store), store.next_expiry_ms(), store.count)
+
+
+def test_a_task_that_is_gone_does_not_come_back_by_being_changed() -> None:
+    store = MemoryTaskStore()
+    store.replace(record("a"))
+
+    assert store.get("a") is None
+
+
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-id-requirements")
+def test_ids_are_unique_among_all_principals() -> None:
+    store = MemoryTaskStore()
+    store.add(record("a", "alice"))
+
+    with pytest.raises(UsageError, match="its own id"):
+        store.add(record("a", "bob"))
+    assert record("a", "alice") == store.get("a")
+
+
+def test_tasks_come_oldest_first_and_each_principal_sees_its_own() -> None:
+    store = MemoryTaskStore()
+    for each in (record("b", created_ms=2), record("a", created_ms=3), record("c", created_ms=1), record("d", "bob")):
+        store.add(each)
+
+    assert ["c", "b", "a"] == ids(store)
+    assert ["c", "b"] == ids(store, limit=2)
+    assert ["a"] == ids(store, after=(2, "b"))
+    assert ["d"] == ids(store, "bob")
+    assert [] == ids(store, "carol")
+
+
+def test_a_page_goes_on_where_a_task_was_that_is_gone() -> None:
+    store = MemoryTaskStore()
+    for number, task_id in enumerate("abcd"):
+        store.add(record(task_id, created_ms=number))
+    store.remove("b")
+
+    assert ["c", "d"] == ids(store, after=(1, "b"))
+
+
+@pytest.mark.spec("2025-11-25", f"{TASKS}#resource-management")
+def test_what_has_expired_is_dropped_whatever_its_status() -> None:
+    store = MemoryTaskStore()
+    store.add(record("a", ttl_ms=10))
+    store.add(record("b", ttl_ms=20, status="completed"))
+    store.add(record("c", ttl_ms=30))
+
+    assert [] == store.expire(9)
+    assert 10 == store.next_expiry_ms()
+    assert ["a", "b"] == [each.task_id for each in store.expire(20)]
+    assert (30, 1, ["c"]) == (store.next_expiry_ms(), store.count, ids(store))
+
+
+@pytest.mark.spec("2025-11-25", f"{TASKS}#resource-management")
+def test_one_principal_cannot_fill_the_store() -> None:
+    store = MemoryTaskStore(max_tasks=3, max_tasks_per_principal=2)
+    store.add(record("a"))
+    store.add(record("b"))
+
+    with pytest.raises(StoreFull):
+        store.add(record("c"))
+    store.add(record("d", "bob"))
+    with pytest.raises(StoreFull):
+        store.add(record("e", "carol"))
+    assert (3, ["a", "b"]) == (store.count, ids(store))
+
+
+@pytest.mark.spec("2025-11-25", f"{TASKS}#task-cancellation")
+def test_cancelled_tasks_make_room_oldest_first_and_those_with_results_do_not() -> None:
+    store = MemoryTaskStore(max_tasks_per_principal=3)
+    store.add(record("a", created_ms=1, status="completed"))
+    store.add(record("b", created_ms=2, status="cancelled"))
+    store.add(record("c", created_ms=3, status="cancelled"))
+
+    store.add(record("d", created_ms=4))
+    assert ["a", "c", "d"] == ids(store)
+    store.add(record("e", created_ms=5))
+    assert ["a", "d", "e"] == ids(store)
+    with pytest.raises(StoreFull):
+        store.add(record("f", created_ms=6))
+
+
+def test_a_full_store_drops_the_cancelled_tasks_of_anybody() -> None:
+    store = MemoryTaskStore(max_tasks=2)
+    store.add(record("a", "bob", status="cancelled"))
+    store.add(record("b"))
+    store.add(record("c"))
+
+    assert (["b", "c"], []) == (ids(store), ids(store, "bob"))
+
+
+def test_results_are_bounded_for_each_principal_and_in_all() -> None:
+    store = MemoryTaskStore(max_outcome_bytes=25, max_outcome_bytes_per_principal=20)
+    for task_id, principal in (("a", "alice"), ("b", "alice"), ("c", "bob")):
+        store.add(record(task_id, principal))
+    store.replace(ended(record("a"), 20))
+
+    with pytest.raises(StoreFull):
+        store.replace(ended(record("b"), 1))
+    with pytest.raises(StoreFull):
+        store.replace(ended(record("c", "bob"), 6))
+    assert record("b") == store.get("b")
+    store.replace(ended(record("c", "bob"), 5))
+
+    store.remove("a")
+    store.replace(ended(record("b"), 20))
+    assert ended(record("b"), 20) == store.get("b")
+
+
+def test_an_error_in_a_few_words_always_finds_room() -> None:
+    store = MemoryTaskStore(max_outcome_bytes=0, max_outcome_bytes_per_principal=0)
+    store.add(record("a"))
+    store.replace(ended(record("a"), 0))
+
+    assert ended(record("a"), 0) == store.get("a")
+
+
+@pytest.mark.parametrize("options", [{"max_tasks": 0}, {"max_tasks_per_principal": 0}, {"max_outcome_bytes": -1}])
+def test_a_store_without_room_is_the_callers_mistake(options: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match="at least 1 task"):
+        MemoryTaskStore(**options)
+
+
+actions = st.tuples(
+    st.sampled_from(["add", "end", "cancel", "remove", "expire"]),
+    st.sampled_from("abcdefgh"),
+    st.sampled_from(["alice", "bob"]),
+    st.integers(0, 30),
+)
+
+
+@given(actions=st.lists(actions, max_size=60))
+def test_nothing_is_left_of_what_was_dropped_and_no_bound_is_passed(actions: list[tuple[str, str, str, int]]) -> None:
+    store = MemoryTaskStore(max_tasks=5, max_tasks_per_principal=3, max_outcome_bytes=50)
+    for action, task_id, principal, number in actions:
+        held = store.get(task_id)
+        try:
+            if action == "add" and held is None:
+                store.add(record(task_id, principal, created_ms=number, ttl_ms=10))
+            elif action == "end" and held is not None:
+                store.replace(ended(held, number))
+            elif action == "cancel" and held is not None:
+                store.replace(msgspec.structs.replace(held, status="cancelled", outcome=None))
+            elif action == "remove":
+                store.remove(task_id)
+            elif action == "expire":
+                store.expire(number)
+        except StoreFull:
+            pass
+        listed = [each for name in ("alice", "bob") for each in store.page(name, after=None, limit=10)]
+        assert store.count == len(listed) == len(store._expiries) <= 5
+        assert all(len(order) <= 3 for order in store._order.values())
+        assert store._total_bytes == sum(store._bytes.values()) <= 50
+        assert all(store.get(each.task_id) == each for each in listed)
+    store.expire(1000)
+
+    assert (0, 0, {}, {}, []) == (store.count, store._total_bytes, store._bytes, store._order, store._expiries)
+
+
+@given(created_ms=st.integers(0, 2**63), task_id=st.text(max_size=43))
+def test_a_cursor_leads_back_to_its_position(created_ms: int, task_id: str) -> None:
+    assert (created_ms, task_id) == position_at(cursor_behind((created_ms, task_id)))
+
+
+@pytest.mark.spec("2025-11-25", f"{TASKS}#protocol-errors")
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "",
+        "optional-cursor-value",
+        "AAAAAAAAAA",
+        "AAAAAAAAAAFh\n",
+        "AAAAAAAA AAFh",
+        "é",
+        "AAAAAAAAAAH_",
+        "A" * 100_000,
+        base64.urlsafe_b64encode(b"\0" * 7).decode(),
+    ],
+)
+def test_what_is_no_cursor_of_ours_is_known_as_such(cursor: str) -> None:
+    assert position_at(cursor) is None

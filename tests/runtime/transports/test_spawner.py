@@ -1,0 +1,410 @@
+"""Starting coroutines: entered, cancelled, kept alive and reported alike on both event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import sys
+import weakref
+from contextvars import ContextVar
+
+import anyio
+import anyio.lowlevel
+import pytest
+import trio
+
+from mcpgen.runtime.transports.spawner import TaskHandle, is_asyncio, open_group, open_spawner
+from tests.patience import PATIENCE_SECONDS
+
+pytestmark = pytest.mark.anyio
+
+PLACE: ContextVar[str] = ContextVar("place")
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+async def test_what_is_started_runs_with_its_arguments() -> None:
+    seen: list[tuple[int, str]] = []
+    over = anyio.Event()
+
+    async def work(number: int, text: str) -> None:
+        await anyio.lowlevel.checkpoint()
+        seen.append((number, text))
+        over.set()
+
+    async with open_spawner() as spawner:
+        spawner.start(work, 1, "a")
+        with anyio.fail_after(PATIENCE_SECONDS):
+            await over.wait()
+
+    assert [(1, "a")] == seen
+
+
+async def test_a_handle_cancels_what_it_stands_for_and_nothing_else() -> None:
+    ends: list[str] = []
+    begun, over = anyio.Event(), anyio.Event()
+
+    async def waiting() -> None:
+        begun.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ends.append("cancelled")
+            over.set()
+
+    async def living() -> None:
+        await over.wait()
+        ends.append("alive")
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with open_spawner() as spawner:
+            handle = spawner.start(waiting)
+            spawner.start(living)
+            await begun.wait()
+            handle.cancel()
+            await over.wait()
+            for _ in range(3):
+                await anyio.lowlevel.checkpoint()
+
+    assert ["cancelled", "alive"] == ends
+
+
+async def test_what_is_cancelled_before_its_first_step_is_entered_nevertheless() -> None:
+    steps: list[str] = []
+    over = anyio.Event()
+
+    async def work() -> None:
+        steps.append("entered")
+        try:
+            await anyio.lowlevel.checkpoint()
+            await anyio.sleep_forever()
+        finally:
+            steps.append("cancelled")
+            over.set()
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with open_spawner() as spawner:
+            spawner.start(work).cancel()
+            await over.wait()
+
+    assert ["entered", "cancelled"] == steps
+
+
+async def test_cancelling_what_is_over_does_nothing() -> None:
+    over = anyio.Event()
+
+    async def work() -> None:
+        over.set()
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with open_spawner() as spawner:
+            handle = spawner.start(work)
+            await over.wait()
+            await anyio.lowlevel.checkpoint()
+            handle.cancel()
+            handle.cancel()
+
+
+async def test_what_still_runs_at_the_end_is_cancelled_and_waited_for() -> None:
+    ends: list[str] = []
+
+    async def work() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.lowlevel.checkpoint()
+            ends.append("cleaned up")
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with open_spawner() as spawner:
+            for _ in range(3):
+                spawner.start(work)
+
+    assert ["cleaned up"] * 3 == ends
+
+
+async def test_what_is_cancelled_from_outside_waits_for_what_it_started() -> None:
+    ends: list[str] = []
+
+    async def work() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ends.append("cancelled")
+
+    with anyio.fail_after(PATIENCE_SECONDS), anyio.CancelScope() as scope:
+        async with open_spawner() as spawner:
+            spawner.start(work)
+            await anyio.lowlevel.checkpoint()
+            scope.cancel()
+            await anyio.sleep_forever()
+
+    assert ["cancelled"] == ends
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("as told"), SystemExit(3)])
+async def test_a_failure_is_logged_and_ends_nothing_else(
+    failure: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    failed, over = anyio.Event(), anyio.Event()
+
+    async def failing() -> None:
+        try:
+            await anyio.lowlevel.checkpoint()
+            raise failure
+        finally:
+            failed.set()
+
+    async def living() -> None:
+        await failed.wait()
+        over.set()
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with open_spawner() as spawner:
+            spawner.start(living)
+            spawner.start(failing)
+            await over.wait()
+
+    (record,) = caplog.records
+    assert logging.ERROR == record.levelno
+    assert record.exc_info is not None
+    assert failure is record.exc_info[1]
+
+
+async def test_context_variables_of_the_caller_are_seen_and_not_changed() -> None:
+    seen: list[str] = []
+    over = anyio.Event()
+
+    async def work() -> None:
+        seen.append(PLACE.get())
+        PLACE.set("inside")
+        over.set()
+
+    PLACE.set("outside")
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with open_spawner() as spawner:
+            spawner.start(work)
+            await over.wait()
+
+    assert (["outside"], "outside") == (seen, PLACE.get())
+
+
+async def test_the_first_steps_may_be_over_when_start_returns(anyio_backend: str) -> None:
+    steps: list[str] = []
+    over = anyio.Event()
+
+    async def work() -> None:
+        steps.append("work")
+        over.set()
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with open_spawner() as spawner:
+            spawner.start(work)
+            steps.append("started")
+            await over.wait()
+
+    is_eager = anyio_backend == "asyncio" and sys.version_info >= (3, 12)
+    assert (["work", "started"] if is_eager else ["started", "work"]) == steps
+
+
+async def test_what_is_started_between_hold_and_release_runs_after_release() -> None:
+    steps: list[str] = []
+    over = anyio.Event()
+
+    async def work(name: str) -> None:
+        steps.append(name)
+        await anyio.lowlevel.checkpoint()
+        steps.append(f"{name} went on")
+
+    async def last() -> None:
+        over.set()
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with open_spawner() as spawner:
+            spawner.hold()
+            spawner.start(work, "cancelled").cancel()
+            steps.append("held")
+            spawner.start(last)
+            spawner.release()
+            await over.wait()
+
+    assert ["held", "cancelled"] == steps
+
+
+async def test_what_asks_to_be_cancelled_in_its_first_steps_is() -> None:
+    handles: list[TaskHandle] = []
+    ends: list[str] = []
+    over = anyio.Event()
+
+    async def work() -> None:
+        try:
+            if handles:  # eager ones have no handle yet
+                handles[0].cancel()
+            await anyio.sleep_forever()
+        finally:
+            ends.append("cancelled")
+            over.set()
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with open_spawner() as spawner:
+            handles.append(spawner.start(work))
+            handles[0].cancel()
+            await over.wait()
+
+    assert ["cancelled"] == ends
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.slow
+async def test_tasks_are_kept_alive(anyio_backend: str) -> None:
+    del anyio_backend
+    ends: list[str] = []
+    over = anyio.Event()
+
+    async def work() -> None:
+        nobody_else_holds: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        try:
+            await nobody_else_holds
+        finally:
+            ends.append("ended")
+
+    async with open_spawner() as spawner:
+        spawner.start(work)
+        await anyio.lowlevel.checkpoint()
+        gc.collect()
+        assert [] == ends
+        over.set()
+
+    assert ["ended"] == ends
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_what_was_cancelled_needs_no_collector(anyio_backend: str) -> None:
+    class Held:
+        pass
+
+    async def work(held: Held) -> None:
+        await anyio.sleep_forever()
+        del held
+
+    del anyio_backend
+    gc.disable()
+    try:
+        async with open_spawner() as spawner:
+            held = Held()
+            gone = weakref.ref(held)
+            handle = spawner.start(work, held)
+            del held
+            await anyio.wait_all_tasks_blocked()
+            handle.cancel()
+            del handle
+            await anyio.wait_all_tasks_blocked()
+
+            assert gone() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_what_swallows_its_cancellation_is_left_behind_with_a_word(
+    anyio_backend: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    del anyio_backend
+    enough, over = anyio.Event(), anyio.Event()
+
+    async def stubborn() -> None:
+        while not enough.is_set():
+            try:
+                await enough.wait()
+            except asyncio.CancelledError:
+                continue
+        over.set()
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with open_spawner() as spawner:
+            spawner.start(stubborn)
+            await anyio.lowlevel.checkpoint()
+        enough.set()
+        await over.wait()
+
+    (record,) = caplog.records
+    assert "swallows its cancellation" in record.getMessage()
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_cancellation_that_nobody_asked_for_is_logged(
+    anyio_backend: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    del anyio_backend
+    over = anyio.Event()
+
+    async def work() -> None:
+        try:
+            raise asyncio.CancelledError
+        finally:
+            over.set()
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with open_spawner() as spawner:
+            spawner.start(work)
+            await over.wait()
+            await anyio.lowlevel.checkpoint()
+
+    assert ["a handler was cancelled, but not by us"] == [each.getMessage() for each in caplog.records]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_task_factory_is_respected(anyio_backend: str) -> None:
+    del anyio_backend
+    made: list[str] = []
+    over = anyio.Event()
+    loop = asyncio.get_running_loop()
+
+    def factory(loop: asyncio.AbstractEventLoop, work: object, **options: object) -> asyncio.Task[object]:
+        made.append("task")
+        return asyncio.Task(work, loop=loop, **options)  # type: ignore[arg-type] # (handed on as it came)
+
+    async def work() -> None:
+        over.set()
+
+    loop.set_task_factory(factory)  # type: ignore[arg-type] # (typeshed's protocol is generic in what tasks return)
+    try:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            async with open_spawner() as spawner:
+                spawner.start(work)
+                await over.wait()
+                assert ["task"] == made
+    finally:
+        loop.set_task_factory(None)
+
+
+@pytest.mark.parametrize("anyio_backend", ["trio"])
+async def test_no_task_of_a_group_is_interrupted_from_the_keyboard(anyio_backend: str) -> None:
+    """A client's tasks descend from a system task, in which trio takes `KeyboardInterrupt` for an error of its own."""
+    del anyio_backend
+    is_protected: list[bool] = []
+    over = anyio.Event()
+
+    async def work() -> None:
+        is_protected.append(trio.lowlevel.currently_ki_protected())
+        over.set()
+
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with open_group() as group:
+            group.start_soon(work)
+            await over.wait()
+
+    assert [True] == is_protected
+
+
+async def test_the_library_is_recognised(anyio_backend: str) -> None:
+    assert (anyio_backend == "asyncio") == is_asyncio()
+
+
+def test_without_an_event_loop_there_is_no_asyncio() -> None:
+    assert not is_asyncio()

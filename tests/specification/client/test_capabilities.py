@@ -1,0 +1,275 @@
+"""What the client declares: what its functions or handlers do, in the terms of each revision, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcpgen import UnsupportedByPeer, UsageError
+from mcpgen.generated import registry
+from mcpgen.runtime.protocol.newest import models
+from tests.specification.citation import LABELS, everywhere, since, spec, without_handshakes
+from tests.specification.client.scripted_server import META, opened
+
+pytestmark = pytest.mark.anyio
+
+
+def answer(*_: Any) -> Any:
+    raise NotImplementedError
+
+
+FORMS = since("2025-06-18")
+PAGES = since("2025-11-25")
+
+
+def elicitation(revision: str, modes: dict[str, Any]) -> dict[str, Any]:
+    """Return what is declared of *modes*: before there were any, forms were all there was."""
+    if revision in PAGES:
+        return {"elicitation": modes}
+    return {"elicitation": {}} if revision in FORMS and "form" in modes else {}
+
+
+@spec("2024-11-05", "basic/lifecycle#capability-negotiation")
+@spec("2025-11-25", "basic/lifecycle#capability-negotiation")
+@spec("2026-07-28", "basic/index#meta")
+@everywhere
+async def test_a_client_that_answers_nothing_declares_nothing(revision: str) -> None:
+    async with opened(revision, log=answer) as own:
+        assert {} == own.capabilities
+
+
+@spec("2024-11-05", "client/roots#capabilities")
+@spec("2025-11-25", "client/roots#capabilities")
+@spec("2026-07-28", "client/roots#capabilities")
+@everywhere
+async def test_roots_that_never_change_are_declared_so(revision: str) -> None:
+    async with opened(revision, roots=[models.Root(uri="file:///a")]) as own:
+        assert {"roots": {}} == own.capabilities
+
+
+@spec("2024-11-05", "client/roots#capabilities")
+@spec("2025-11-25", "client/roots#capabilities")
+@spec("2026-07-28", "client/roots#capabilities")
+@everywhere
+async def test_roots_that_may_change_are_declared_so_where_changes_are_told(revision: str) -> None:
+    async with opened(revision, roots=lambda _: []) as own:
+        assert {"roots": {} if revision == LABELS[-1] else {"listChanged": True}} == own.capabilities
+
+
+@spec("2024-11-05", "client/roots#capabilities")
+@spec("2025-11-25", "client/roots#capabilities")
+@spec("2026-07-28", "client/roots#capabilities")
+@everywhere
+@pytest.mark.parametrize("native_revision", LABELS)
+async def test_handlers_of_any_home_declare_that_their_roots_change_where_that_is_told(
+    native_revision: str, revision: str
+) -> None:
+    async def list_roots(own: Any, params: Any, context: Any) -> Any:
+        raise NotImplementedError
+
+    base = registry.revision(native_revision).bindings().client.ClientHandlers
+    handlers = type("Handlers", (base,), {"list_roots": list_roots})()
+    async with opened(
+        revision, native_revision=native_revision, handlers=handlers, capabilities={"roots": {"listChanged": True}}
+    ) as own:
+        assert {"roots": {} if revision == LABELS[-1] else {"listChanged": True}} == own.capabilities
+
+
+@spec("2024-11-05", "client/sampling#capabilities")
+@spec("2025-11-25", "client/sampling#capabilities")
+@spec("2026-07-28", "client/sampling#capabilities")
+@everywhere
+async def test_sampling_is_declared_without_tools(revision: str) -> None:
+    async with opened(revision, sample=answer) as own:
+        assert {"sampling": {}} == own.capabilities
+
+
+@spec("2024-11-05", "client/sampling#capabilities")
+@spec("2025-11-25", "client/sampling#capabilities")
+@spec("2026-07-28", "client/sampling#capabilities")
+@everywhere
+async def test_tools_for_sampling_are_declared_on_request_where_there_are_any(revision: str) -> None:
+    async with opened(revision, sample=answer, capabilities={"sampling": {"tools": {}}}) as own:
+        assert {"sampling": {"tools": {}} if revision in PAGES else {}} == own.capabilities
+
+
+@spec("2025-06-18", "client/elicitation#capabilities")
+@spec("2025-11-25", "client/elicitation#capabilities")
+@spec("2026-07-28", "client/elicitation#capabilities")
+@everywhere
+@pytest.mark.parametrize(
+    ("options", "modes"),
+    [
+        ({"elicit": answer}, {"form": {}}),
+        ({"elicit_url": answer}, {"url": {}}),
+        ({"elicit": answer, "elicit_url": answer}, {"form": {}, "url": {}}),
+    ],
+    ids=["form", "url", "both"],
+)
+async def test_the_modes_of_elicitation_are_declared_where_there_are_any(
+    options: dict[str, Any], modes: dict[str, Any], revision: str
+) -> None:
+    async with opened(revision, **options) as own:
+        assert elicitation(revision, modes) == own.capabilities
+
+
+@spec("2025-11-25", "basic/lifecycle#capability-negotiation")
+@spec("2026-07-28", "basic/index#meta")
+@everywhere
+async def test_everything_at_once_is_the_sum_of_its_parts(revision: str) -> None:
+    more = {"experimental": {"x": {}}}
+    async with opened(
+        revision, elicit=answer, elicit_url=answer, sample=answer, roots=[], log=answer, capabilities=more
+    ) as own:
+        found = elicitation(revision, {"form": {}, "url": {}})
+
+        assert {"roots": {}, "sampling": {}, **more, **found} == own.capabilities
+
+
+@spec("2026-07-28", "basic/versioning#extension-negotiation")
+@everywhere
+async def test_extensions_are_declared_where_there_are_any(revision: str) -> None:
+    more = {"extensions": {"com.example/x": {"y": 1}}}
+    async with opened(revision, capabilities=more) as own:
+        assert (more if revision == LABELS[-1] else {}) == own.capabilities
+
+
+@spec("2024-11-05", "basic/lifecycle#capability-negotiation")
+@spec("2025-11-25", "basic/lifecycle#capability-negotiation")
+@spec("2026-07-28", "basic/index#meta")
+@pytest.mark.parametrize(
+    ("revision", "name", "capability"),
+    [
+        *((each, "list_roots", "roots") for each in LABELS),
+        *((each, "create_message", "sampling") for each in LABELS),
+        *((each, "elicit", "elicitation") for each in FORMS),
+    ],
+)
+async def test_handlers_declare_what_they_implement(revision: str, name: str, capability: str) -> None:
+    base = registry.revision(revision).bindings().client.ClientHandlers
+
+    async def handler(own: Any, params: Any, context: Any) -> Any:
+        raise NotImplementedError
+
+    handlers = type("Handlers", (base,), {name: handler})()
+    async with opened(revision, native_revision=revision, handlers=handlers) as own:
+        assert {capability: {}} == own.capabilities
+
+
+@spec("2024-11-05", "basic/lifecycle#capability-negotiation")
+@spec("2025-11-25", "basic/lifecycle#capability-negotiation")
+@spec("2026-07-28", "basic/index#meta")
+@everywhere
+@pytest.mark.parametrize("native_revision", LABELS)
+async def test_handlers_that_implement_nothing_declare_nothing_to_anybody(native_revision: str, revision: str) -> None:
+    async with opened(revision, native_revision=native_revision) as own:
+        assert {} == own.capabilities
+
+
+@spec("2024-11-05", "basic/lifecycle#initialization")
+@spec("2025-06-18", "basic/lifecycle#initialization")
+@spec("2025-11-25", "basic/lifecycle#initialization")
+@spec("2026-07-28", "basic/index#meta")
+@everywhere
+async def test_a_client_names_itself_with_what_the_revision_knows(revision: str) -> None:
+    async with opened(revision, name="tests", version="7", title="Tests") as own:
+        title = {"title": "Tests"} if revision in FORMS else {}
+
+        assert {"name": "tests", "version": "7", **title} == own.info
+
+
+@spec("2026-07-28", "basic/index#meta")
+@spec("2026-07-28", "basic/transports/stdio#request-metadata")
+@without_handshakes
+async def test_every_request_without_a_session_says_who_asks(revision: str) -> None:
+    async with opened(revision, roots=[], name="tests", version="7") as own:
+        client, ref = own.client, models.PromptReference(name="p")
+        for work in (
+            client.call_tool("x"),
+            client.read_resource("a:b"),
+            client.get_prompt("p"),
+            client.complete(ref, "a", ""),
+            client.list_tools(),
+            client.list_prompts(cursor="c"),
+            client.list_resources(),
+            client.list_resource_templates(),
+            client.ping(),
+            client.request_json("tools/list"),
+            client.request_json("tools/list", {"_meta": {"com.example/x": 1}}),
+            client.listen(tools=True).__aenter__(),
+        ):
+            _, asked = await own.asked(work)
+
+            meta = asked["params"]["_meta"]
+            meta.pop("com.example/x", None)
+            assert {
+                META + "protocolVersion": revision,
+                META + "clientInfo": {"name": "tests", "version": "7"},
+                META + "clientCapabilities": {"roots": {}},
+            } == meta
+
+
+@spec("2024-11-05", "basic/lifecycle#operation")
+@spec("2025-11-25", "basic/lifecycle#operation")
+@everywhere
+async def test_metadata_of_the_caller_goes_with_a_request(revision: str) -> None:
+    async with opened(revision) as own:
+        _, asked = await own.asked(own.client.call_tool("x", meta={"com.example/x": {"y": 1}}))
+
+    assert {"y": 1} == asked["params"]["_meta"]["com.example/x"]
+
+
+@spec("2024-11-05", "basic/lifecycle#operation")
+@spec("2025-11-25", "basic/lifecycle#operation")
+@spec("2026-07-28", "server/discover#discoverresult")
+@everywhere
+@pytest.mark.parametrize(
+    ("capability", "call"),
+    [
+        ("tools", lambda client: client.call_tool("x")),
+        ("tools", lambda client: client.list_tools()),
+        ("prompts", lambda client: client.list_prompts()),
+        ("prompts", lambda client: client.get_prompt("x")),
+        ("resources", lambda client: client.list_resources()),
+        ("resources", lambda client: client.list_resource_templates()),
+        ("resources", lambda client: client.read_resource("a:b")),
+        ("logging", lambda client: client.set_log_level("info")),
+        ("completions", lambda client: client.complete(models.PromptReference(name="p"), "a", "")),
+    ],
+)
+async def test_what_the_server_has_not_declared_is_not_asked_of_it(capability: str, call: Any, revision: str) -> None:
+    can = {key: {} for key in ("tools", "prompts", "resources", "logging", "completions") if key != capability}
+    async with opened(revision, can=can) as own:
+        if (capability, revision) == ("completions", LABELS[0]):  # it came before its capability
+            await own.asked(call(own.client))
+            return
+        with pytest.raises(UnsupportedByPeer):
+            await call(own.client)
+
+        assert [] == await own.wire.rest()
+
+
+@spec("2024-11-05", "client/roots#root-list-changes")
+@spec("2025-11-25", "client/roots#root-list-changes")
+@everywhere
+async def test_that_roots_have_changed_is_told_where_it_is_heard(revision: str) -> None:
+    async with opened(revision, roots=lambda _: []) as own:
+        await own.client.roots_changed()
+
+        told = [{"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}]
+        assert ([] if revision == LABELS[-1] else told) == await own.wire.rest()
+
+
+@spec("2024-11-05", "client/roots#root-list-changes")
+@spec("2025-11-25", "client/roots#root-list-changes")
+@pytest.mark.parametrize("revision", LABELS[:-1])
+@pytest.mark.parametrize("options", [{}, {"roots": []}], ids=str)
+async def test_that_roots_have_changed_is_not_told_by_who_has_not_declared_it(
+    options: dict[str, Any], revision: str
+) -> None:
+    async with opened(revision, **options) as own:
+        with pytest.raises(UsageError, match="function"):
+            await own.client.roots_changed()
+
+        assert [] == await own.wire.rest()

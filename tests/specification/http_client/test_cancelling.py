@@ -1,0 +1,144 @@
+"""Giving up over HTTP: by whoever waits for an answer, by the clock, and by closing the client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from mcpgen import RequestTimedOut, connect
+from tests.specification.citation import spec
+from tests.specification.client.scripted_server import discovered, on_both_loops
+from tests.specification.http_client.scripted_http_server import NEWEST, closed, opened, played
+
+pytestmark = pytest.mark.anyio
+
+
+@spec("2026-07-28", "basic/transports/streamable-http#cancellation")
+@spec("2026-07-28", "basic/patterns/cancellation#transport-specific-cancellation")
+@pytest.mark.parametrize("how", ["before the answer", "on its stream"])
+@on_both_loops
+async def test_a_stateless_request_is_cancelled_by_closing_its_response(how: str) -> None:
+    async with opened(NEWEST) as (client, server):
+        calling = server.start(client.call_tool("slow"))
+        asked = await server.hear(method="tools/call")
+        if how == "on its stream":
+            await asked.begin()
+            await asked.chunk(b": here\n\n")
+        await calling.cancel()
+        await asked.gone()
+
+        assert [] == server.unheard
+
+
+@spec("2026-07-28", "basic/patterns/cancellation#timeouts")
+async def test_a_stateless_request_that_takes_too_long_is_cancelled_likewise() -> None:
+    async with opened(NEWEST) as (client, server):
+        calling = server.start(client.call_tool("slow", timeout_seconds=0.05))
+        asked = await server.hear(method="tools/call")
+
+        with pytest.raises(RequestTimedOut):
+            await calling.outcome()
+
+        await asked.gone()
+
+        assert [] == server.unheard
+
+
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@spec("2025-11-25", "basic/utilities/cancellation#cancellation-flow")
+@on_both_loops
+async def test_in_a_session_the_server_is_told_and_then_the_response_is_closed() -> None:
+    async with opened("2025-11-25", session="s") as (client, server):
+        calling = server.start(client.call_tool("slow"))
+        asked = await server.hear(method="tools/call")
+        await asked.begin()
+        await calling.cancel()
+        told = await server.hear(method="notifications/cancelled")
+
+        assert asked.message["id"] == told.message["params"]["requestId"]
+        assert not asked.left.is_set()
+
+        await told.accepted()
+        await asked.gone()
+
+
+@spec("2026-07-28", "basic/patterns/cancellation#behavior-requirements")
+async def test_a_request_that_waits_for_its_turn_is_never_made_when_it_is_cancelled() -> None:
+    from mcpgen import ClientLimits
+    from tests.specification.http_client.scripted_http_server import text
+
+    async with opened(NEWEST, limits=ClientLimits(max_connections=1)) as (client, server):
+        first = server.start(client.call_tool("first"))
+        asked = await server.hear(method="tools/call")
+        second = server.start(client.call_tool("second"))
+        await anyio.wait_all_tasks_blocked()
+        await second.cancel()
+        await asked.result(text())
+        await first.outcome()
+        await anyio.wait_all_tasks_blocked()
+
+        assert [] == server.unheard
+
+
+@spec("2026-07-28", "basic/transports/streamable-http#cancellation")
+@on_both_loops
+async def test_a_client_that_is_given_up_while_it_connects_leaves_nothing() -> None:
+    async with played() as server:
+
+        async def run() -> Any:
+            return await connect(server.url)
+
+        connecting = server.start(run())
+        asked = await server.hear(method="server/discover")
+        await connecting.cancel()
+        await asked.gone()
+
+        assert [] == server.unheard
+
+
+@spec("2025-11-25", "basic/transports#session-management")
+@on_both_loops
+async def test_a_client_is_closed_from_any_task_while_others_wait() -> None:
+    async with opened("2025-11-25", session="s", listens=True) as (client, server):
+        calls = [server.start(client.call_tool("slow")) for _ in range(3)]
+        asked = [await server.hear(method="tools/call") for _ in calls]
+        closing = [server.start(client.close()) for _ in range(3)]
+        await (await server.hear("DELETE")).answer(200)
+        for each in closing:
+            await each.outcome()
+        for each in asked:
+            await each.gone()
+        server.manners.session = None
+
+        assert [] == server.unheard
+
+
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
+async def test_clients_that_share_an_httpx_client_leave_it_open() -> None:
+    import httpx
+
+    from mcpgen import Http
+    from tests.specification.http_client.scripted_http_server import text
+
+    async with played() as server, httpx.AsyncClient(headers={"X-From": "caller"}) as ours:
+        target = Http(server.url, client=ours)
+
+        async def run() -> Any:
+            return await connect(target, revisions=[NEWEST])
+
+        for _ in range(2):
+            connecting = server.start(run())
+            await (await server.hear(method="server/discover")).result(discovered())
+            client = await connecting.outcome()
+            calling = server.start(client.call_tool("a"))
+            asked = await server.hear(method="tools/call")
+            await asked.result(text())
+            await calling.outcome()
+            await closed(client, server)
+
+            assert "caller" == asked.headers["x-from"]
+
+        assert not ours.is_closed
+        assert 1 == server.connections

@@ -1,0 +1,242 @@
+"""Bounds on what one client, or all of them, may ask of the transport."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from mcpgen.runtime.api.server import Server
+from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.limits import HttpLimits, Limits
+from tests.specification.http_server.asgi_exchange import PATIENCE_SECONDS
+from tests.specification.http_server.http_clients import (
+    BOTH,
+    JSON,
+    STATELESS,
+    STREAM,
+    Caller,
+    caller,
+    initialize,
+    joined,
+)
+from tests.specification.http_server.http_site import site
+from tests.specification.http_server.revision_sets import everywhere, on_both_loops, spec, with_sessions
+from tests.specification.http_server.stream_tools import behaviour, demo
+
+pytestmark = pytest.mark.anyio
+
+
+@spec("2025-11-25", "basic/transports#session-management")
+@with_sessions
+async def test_there_are_no_more_sessions_than_allowed(revision: str) -> None:
+    async with site(demo(), limits=HttpLimits(max_sessions=2)) as web:
+        web.overseer.expects_failure = True
+        peers = [await joined(web, revision) for _ in range(2)]
+        answer = await web.ask("POST", "/mcp", [JSON, BOTH], initialize(revision))
+        for each in peers:
+            assert "tools" in await each.result("tools/list")
+        await peers[0].delete()
+        again = await joined(web, revision)
+
+    assert answer.status in (429, 503)
+    assert None is answer.header("mcp-session-id")
+    assert again.session
+
+
+@spec("2025-11-25", "basic/transports#session-management")
+@with_sessions
+async def test_a_session_whose_client_never_came_back_makes_room(revision: str) -> None:
+    async with site(demo(), limits=HttpLimits(max_sessions=2)) as web:
+        used = await joined(web, revision)
+        first = await web.ask("POST", "/mcp", [JSON, BOTH], initialize(revision))
+        second = await web.ask("POST", "/mcp", [JSON, BOTH], initialize(revision))
+
+        assert "tools" in await used.result("tools/list")
+        lost = await web.ask(
+            "POST",
+            "/mcp",
+            [JSON, BOTH, ("Mcp-Session-Id", first.header("mcp-session-id") or "")],
+            used.request(1, "ping"),
+        )
+
+    assert (200, 200, 404) == (first.status, second.status, lost.status)
+
+
+@spec("2025-11-25", "basic/transports#session-management")
+@with_sessions
+async def test_who_is_not_agreed_with_takes_no_room(revision: str) -> None:
+    async with site(demo(), limits=HttpLimits(max_sessions=1)) as web:
+        first = await web.ask("POST", "/mcp", [JSON, BOTH], initialize(revision))
+        nonsense = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":7}}'
+        refused = await web.ask("POST", "/mcp", [JSON, BOTH], nonsense)
+        session = ("Mcp-Session-Id", first.header("mcp-session-id") or "")
+        kept = await web.ask("POST", "/mcp", [JSON, BOTH, session], b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+
+    assert (-32602, None) == (refused.json["error"]["code"], refused.header("mcp-session-id"))
+    assert 200 == kept.status
+
+
+@spec("2025-11-25", "basic/transports#session-management")
+@on_both_loops
+@pytest.mark.slow
+async def test_a_session_whose_client_never_comes_back_ends_soon() -> None:
+    async with site(demo(), limits=HttpLimits(handshake_seconds=0.05)) as web:
+        answer = await web.ask("POST", "/mcp", [JSON, BOTH], initialize("2025-11-25"))
+        await anyio.sleep(0.3)
+        peer = Caller(web, "2025-11-25")
+        peer.session = answer.header("mcp-session-id")
+        late = await peer.post(peer.request(1, "ping")).complete()
+
+    assert 404 == late.status
+
+
+@spec("2025-11-25", "basic/transports#session-management")
+@with_sessions
+@on_both_loops
+@pytest.mark.slow
+async def test_a_session_expires_when_nobody_uses_it(revision: str) -> None:
+    async with caller(demo(), revision, limits=HttpLimits(idle_seconds=0.05)) as peer:
+        await anyio.sleep(0.3)
+        answer = await peer.post(peer.request(1, "ping")).complete()
+        stream = await peer.listen().complete()
+
+    assert (404, 404) == (answer.status, stream.status)
+
+
+@spec("2025-11-25", "basic/transports#session-management")
+@with_sessions
+@pytest.mark.slow
+async def test_a_session_with_an_open_stream_is_in_use(revision: str) -> None:
+    async with caller(demo(), revision, limits=HttpLimits(idle_seconds=0.05)) as peer:
+        stream = await peer.listen().begun()
+        await anyio.sleep(0.3)
+        answer = await peer.post(peer.request(1, "ping")).complete()
+
+        assert (200, False) == (answer.status, stream.is_ended)
+
+
+@spec("2025-11-25", "basic/transports#session-management")
+@with_sessions
+@pytest.mark.slow
+async def test_a_session_whose_client_was_lost_ends_with_its_work_or_not_at_all(revision: str) -> None:
+    """A server MAY end a session at any time; what it may not do is to end the work and keep the session."""
+    own = behaviour()
+    limits = HttpLimits(idle_seconds=0.05)
+    async with caller(demo(own), revision, limits=limits) as peer:
+        stream = peer.call("steps", meta='"progressToken":"p"', identity=3)
+        event = await stream.seen()
+        stream.leave()
+        await anyio.sleep(0.3)
+        own.gate.set()
+        await peer.web.quiet()
+        again = await peer.listen(event.event_id).returned()
+
+        assert (own.given_up, again.status) in ((0, 200), (1, 404))
+
+
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@everywhere
+@on_both_loops
+async def test_no_more_is_open_at_once_than_allowed(revision: str) -> None:
+    own = behaviour()
+    async with caller(demo(own), revision, limits=HttpLimits(max_open=3)) as peer:
+        peer.web.overseer.expects_failure = True
+        calls = [peer.call("steps", meta=f'"progressToken":{each}') for each in range(3)]
+        for each in calls:
+            await each.message()
+        refused = await peer.call("echo").complete()
+        own.gate.set()
+        for each in calls:
+            await each.complete()
+        served = await peer.call("echo").complete()
+
+    assert (503, 200) == (refused.status, served.status)
+
+
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@everywhere
+async def test_a_client_that_sends_its_body_slowly_is_given_up(revision: str) -> None:
+    async with caller(demo(), revision, limits=HttpLimits(body_seconds=0.05)) as peer:
+        body = peer.request(1, "tools/list")
+        answer = peer.web.open("POST", "/mcp", peer.lines(body), [body[:10]], is_whole=False)
+        await answer.complete()
+
+    assert 408 == answer.status
+
+
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@everywhere
+async def test_a_client_that_reads_nothing_is_given_up(revision: str) -> None:
+    own = behaviour()
+    async with caller(demo(own), revision, limits=HttpLimits(write_seconds=0.05, keep_alive_seconds=0.02)) as peer:
+        stream = peer.call("steps", meta='"progressToken":"p"')
+        await stream.message()
+        stream.is_held = True
+        with anyio.move_on_after(PATIENCE_SECONDS):
+            await stream.returned()
+        peer.web.overseer.violations.clear()  # it is not told how its stream ends: nobody is there
+
+        assert stream.has_returned
+        own.gate.set()
+
+
+@spec("2025-11-25", "basic/transports#listening-for-messages-from-the-server")
+@with_sessions
+async def test_no_more_waits_for_a_stream_than_allowed(revision: str) -> None:
+    async with caller(demo(), revision, limits=HttpLimits(max_kept_messages=2)) as peer:
+        for each in ("a", "b", "c"):
+            await peer.result("resources/subscribe", f'"uri":"note://{each}"')
+        for each in ("a", "b", "c"):
+            await peer.web.server.resource_updated(f"note://{each}")
+        stream = await peer.listen().begun()
+        await peer.web.quiet()
+
+        assert 2 == len([each for each in stream.pending if each.data])
+
+
+@spec("2026-07-28", "basic/transports/streamable-http#sending-messages")
+@pytest.mark.parametrize("revision", ["2025-11-25", STATELESS])
+async def test_a_server_takes_no_more_requests_at_once_than_allowed(revision: str) -> None:
+    own = behaviour()
+    made = Server("demo", handlers=own, limits=Limits(max_in_flight=2))
+    async with caller(made, revision) as peer:
+        calls = [peer.call("steps", meta=f'"progressToken":{each}') for each in range(2)]
+        for each in calls:
+            await each.message()
+        (said,) = await peer.call("echo").messages()
+        own.gate.set()
+
+    # In the stateless era each request is a connection of its own, so that the bound is the application's.
+    assert ("error" in said) is (revision != STATELESS)
+
+
+@spec("2025-11-25", "basic/transports#streamable-http")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"path": "mcp"},
+        {"path": "/mcp?x"},
+        {"path": ""},
+        {"sse_path": "/mcp"},
+        {"message_path": "/sse"},
+        {"allowed_hosts": []},
+        {"allowed_origins": "http://x"},
+        {"limits": {"max_sessions": 1}},
+    ],
+)
+async def test_settings_that_make_no_sense_are_refused_at_once(options: dict[str, object]) -> None:
+    with pytest.raises(UsageError):
+        demo().asgi(**options)
+
+
+@spec("2025-11-25", "basic/transports#listening-for-messages-from-the-server")
+async def test_streams_count_among_what_is_open() -> None:
+    async with site(demo(), limits=HttpLimits(max_open=2)) as web:
+        web.overseer.expects_failure = True
+        peers = [await joined(web, "2025-11-25") for _ in range(3)]
+        for each in peers[:2]:
+            await each.listen().begun()
+        refused = await peers[2].listen().complete()
+        old = await web.ask("GET", "/sse", [STREAM])
+
+    assert (503, 503) == (refused.status, old.status)

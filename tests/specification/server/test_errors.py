@@ -1,0 +1,242 @@
+"""Messages that are none, and requests that cannot be served."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.server_wire import connected
+from tests.specification.citation import (
+    LABELS,
+    everywhere,
+    from_every_home,
+    since,
+    spec,
+    with_handshakes,
+)
+from tests.specification.server.revision_client import client
+from tests.specification.server.revision_server import handlers, server
+
+pytestmark = pytest.mark.anyio
+
+PING = b'{"jsonrpc":"2.0","id":"alive","method":"ping"}'
+
+
+@spec("2024-11-05", "basic/messages#responses")
+@spec("2025-11-25", "basic/index#error-responses")
+@spec("2026-07-28", "basic/index#error-codes")
+@everywhere
+@from_every_home
+@pytest.mark.parametrize("method", ["no/such", "tools", "tools/List", "", "notifications/initialized", "rpc.discover"])
+async def test_an_unknown_method_is_not_found(method: str, native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision) as peer:
+        assert -32601 == (await peer.error(method))["code"]
+
+
+@spec("2024-11-05", "basic/messages#responses")
+@spec("2026-07-28", "basic/index#error-codes")
+@everywhere
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tools/call", ""),
+        ("tools/call", '"name":7'),
+        ("tools/call", '"name":"echo","arguments":[]'),
+        ("tools/list", '"cursor":7'),
+        ("resources/read", ""),
+        ("resources/read", '"uri":null'),
+        ("prompts/get", '"name":"review","arguments":{"code":7}'),
+        ("completion/complete", '"ref":{"type":"ref/nothing"},"argument":{"name":"code","value":""}'),
+        ("completion/complete", '"ref":{"type":"ref/prompt","name":"review"},"argument":{"name":"code"}'),
+    ],
+)
+async def test_params_that_the_revision_does_not_allow_are_invalid(method: str, params: str, revision: str) -> None:
+    async with client(server(LABELS[-1]), revision) as peer:
+        assert -32602 == (await peer.error(method, params))["code"]
+
+
+@spec("2024-11-05", "basic/messages#responses")
+@spec("2026-07-28", "basic/index#error-codes")
+@everywhere
+@from_every_home
+async def test_a_handler_that_fails_is_an_internal_error_that_tells_nothing(
+    native_revision: str, revision: str
+) -> None:
+    async with client(server(native_revision), revision) as peer:
+        error = await peer.error("tools/call", '"name":"crash"')
+
+    assert -32603 == error["code"]
+    assert "hunter2" not in str(error)
+
+
+@spec("2025-11-25", "basic/index#error-responses")
+@spec("2026-07-28", "basic/index#error-codes")
+@everywhere
+@from_every_home
+async def test_an_error_of_the_application_comes_through_as_it_is(native_revision: str, revision: str) -> None:
+    async with client(server(native_revision), revision) as peer:
+        error = await peer.error("tools/call", '"name":"refuse"')
+
+    assert {"code": 4711, "message": "not today", "data": {"why": "closed"}} == error
+
+
+@spec("2024-11-05", "basic/messages#requests")
+@spec("2025-11-25", "basic/index#requests")
+@everywhere
+@pytest.mark.parametrize("identity", ["0", "-1", '""', '"1"', '"a b"', "9007199254740993"])
+async def test_the_answer_bears_the_id_of_the_request_as_it_was(identity: str, revision: str) -> None:
+    async with client(server(LABELS[-1]), revision) as peer:
+        request = peer.request(1, "tools/list").replace(b'"id":1,', f'"id":{identity},'.encode())
+        await peer.wire.say(request)
+
+    assert f'"id":{identity},'.encode() in peer.wire.raw[-1]
+    assert b'"result"' in peer.wire.raw[-1]
+
+
+@spec("2024-11-05", "basic/messages#requests")
+@spec("2026-07-28", "basic/index#requests")
+@everywhere
+async def test_an_id_that_is_open_cannot_be_used_again(revision: str) -> None:
+    own = handlers(LABELS[-1])
+    async with client(server(LABELS[-1], own=own), revision) as peer:
+        await peer.wire.say(peer.request(1, "tools/call", '"name":"wait"'))
+        (refused,) = await peer.wire.say(peer.request(1, "tools/list"))
+        own.gate.set()
+        (said,) = await peer.wire.rest()
+
+    assert (1, -32600) == (refused["id"], refused["error"]["code"])
+    assert [{"type": "text", "text": "waited"}] == said["result"]["content"]
+
+
+@spec("2024-11-05", "basic/messages#notifications")
+@spec("2025-11-25", "basic/index#notifications")
+@spec("2026-07-28", "basic/index#notifications")
+@everywhere
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b'{"jsonrpc":"2.0","method":"notifications/no/such"}',
+        b'{"jsonrpc":"2.0","method":"no/such","params":{}}',
+        b'{"jsonrpc":"2.0","method":"tools/list"}',
+        b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":[]}}',
+        b'{"jsonrpc":"2.0","method":"notifications/progress"}',
+        b'{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}',
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}',
+        b'{"jsonrpc":"1.0","method":"notifications/initialized"}',
+    ],
+)
+async def test_a_notification_is_never_answered(frame: bytes, revision: str) -> None:
+    async with client(server(LABELS[-1]), revision) as peer:
+        assert [] == await peer.wire.say(frame)
+        assert "tools" in await peer.result("tools/list")
+
+
+@spec("2025-11-25", "basic/index#responses")
+@everywhere
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b'{"jsonrpc":"2.0","id":99,"result":{}}',
+        b'{"jsonrpc":"2.0","id":"99","error":{"code":-32603,"message":"no"}}',
+        b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}',
+        b'{"jsonrpc":"2.0","error":{"code":-32700,"message":"no"}}',
+        b'{"jsonrpc":"2.0","id":99,"result":[]}',
+        b'{"jsonrpc":"2.0","id":99,"result":{},"error":{"code":1,"message":""}}',
+        b'{"jsonrpc":"2.0","id":99,"error":"no"}',
+    ],
+)
+async def test_a_response_to_nothing_is_never_answered(frame: bytes, revision: str) -> None:
+    async with client(server(LABELS[-1]), revision) as peer:
+        assert [] == await peer.wire.say(frame)
+        assert "tools" in await peer.result("tools/list")
+
+
+@spec("2024-11-05", "basic/messages#requests")
+@spec("2025-11-25", "basic/index#requests")
+@everywhere
+@pytest.mark.parametrize(
+    ("frame", "code"),
+    [
+        (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
+        (b'{"id":1,"method":"ping"}', -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":7}', -32600),
+        (b'{"jsonrpc":"2.0","id":1}', -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":null}', -32600),
+    ],
+)
+async def test_what_is_no_request_is_refused_under_its_id(frame: bytes, code: int, revision: str) -> None:
+    async with client(server(LABELS[-1]), revision) as peer:
+        (said,) = await peer.wire.say(frame)
+
+    assert (1, code) == (said["id"], said["error"]["code"])
+
+
+UNNAMED = [
+    (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600),
+    (b'{"jsonrpc":"2.0","id":[],"method":"ping"}', -32600),
+    (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600),
+    (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', -32600),
+    (b"nonsense", -32700),
+    (b'"ping"', -32600),
+    (b"7", -32600),
+    (b"null", -32600),
+    (b"{}", -32600),
+    (b'{"\xff":1}', -32700),
+    (b'{"jsonrpc":"2.0","method":"ping"', -32700),
+    (b'{"jsonrpc":"2.0","method":"ping",}', -32700),
+]
+
+
+@spec("2025-11-25", "basic/index#error-responses")
+@spec("2026-07-28", "basic/index#error-responses")
+@pytest.mark.parametrize("revision", since("2025-11-25"))
+@pytest.mark.parametrize(("frame", "code"), UNNAMED)
+async def test_what_bears_no_id_is_refused_without_one(frame: bytes, code: int, revision: str) -> None:
+    async with client(server(LABELS[-1]), revision) as peer:
+        (said,) = await peer.wire.say(frame)
+
+    assert code == said["error"]["code"]
+    assert "id" not in said
+
+
+@spec("2024-11-05", "basic/messages#responses")
+@spec("2025-03-26", "basic/index#responses")
+@spec("2025-06-18", "basic/index#responses")
+@pytest.mark.parametrize("revision", since("2024-11-05", "2025-11-25"))
+@pytest.mark.parametrize(("frame", "code"), UNNAMED)
+async def test_where_an_error_needs_an_id_what_bears_none_is_not_answered(
+    frame: bytes, code: int, revision: str
+) -> None:
+    del code
+    async with client(server(LABELS[-1]), revision) as peer:
+        assert [] == await peer.wire.say(frame)
+        assert [{"jsonrpc": "2.0", "id": "alive", "result": {}}] == await peer.wire.say(PING)
+
+
+@spec("2025-11-25", "basic/index#error-responses")
+@everywhere
+async def test_the_server_goes_on_after_nonsense(revision: str) -> None:
+    async with client(server(LABELS[-1]), revision) as peer:
+        await peer.wire.say(b"\x00", b"{" * 10_000, b"[" * 100_000, b'{"jsonrpc":"2.0"}', b"[1,2,3]", b"[[]]", b"")
+
+        assert "tools" in await peer.result("tools/list")
+
+
+@spec("2025-11-25", "basic/lifecycle#initialization")
+@pytest.mark.parametrize(("frame", "code"), UNNAMED)
+async def test_nonsense_before_the_handshake_is_no_harm(frame: bytes, code: int) -> None:
+    async with connected(server(LABELS[-1])) as wire:
+        said = await wire.say(frame)
+        (alive,) = await wire.say(PING)
+
+    assert [code] == [each["error"]["code"] for each in said]
+    assert "alive" == alive["id"]
+
+
+@spec("2025-11-25", "basic/index#requests")
+@with_handshakes
+async def test_an_integral_number_is_an_integer_however_it_is_written(revision: str) -> None:
+    async with client(server(LABELS[-1]), revision) as peer:
+        (said,) = await peer.wire.say(b'{"jsonrpc":"2.0","id":1.0,"method":"ping"}')
+
+    assert {"jsonrpc": "2.0", "id": 1, "result": {}} == said

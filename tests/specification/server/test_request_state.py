@@ -1,0 +1,153 @@
+"""What a demand for input gives its client to keep: whose it is, and what it is good for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcpgen.runtime.protocol.newest import models
+from tests.specification.citation import (
+    LABELS,
+    spec,
+    without_handshakes,
+)
+from tests.specification.server.revision_client import client
+from tests.specification.server.revision_server import FORM, server
+
+pytestmark = pytest.mark.anyio
+
+ABLE = '{"elicitation":{},"roots":{},"sampling":{}}'
+ACCEPTED = '{"action":"accept","content":{"name":"octocat"}}'
+
+
+def retry(demand: Any, params: str, responses: str | None = None) -> str:
+    """Return the members of the retry of a request with *params* that answers *demand*."""
+    ((key, _),) = demand["result"]["inputRequests"].items()
+    answered = f'"inputResponses":{{"{key}":{ACCEPTED}}}' if responses is None else f'"inputResponses":{responses}'
+    return f'{params},"requestState":"{demand["result"]["requestState"]}",{answered}'
+
+
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow")
+@without_handshakes
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state[:-1] + ("A" if state[-1] != "A" else "B"),
+        lambda state: state[:20] + ("A" if state[20] != "A" else "B") + state[21:],
+        lambda state: state + "A",
+        lambda state: state[:-4],
+        lambda _state: "",
+        lambda _state: "not base64!",
+        lambda _state: "e30",
+    ],
+)
+async def test_a_state_that_was_tampered_with_is_rejected(change: Any, revision: str) -> None:
+    async with client(server(LABELS[-1]), revision, ABLE) as peer:
+        (demand,) = await peer.call("ask")
+        demand["result"]["requestState"] = change(demand["result"]["requestState"])
+        (said,) = await peer.ask("tools/call", retry(demand, '"name":"ask","arguments":{}'))
+
+    assert -32602 == said["error"]["code"]
+
+
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow")
+@without_handshakes
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tools/call", '"name":"ask","arguments":{"text":"other"}'),
+        ("tools/call", '"name":"echo","arguments":{}'),
+        ("prompts/get", '"name":"ask","arguments":{}'),
+        ("resources/read", '"uri":"note://ask"'),
+    ],
+)
+async def test_a_state_that_belongs_to_another_request_is_rejected(method: str, params: str, revision: str) -> None:
+    async with client(server(LABELS[-1]), revision, ABLE) as peer:
+        (demand,) = await peer.call("ask")
+        error = await peer.error(method, retry(demand, params))
+
+    assert -32602 == error["code"]
+
+
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow")
+@without_handshakes
+async def test_a_state_of_another_server_is_rejected(revision: str) -> None:
+    async with client(server(LABELS[-1]), revision, ABLE) as peer:
+        (demand,) = await peer.call("ask")
+    async with client(server(LABELS[-1]), revision, ABLE) as peer:
+        error = await peer.error("tools/call", retry(demand, '"name":"ask","arguments":{}'))
+
+    assert -32602 == error["code"]
+
+
+@spec("2026-07-28", "basic/index#statelessness")
+@without_handshakes
+async def test_a_retry_may_come_on_another_connection_of_the_same_server(revision: str) -> None:
+    made = server(LABELS[-1])
+    async with client(made, revision, ABLE) as first, client(made, revision, ABLE) as second:
+        (demand,) = await first.call("ask")
+        (said,) = await second.ask("tools/call", retry(demand, '"name":"ask","arguments":{}'))
+        nothing = await first.wire.rest()
+
+    assert "octocat" in said["result"]["content"][0]["text"]
+    assert [] == nothing
+
+
+@spec("2026-07-28", "basic/patterns/mrtr#basic-workflow")
+@without_handshakes
+async def test_the_same_retry_twice_gets_the_same_answer_and_runs_once(revision: str) -> None:
+    runs: list[int] = []
+
+    async def count(own: Any, _arguments: dict[str, Any], context: Any) -> Any:
+        await context.elicit("Who?", FORM)
+        runs.append(1)
+        return own.text(str(len(runs)))
+
+    params = '"name":"count","arguments":{}'
+    async with client(server(LABELS[-1], tools={"count": count}), revision, ABLE) as peer:
+        (demand,) = await peer.ask("tools/call", params)
+        (first,) = await peer.ask("tools/call", retry(demand, params))
+        (second,) = await peer.ask("tools/call", retry(demand, params))
+
+    assert first["result"] == second["result"]
+    assert [1] == runs
+
+
+@spec("2026-07-28", "basic/patterns/mrtr#inputrequiredresult")
+@without_handshakes
+async def test_a_handler_that_demands_itself_gets_its_own_state_back(revision: str) -> None:
+    seen: list[Any] = []
+
+    async def call_tool(own: Any, params: Any, context: Any) -> Any:
+        del context
+        if isinstance(params.input_responses, dict):
+            seen.append((params.request_state, params.input_responses["name"]))
+            return own.text("done")
+        form = models.ElicitRequestFormParams(message="Who?", requested_schema=FORM)
+        return models.InputRequiredResult(
+            input_requests={"name": models.ElicitRequest(params=form)}, request_state="my state"
+        )
+
+    params = '"name":"own","arguments":{}'
+    async with client(server(LABELS[-1], call_tool=call_tool), revision, ABLE) as peer:
+        (demand,) = await peer.ask("tools/call", params)
+        assert ["name"] == list(demand["result"]["inputRequests"])
+        assert "my state" != demand["result"]["requestState"]
+
+        (said,) = await peer.ask("tools/call", retry(demand, params))
+
+    assert "done" == said["result"]["content"][0]["text"]
+    assert [("my state", "octocat")] == [(state, answer.content["name"]) for state, answer in seen]
+
+
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow")
+@without_handshakes
+async def test_a_state_expires(revision: str) -> None:
+    made = server(LABELS[-1])
+    async with client(made, revision, ABLE) as peer:
+        (demand,) = await peer.call("ask")
+        made._engine.sealer._clock = lambda: 4_000_000_000.0
+        error = await peer.error("tools/call", retry(demand, '"name":"ask","arguments":{}'))
+
+    assert -32602 == error["code"]

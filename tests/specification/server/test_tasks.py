@@ -1,0 +1,230 @@
+"""Tasks, from the outside: what a client of 2025-11-25 sees of tool calls that run on after their first answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from mcpgen import Context, MemoryTaskStore, Server, UsageError
+from mcpgen.generated.v2025_11_25 import CallToolRequestParams, CallToolResult, ServerHandlers, TextContent, models
+from mcpgen.runtime.protocol.newest import ServerHandlers as NewestHandlers
+from tests.specification.citation import spec
+from tests.specification.server.revision_client import client
+
+if TYPE_CHECKING:
+    from tests.specification.server.revision_client import Client
+
+pytestmark = pytest.mark.anyio
+
+REVISION = "2025-11-25"
+RELATED = "io.modelcontextprotocol/related-task"
+
+
+class Worker(ServerHandlers[Context]):
+    """Handlers whose tools may be, must be or must not be tasks."""
+
+    def __init__(self) -> None:
+        self.gate = anyio.Event()
+        self.given_up = anyio.Event()
+
+    def capabilities(self) -> models.ServerCapabilities:
+        return models.ServerCapabilities(tools=models.ServerCapabilitiesTools(), logging={})
+
+    def task_support(self, name: str) -> str:
+        return {"quick": "optional", "must": "required"}.get(name, "optional" if name != "never" else "forbidden")
+
+    async def call_tool(self, params: CallToolRequestParams, context: Context, /) -> CallToolResult:
+        if params.name == "slow":
+            try:
+                await self.gate.wait()
+            except BaseException:
+                self.given_up.set()
+                raise
+        if params.name == "ask":
+            found = await context.elicit("Who?", {"type": "object", "properties": {"name": {"type": "string"}}})
+            return CallToolResult(content=[TextContent(text=found.action)])
+        await context.progress(1, 2)
+        await context.log("info", "working")
+        return CallToolResult(content=[TextContent(text="done")], is_error=params.name == "broken")
+
+
+def served(worker: Worker | None = None) -> Server:
+    return Server("worker", version="1", handlers=worker or Worker(), tasks=MemoryTaskStore())
+
+
+async def created(session: Client, tool: str, *, meta: str = "") -> tuple[str, list[Any]]:
+    """Call *tool* as a task; return its id, and what the server said besides."""
+    said = await session.ask("tools/call", f'"name":"{tool}","task":{{"ttl":60000}}', meta)
+    (answer, *rest) = said
+
+    assert (answer["result"]["task"]["status"], answer["result"]["task"]["ttl"]) == ("working", 60000)
+
+    return answer["result"]["task"]["taskId"], rest
+
+
+async def result_of(session: Client, method: str, task: str) -> Any:
+    (answer,) = await session.ask(method, f'"taskId":"{task}"')
+    return answer.get("result", answer.get("error"))
+
+
+@spec("2025-11-25", "basic/utilities/tasks#creating-tasks")
+@spec("2025-11-25", "basic/utilities/tasks#retrieving-task-results")
+async def test_a_call_becomes_a_task_whose_result_is_fetched_later() -> None:
+    async with client(served(), REVISION) as session:
+        task, said = await created(session, "quick")
+
+        assert ["notifications/message", "notifications/tasks/status"] == [each["method"] for each in said]
+        assert ("completed", task) == (said[-1]["params"]["status"], said[-1]["params"]["taskId"])
+
+        result = await result_of(session, "tasks/result", task)
+
+        assert [{"type": "text", "text": "done"}] == result["content"]
+        assert {RELATED: {"taskId": task}} == result["_meta"]
+
+
+@spec("2025-11-25", "basic/utilities/tasks#server-capabilities")
+async def test_what_is_declared_is_what_is_served() -> None:
+    async with client(served(), REVISION) as session:
+        assert {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}} == (
+            session.initialized["capabilities"]["tasks"]
+        )
+
+
+@spec("2025-11-25", "basic/utilities/tasks#getting-tasks")
+@spec("2025-11-25", "basic/utilities/tasks#listing-tasks")
+@spec("2025-11-25", "basic/utilities/tasks#result-retrieval")
+async def test_a_running_task_can_be_looked_at_and_its_result_waits() -> None:
+    worker = Worker()
+    async with client(served(worker), REVISION) as session:
+        task, _ = await created(session, "slow")
+
+        assert "working" == (await result_of(session, "tasks/get", task))["status"]
+
+        (listed,) = await session.ask("tasks/list")
+
+        assert [task] == [each["taskId"] for each in listed["result"]["tasks"]]
+
+        assert [] == await session.ask("tasks/result", f'"taskId":"{task}"')
+        worker.gate.set()
+        said = await session.wire.rest()
+
+        assert "done" == said[-1]["result"]["content"][0]["text"]
+
+
+@spec("2025-11-25", "basic/utilities/tasks#task-cancellation")
+async def test_a_cancelled_task_stops_its_handler_and_stays_cancelled() -> None:
+    worker = Worker()
+    async with client(served(worker), REVISION) as session:
+        task, _ = await created(session, "slow")
+        told, answer = await session.ask("tasks/cancel", f'"taskId":"{task}"')
+
+        assert ("cancelled", "cancelled") == (told["params"]["status"], answer["result"]["status"])
+        assert worker.given_up.is_set()
+        assert "cancelled" == (await result_of(session, "tasks/get", task))["status"]
+        assert -32602 == (await result_of(session, "tasks/cancel", task))["code"]
+
+
+@spec("2025-11-25", "basic/utilities/tasks#task-support-and-handling")
+@spec("2025-11-25", "basic/utilities/tasks#tool-level-negotiation")
+async def test_tools_say_whether_they_may_be_tasks() -> None:
+    async with client(served(), REVISION) as session:
+        (never,) = await session.ask("tools/call", '"name":"never","task":{}')
+        (must,) = await session.ask("tools/call", '"name":"must"')
+
+        assert [-32601, -32601] == [never["error"]["code"], must["error"]["code"]]
+
+
+@spec("2025-11-25", "basic/utilities/tasks#task-execution-errors")
+async def test_a_tool_that_fails_makes_its_task_fail_with_the_result() -> None:
+    async with client(served(), REVISION) as session:
+        task, said = await created(session, "broken")
+
+        assert ("failed", "done") == (said[-1]["params"]["status"], said[-1]["params"]["statusMessage"])
+        assert (await result_of(session, "tasks/result", task))["isError"] is True
+
+
+@spec("2025-11-25", "basic/utilities/tasks#input-required-status")
+@spec("2025-11-25", "basic/utilities/tasks#associating-task-related-messages")
+async def test_a_task_that_asks_says_so_and_its_question_names_it() -> None:
+    async with client(served(), REVISION, '{"elicitation":{}}') as session:
+        task, (status, question) = await created(session, "ask")
+
+        assert "input_required" == status["params"]["status"]
+        assert {RELATED: {"taskId": task}} == question["params"]["_meta"]
+
+        reply = f'{{"jsonrpc":"2.0","id":{question["id"]},"result":{{"action":"decline"}}}}'
+        working, completed = await session.wire.say(reply.encode())
+
+        assert ["working", "completed"] == [each["params"]["status"] for each in (working, completed)]
+        assert "decline" == (await result_of(session, "tasks/result", task))["content"][0]["text"]
+
+
+@spec("2025-11-25", "basic/utilities/tasks#task-progress-notifications")
+@spec("2025-11-25", "basic/utilities/tasks#associating-task-related-messages")
+async def test_progress_and_log_of_a_task_name_it_under_the_token_of_its_request() -> None:
+    async with client(served(), REVISION) as session:
+        task, (progress, entry, _status) = await created(session, "quick", meta='"progressToken":"p"')
+
+        assert ("p", {RELATED: {"taskId": task}}) == (progress["params"]["progressToken"], progress["params"]["_meta"])
+        assert {RELATED: {"taskId": task}} == entry["params"]["_meta"]
+
+
+@spec("2025-11-25", "basic/utilities/tasks#task-isolation-and-access-control")
+async def test_another_connection_knows_nothing_of_a_task() -> None:
+    server = served()
+    async with client(server, REVISION) as session, client(server, REVISION) as other:
+        task, _ = await created(session, "slow")
+
+        assert -32602 == (await result_of(other, "tasks/get", task))["code"]
+        assert [] == (await other.ask("tasks/list"))[0]["result"]["tasks"]
+
+
+@spec("2025-11-25", "basic/utilities/tasks#protocol-errors")
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
+async def test_a_task_that_does_not_exist_is_an_invalid_param(method: str) -> None:
+    async with client(served(), REVISION) as session:
+        assert -32602 == (await result_of(session, method, "nothing"))["code"]
+
+
+@spec("2025-11-25", "basic/utilities/tasks#task-cancellation")
+async def test_cancelling_the_request_for_a_result_leaves_the_task_alone() -> None:
+    worker = Worker()
+    async with client(served(worker), REVISION) as session:
+        task, _ = await created(session, "slow")
+        await session.ask("tasks/result", f'"taskId":"{task}"')
+        await session.wire.say(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}')
+        worker.gate.set()
+
+        assert all("id" not in each for each in await session.wire.rest())
+        assert "completed" == (await result_of(session, "tasks/get", task))["status"]
+
+
+@spec("2024-11-05", "server/tools#calling-tools")
+@spec("2026-07-28", "server/tools#calling-tools")
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2026-07-28"])
+async def test_other_revisions_have_no_tasks_and_their_calls_run_as_usual(revision: str) -> None:
+    async with client(served(), revision) as session:
+        said = await session.ask("tools/call", '"name":"quick","task":{}')
+
+        assert "done" == said[-1]["result"]["content"][0]["text"]
+
+        (refused,) = await session.ask("tasks/list")
+
+        assert -32601 == refused["error"]["code"]
+
+
+class Newest(NewestHandlers[Context]):
+    """Handlers of a revision without tasks."""
+
+
+class Undecided(ServerHandlers[Context]):
+    """Handlers that do not say which tools may be tasks."""
+
+
+@spec("2025-11-25", "basic/utilities/tasks#capabilities")
+@pytest.mark.parametrize("handlers", [None, Newest(), Undecided()], ids=["functions", "newest", "undecided"])
+def test_a_server_that_cannot_have_tasks_is_refused(handlers: object) -> None:
+    with pytest.raises(UsageError):
+        Server("worker", version="1", handlers=handlers, tasks=MemoryTaskStore())
