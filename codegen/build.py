@@ -79,7 +79,7 @@ def pinned_source(room: SchemaRoom, revision: str) -> Source:
     """Return the source of a vendored *revision*.
 
     Raises:
-        Refused: It is not pinned, its file is not the pinned one, or its overlay cannot be read.
+        Refused: It is not vendored, its file does not have the recorded hash, or its overlay cannot be read.
     """
     pin = room.pin(revision)
     return Source(

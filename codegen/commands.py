@@ -99,8 +99,8 @@ def build(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out:
 def check(*, as_json: bool) -> None:
     """Check that generated/ equals a fresh build.
 
-    Verifies the pinned hashes, rebuilds everything in memory, and prints the differences. The exit status is 1 if there
-    are any.
+    Verifies the hashes of vendored documents, rebuilds everything in memory, and prints the differences. The exit
+    status is 1 if there are any.
     """
     with refusals_reported(as_json=as_json):
         room = SchemaRoom()

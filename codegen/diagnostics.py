@@ -70,7 +70,7 @@ CODES: dict[str, str] = {
     "MG211": "Two properties of an object would become the same Python attribute.",
     "MG212": "A definition has a name that the generated modules use themselves.",
     "MG213": "Two methods would become the same Python method.",
-    "MG301": "A vendored document does not have its pinned hash.",
+    "MG301": "A vendored document does not have its recorded hash.",
     "MG302": "`PINNED.toml` is not valid.",
     "MG303": "The revision is not vendored.",
     "MG304": "The label of the revision is not valid.",

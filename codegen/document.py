@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 __all__ = ["check_document", "check_mcp", "parse_document", "read_document"]
 
-# The largest document that upstream has published is 0.4 MB (a draft saved as UTF-16). Twenty times that leaves room
-# for growth, and the limit protects the memory when a user names a wrong file, such as a log or a disk image.
+# The largest official document is 0.4 MB (a draft saved as UTF-16). Twenty times that leaves room for growth, and the
+# limit protects the memory when a user names a wrong file, such as a log or a disk image.
 MAX_DOCUMENT_BYTES = 8 * 1024 * 1024
 
-# Upstream's deepest document has 14 levels. The later stages recurse over nested schemas with a few Python frames per
-# level. 64 levels stay far below the interpreter's limit of 1,000 frames, and are four times what upstream needs.
+# The deepest official document has 14 levels. The later stages recurse over nested schemas with a few Python frames per
+# level. 64 levels stay far below the interpreter's limit of 1,000 frames, four times what official documents need.
 MAX_DEPTH = 64
 
 # A schema has no use for longer integers, and Python refuses to convert more than 4,300 digits.
 MAX_INTEGER_DIGITS = 400
 
-# The unions of MCP's messages by direction, and the JSON-RPC envelopes. Every document that upstream has published has
-# both. The schemas of its registry and of other JSON-RPC protocols lack one or the other.
+# The unions of MCP's messages by direction, and the JSON-RPC envelopes. Every official document has both. The
+# schemas of the MCP registry and of other JSON-RPC protocols lack one or the other.
 _DIRECTIONS = ("ClientRequest", "ServerRequest", "ClientNotification", "ServerNotification")
 _ENVELOPES = ("JSONRPCMessage", "JSONRPCRequest")
 

@@ -43,7 +43,7 @@ def local_name(wire: str) -> str:
 def definition(name: str) -> str:
     """Return the class name for the definition *name*: ``Record<string,string>`` becomes ``Record_string_string``.
 
-    TypeScript's schema generators, upstream's among them, write applied generic types in this way. All other names stay
+    TypeScript's schema generators, also the one of MCP, write applied generic types in this way. All other names stay
     unchanged.
     """
     return _NOT_WORD.sub("_", name).strip("_") if _APPLIED.fullmatch(name) else name

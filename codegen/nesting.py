@@ -19,8 +19,8 @@ __all__ = ["MAX_NESTING", "Nesting"]
 # msgspec builds a decoder recursively, and the generated code checks decoded values recursively. Both share the 1,000
 # frames of the interpreter with their caller. Measured from a caller that is 100 frames deep on CPython 3.11, which
 # also counts calls into C: nested open objects decode to 177 levels, structural unions to 250, and decoders of lists
-# and dicts can be built to 880. With 100 levels, a caller may be 400 frames deep. Upstream's deepest definition, of any
-# revision or draft, has 22 levels.
+# and dicts can be built to 880. With 100 levels, a caller may be 400 frames deep. The deepest official
+# definition, of any revision or draft, has 22 levels.
 MAX_NESTING = 100
 
 

@@ -1,8 +1,8 @@
 """Overlays: corrections and additions to schema documents, in ``schema/[<revision>/]overlay.toml``.
 
 An overlay turns the vendored document into the *patched* document. The bindings are generated from it, and the oracle
-tests validate against it. Each entry states what it expects to find, so an upstream fix makes the entry fail. A pointer
-is RFC 6901 with one addition: the token ``*`` matches every key or index.
+tests validate against it. Each entry states what it expects to find, so it fails if the document is corrected. A
+pointer is RFC 6901 with one addition: the token ``*`` matches every key or index.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def patched_document(revision: str, room: SchemaRoom | None = None) -> dict[str,
     """Return the vendored document of *revision* with its overlays applied. The bindings are exact for it.
 
     Raises:
-        Refused: The revision is not pinned, its file is not the pinned one, or an overlay does not fit.
+        Refused: The revision is not vendored, its file does not have the recorded hash, or an overlay does not fit.
     """
     room = room or SchemaRoom()
     overlay = load_overlay(room.root / revision / "overlay.toml")

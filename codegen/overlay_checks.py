@@ -1,6 +1,6 @@
 """Check that the definitions, methods and error codes in overlays exist and do not contradict each other.
 
-Without this check, an entry whose name upstream has changed, or that is misspelt, would have no effect and no error.
+Without this check, an entry whose name has changed in the document, or is misspelt, would have no effect and no error.
 """
 
 from __future__ import annotations

@@ -27,10 +27,10 @@ __all__ = ["parse"]
 _APART = {"all_of", "any_of", "ref"}  # keywords that cannot be merged with others
 
 # For each allOf, the parser visits all inherited definitions, properties and inline types again. A document of a few
-# kilobytes can make that take hours. Upstream's largest document, of any draft, needs 304 visits.
+# kilobytes can make that take hours. The largest official document, of any draft, needs 304 visits.
 MAX_INHERITED = 10_000
 
-# Formatting more values takes minutes. Upstream's longest enum has 8 values.
+# Formatting more values takes minutes. The longest official enum has 8 values.
 MAX_VALUES = 10_000
 
 _HINTS = {

@@ -41,7 +41,7 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     """The origin of one vendored document, and its hashes."""
 
     revision: str
-    path: str = ""  # in the upstream repository; empty if `schema add` did not get it
+    path: str = ""  # in the repository of the specification; empty if `schema add` did not get it
     commit: str = ""  # the last commit that changed the official file
     date: dt.date | None = None  # of that commit
     official_sha256: _Hash  # of the file with its prose
@@ -130,7 +130,7 @@ class SchemaRoom:
         """Return the vendored document of *revision* in the canonical form in which it is stored.
 
         Raises:
-            Refused: MG303, it is not pinned; MG301, the file is missing or does not have the pinned hash.
+            Refused: MG303, it is not vendored; MG301, the file is missing or does not have the recorded hash.
         """
         pin = self.pin(revision)
         name = f"schema/{revision}/schema.json"

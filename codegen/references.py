@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_ALIAS_CHAIN", "MOST_SUGGESTIONS", "alias_faults", "reference_fault", "referenced_name"]
 
-# Aliases of aliases are resolved recursively. Upstream's longest chain has 5 links.
+# Aliases of aliases are resolved recursively. The longest official chain has 5 links.
 MAX_ALIAS_CHAIN = 64
 
 # The search for a similar name takes milliseconds, and a document can have thousands of references. A comparison takes

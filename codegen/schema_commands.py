@@ -41,7 +41,7 @@ def schema() -> None:
 def list_documents(*, as_json: bool) -> None:
     """List the vendored documents, oldest revision first.
 
-    Also verifies their pinned hashes.
+    Also verifies their recorded hashes.
     """
     with refusals_reported(as_json=as_json):
         room = SchemaRoom()
@@ -130,9 +130,9 @@ def verify(revision: str, file: Path, *, as_json: bool) -> None:
         return
     click.echo(f"{file} equals revision {revision}, apart from descriptions.")
     if official:
-        click.echo("The file is the pinned official file, byte for byte.")
+        click.echo("The file is the official file, byte for byte.")
     else:
-        click.echo("The file is not the pinned official file: descriptions or formatting differ.")
+        click.echo("The file is not the official file byte for byte: descriptions or formatting differ.")
 
 
 def _count(document: dict[str, Json]) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Python's compiler recurses for each arm of `A | B | C` and fails before 3,000 arms. A number counts as two arms; a
-# thousand numbers compile on Python 3.11 to 3.13. Upstream's largest union, of any revision or draft, has 18.
+# thousand numbers compile on Python 3.11 to 3.13. The largest official union, of any revision or draft, has 18.
 MAX_ARMS = 1000
 
 

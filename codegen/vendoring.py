@@ -68,8 +68,8 @@ def candidate(path: Path) -> Candidate:
 def vendor(room: SchemaRoom, folder: Path, pin: Pin, content: bytes) -> bool:
     """Write *content* as the document of ``pin.revision`` and pin it. Return False if this is already done.
 
-    The change is atomic: the document is written first and has no effect until it is pinned. If two processes do this
-    at the same time, the second waits for the first and sees its pin.
+    The change is atomic: the document is written first and has no effect until its hash is recorded. If two
+    processes do this at the same time, the second waits for the first and sees its pin.
 
     Args:
         room: The schema room. It is read again under the lock.
@@ -79,7 +79,7 @@ def vendor(room: SchemaRoom, folder: Path, pin: Pin, content: bytes) -> bool:
 
     Raises:
         Refused: MG304, the label is not valid; MG305, the revision has other content; MG307, the document cannot be
-            written, or a file that is not pinned is in its place.
+            written, or a file without a recorded hash is in its place.
     """
     try:
         with _alone(folder):
@@ -95,7 +95,7 @@ def _vendor(room: SchemaRoom, target: Path, pin: Pin, content: bytes) -> bool:
         if room.document_bytes(pin.revision) == content:
             return False
         message = f"revision {pin.revision} is already vendored with another document"
-        hint = f"`mcpgen schema verify {pin.revision} FILE` shows the differences. A pinned document must not change."
+        hint = f"`mcpgen schema verify {pin.revision} FILE` shows the differences. A vendored document must not change."
         raise Refused([Diagnostic(code="MG305", message=message, hint=hint)])
     _check_label(pin.revision, room)
     _check_place(target, content)
@@ -148,7 +148,7 @@ def differences(ours: Json, theirs: Json) -> Iterator[Diagnostic]:
 _HEADER = (
     "# The schema documents that the bindings are generated from, oldest revision first.",
     "#",
-    "# `path` is the place of the official document upstream; `commit` and `date` are those of its last change.",
+    "# `path` is the place in the repository of the specification; `commit` and `date` are those of the last change.",
     "# `official_sha256` is the hash of the official file. `sha256` is the hash of schema/<revision>/schema.json: the",
     "# document without descriptions, in canonical form (codegen/canonical.py). `mcpgen schema add` writes this file.",
     "",
@@ -193,7 +193,7 @@ def _check_place(target: Path, content: bytes) -> None:
             raise Refused([Diagnostic(code="MG307", message=message, hint=_OUT_OF_THE_WAY)])
     # Equal content is left from a process that was killed before it wrote the pin.
     if target.exists() and target.read_bytes() != content:
-        message = f"{target} exists already and is not pinned, so it is not overwritten"
+        message = f"{target} exists already and has no recorded hash, so it is not overwritten"
         raise Refused([Diagnostic(code="MG307", message=message, hint=_OUT_OF_THE_WAY)])
 
 
@@ -230,5 +230,5 @@ def _write(target: Path, content: bytes) -> None:
 
 
 def _differs(message: str, path: tuple[str | int, ...]) -> Diagnostic:
-    hint = "If upstream changed a published document, review the change before you vendor it."
+    hint = "If the official document has changed, review the change before you vendor it."
     return Diagnostic(code="MG306", pointer=pointer_to(*path), message=message, hint=hint)

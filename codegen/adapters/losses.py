@@ -64,7 +64,10 @@ def loss_rows(plans: Sequence[StepPlan], revisions: Sequence[str]) -> list[LossR
 def losses_markdown(rows: Sequence[LossRow], revisions: Sequence[str]) -> str:
     """Return *rows* as Markdown."""
     lines = [_HEAD.strip(), ""]
-    for title, is_down in (("Going down", True), ("Going up", False)):
+    for title, is_down in (
+        ("Going down: from a newer to an older revision", True),
+        ("Going up: from an older to a newer revision", False),
+    ):
         found = [row for row in rows if (revisions.index(row.sources[0]) > revisions.index(row.targets[0])) == is_down]
         if not found:
             continue

@@ -55,7 +55,7 @@ def notifications(*methods: NotificationMethod[Any]) -> Mapping[str, Notificatio
 
 
 class Sender(Protocol):
-    """The interface that ``ClientMethods`` and ``ServerMethods`` send through; a session implements it."""
+    """The interface that ``ClientMethods`` and ``ServerMethods`` send through; an engine implements it."""
 
     async def request(self, method: RequestMethod[P, R], params: P | UnsetType, /) -> R:
         """Send a request and return its result, decoded as ``method.result``."""

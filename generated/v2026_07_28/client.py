@@ -22,16 +22,15 @@ C = TypeVar("C")
 class ClientHandlers(Generic[C]):
     """The requests and notifications that a client of 2026-07-28 handles.
 
-    Override the methods that you support. The others ignore notifications and raise `Unhandled` for requests, which the
-    engine answers with "method not found". ``T`` of ``ClientHandlers[T]`` is the type of ``context``.
-    If a message has no parameters, ``params`` is an empty object.
+    Override the methods that you support. The others ignore a notification, and raise `Unhandled` for a request: the
+    engine answers it with the error "method not found". The engine passes its own object, of the type ``C``, as
+    ``context``. If a message has no parameters, ``params`` is an empty object.
     """
 
     def capabilities(self) -> models.ClientCapabilities:
         """Return the capabilities that follow from the methods which a subclass overrides.
 
-        Capabilities that no method implies are not among them: change notifications, modes of elicitation, kinds of
-        tasks, extensions. To declare them, override this method and add them to its result.
+        To declare others (change notifications, modes of elicitation, kinds of tasks, extensions), override it.
         """
         return convert(declared(self, ClientHandlers, _CAPABILITIES), models.ClientCapabilities)
 

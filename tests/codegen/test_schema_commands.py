@@ -137,7 +137,7 @@ def test_what_was_added_is_listed_and_verifies(checkout: Path, official: Path) -
     assert run("add", "DRAFT-2027", official, "--json").exit_code == 0
 
     assert SchemaRoom(checkout / "schema").revisions[-1] == "DRAFT-2027"
-    assert "The file is the pinned official file, byte for byte." in run("verify", "DRAFT-2027", official).stdout
+    assert "The file is the official file, byte for byte." in run("verify", "DRAFT-2027", official).stdout
     assert "DRAFT-2027  2            -             -" in run("list").stdout
 
 
@@ -365,8 +365,8 @@ def test_verify_says_whether_a_file_is_the_official_one_or_only_equal(
     exact, equal = run("verify", "2027-01-01", official), run("verify", "2027-01-01", tmp_path / "other.json")
 
     assert (exact.exit_code, equal.exit_code) == (0, 0)
-    assert "The file is the pinned official file, byte for byte." in exact.stdout
-    assert "The file is not the pinned official file" in equal.stdout
+    assert "The file is the official file, byte for byte." in exact.stdout
+    assert "The file is not the official file byte for byte" in equal.stdout
 
 
 @pytest.mark.parametrize(("name", "official_bytes"), [("official.json", True), ("other.json", False)])

@@ -181,10 +181,9 @@ C = TypeVar("C")
 class ServerHandlers(Generic[C]):
     """The requests and notifications that a server of methods_with_inline_types handles.
 
-    Override the methods that you support. A method that you do not override ignores a notification, and raises
-    `Unhandled` for a request, which the engine answers with the error "method not found". The engine passes its own
-    object as ``context``: ``ServerHandlers[T]`` states its type ``T``. If a message has no parameters,
-    ``params`` is an empty object.
+    Override the methods that you support. The others ignore a notification, and raise `Unhandled` for a request: the
+    engine answers it with the error "method not found". The engine passes its own object, of the type ``C``, as
+    ``context``. If a message has no parameters, ``params`` is an empty object.
     """
 
     async def echo(self, params: Annotated[str, Meta(min_length=1)], context: C, /) -> models.EchoResult:
@@ -227,10 +226,9 @@ C = TypeVar("C")
 class ClientHandlers(Generic[C]):
     """The requests and notifications that a client of methods_with_inline_types handles.
 
-    Override the methods that you support. A method that you do not override ignores a notification, and raises
-    `Unhandled` for a request, which the engine answers with the error "method not found". The engine passes its own
-    object as ``context``: ``ClientHandlers[T]`` states its type ``T``. If a message has no parameters,
-    ``params`` is an empty object.
+    Override the methods that you support. The others ignore a notification, and raise `Unhandled` for a request: the
+    engine answers it with the error "method not found". The engine passes its own object, of the type ``C``, as
+    ``context``. If a message has no parameters, ``params`` is an empty object.
     """
 
 
