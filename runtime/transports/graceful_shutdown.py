@@ -160,7 +160,7 @@ def _end_despite(left: list[threading.Thread]) -> None:
         thread.join(max(0, deadline - time.monotonic()))
     hanging = [thread.name for thread in left if thread.is_alive()]
     if hanging:
-        _end_process(f"threads do not end: {', '.join(hanging)}")
+        _end_process(f"these threads of handlers do not end: {', '.join(hanging)}")
 
 
 def _end_process(reason: str) -> NoReturn:
