@@ -318,7 +318,7 @@ def _encoded(schema: object) -> bytes | None:
 def _dialect(document: dict[str, Any]) -> tuple[str, str]:
     named = document.get("$schema", _DEFAULT_DIALECT)
     if not isinstance(named, str):
-        raise SchemaRefused("`$schema` of the output schema is not a string")
+        raise SchemaRefused("the dialect of the output schema (`$schema`) is not a string")
     known = _DIALECTS.get(named.removeprefix("https://").removeprefix("http://").removesuffix("#"))
     if known is None:
         raise SchemaRefused(f"the dialect of the output schema is not supported: {_shortened(named, 100)!r}")
