@@ -140,7 +140,7 @@ def test_a_server_that_cannot_tell_requestors_apart_does_not_declare_listing() -
 @pytest.mark.parametrize("support", [UNSET, "forbidden"])
 def test_a_tool_that_is_no_task_refuses_to_be_called_as_one(support: TaskSupport | UnsetType) -> None:
     assert not runs_as_task(support, is_asked=False, is_offered=True)
-    assert (-32601, "This tool cannot run as a task; call it without task") == refusal(
+    assert (-32601, "This tool cannot run as a task; call it without the `task` parameter") == refusal(
         runs_as_task, support, is_asked=True, is_offered=True
     )
 
@@ -154,7 +154,7 @@ def test_a_tool_that_may_be_a_task_is_what_the_client_asks_for() -> None:
 @pytest.mark.spec("2025-11-25", f"{TASKS}#tool-level-negotiation")
 def test_a_tool_that_must_be_a_task_refuses_to_be_called_otherwise() -> None:
     assert runs_as_task("required", is_asked=True, is_offered=True)
-    assert (-32601, "This tool runs only as a task; call it with task") == refusal(
+    assert (-32601, "This tool runs only as a task; add the `task` parameter to the call") == refusal(
         runs_as_task, "required", is_asked=False, is_offered=True
     )
 
