@@ -175,7 +175,9 @@ class Client(BaseClient):
             if isinstance(following, UnsetType):
                 return
             if following in seen:
-                raise self._endless(f"the cursor {following[:100]!r} comes back")
+                raise self._endless(
+                    f"the server sent the cursor {following[:100]!r} twice, so the list would never end"
+                )
             seen.add(following)
             cursor = following
         raise self._endless(f"it has more than {len(seen)} pages")

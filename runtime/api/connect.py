@@ -102,7 +102,9 @@ class Connection(Generic[C_co]):
     if not TYPE_CHECKING:  # type checkers must report other attributes as errors
 
         def __getattr__(self, name: str) -> object:
-            raise AttributeError(f"a connection has no {name}, a client has: {_HOW_TO_OPEN}")
+            raise AttributeError(
+                f"connect() returns a connection, which has no `{name}`; open it to get the client: {_HOW_TO_OPEN}"
+            )
 
     def __await__(self) -> Generator[Any, Any, C_co]:
         """Connect.
