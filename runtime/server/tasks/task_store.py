@@ -147,7 +147,8 @@ class MemoryTaskStore:
     be kept for their lifetime, so new ones are refused.
 
     Args:
-        max_tasks: The most tasks of all principals together.
+        max_tasks: The most tasks of all principals together. A principal is the user, session or connection that owns a
+            task.
         max_tasks_per_principal: The most tasks of one. The default allows one each second at the default lifetime of
             ten minutes, and some that live longer.
         max_outcome_bytes: The size of all results together.

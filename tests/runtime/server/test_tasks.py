@@ -915,7 +915,7 @@ def test_only_so_many_tasks_run_in_all_and_are_kept() -> None:
     running = kept.create()
     running.finish(RESULT)
     running.close()
-    assert (-32603, "Too many tasks are kept; try again later") == refusal(kept.create_result)
+    assert (-32603, "The task store is full; try again later") == refusal(kept.create_result)
     kept.now += 60
     kept.create()
 
@@ -961,7 +961,7 @@ def test_a_log_tells_who_did_what_and_not_the_whole_id(caplog: pytest.LogCapture
 
     assert [
         "task AQEBAQEB of 'alice' created, for 60000 ms",
-        "'mallory' asked for a task that does not exist, or belongs to another principal",
+        "the client 'mallory' asked for a task that does not exist, or that another client owns",
         "result of task AQEBAQEB requested by 'alice', working",
         "task AQEBAQEB of 'alice' ended, completed",
         "task AQEBAQEB of 'alice' expired, completed",
