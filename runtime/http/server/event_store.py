@@ -1,10 +1,9 @@
 """Event ids, and the store of the events with which clients resume their streams.
 
 Theory of operation. A stream has messages with rising numbers, and can be sent over several connections, one after the
-other. The id of an event names its stream and number. A store returns all messages behind such an id, or refuses: a
-client must never get a stream with a gap in it and not know. So for each stream the store keeps, besides messages, the
-last number that it has dropped and the last number that it was given. It refuses a number below the first or above the
-second.
+other. The id of an event names its stream and number. A store returns all messages behind such an id, or None: a
+client must never get a stream with a gap. So for each stream the store keeps, besides messages, the last number that it
+has dropped and the last number that was appended. For a number below the first or above the second, it returns None.
 
 Ids are neither secret nor proof that the client was sent the event. The session checks that a stream is its own.
 
@@ -139,7 +138,7 @@ class MemoryEventStore(EventStore):
     ) -> None:
         if min(max_streams, max_events_per_stream, max_bytes) < 1 or not lifetime_seconds > 0:
             raise UsageError(
-                "`max_streams`, `max_events_per_stream`, `max_bytes` and `lifetime_seconds` must all be positive"
+                "`max_streams`, `max_events_per_stream`, `max_bytes` and `lifetime_seconds` must all be greater than 0"
             )
         self._max_streams = max_streams
         self._max_events = max_events_per_stream

@@ -90,7 +90,9 @@ async def test_connect_says_where_an_option_belongs(options: dict[str, Any], sai
 async def test_a_connection_that_was_not_awaited_says_so() -> None:
     forgotten: Any = connect(server)
 
-    with pytest.raises(AttributeError, match="a connection has no call_tool, a client has: write `async with connect"):
+    with pytest.raises(
+        AttributeError, match="has no `call_tool`; open it to get the client: write `async with connect"
+    ):
         await forgotten.call_tool("echo")
 
 

@@ -250,7 +250,7 @@ def test_a_client_that_has_seen_everything_can_come_back_at_any_time() -> None:
     ],
 )
 def test_a_store_needs_room_and_time(make: Callable[[], MemoryEventStore]) -> None:
-    with pytest.raises(UsageError, match="must all be positive"):
+    with pytest.raises(UsageError, match="must all be greater than 0"):
         make()
 
 

@@ -384,7 +384,7 @@ async def test_an_argument_that_no_header_can_carry_is_not_sent() -> None:
         await (await server.hear(method="tools/list")).result(LISTED)
         await listing.outcome()
 
-        with pytest.raises(UsageError, match="the argument 'region' does not fit the header Mcp-Param-Region"):
+        with pytest.raises(UsageError, match="the argument 'region' cannot be put into the header Mcp-Param-Region"):
             await client.call_tool("sql", {"region": ["a", "b"]})
 
         assert [] == server.unheard
