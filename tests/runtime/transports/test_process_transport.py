@@ -505,6 +505,7 @@ async def test_a_daemon_that_has_left_the_group_stays() -> None:
     pid, _ = await tell(process(server(code)))
 
     assert is_alive(pid)
+    await child_programs.until(child_programs.marked)  # a process that is only just starting has no environment yet
     assert [pid] == child_programs.clear()
     await until(lambda: not is_alive(pid))
 
