@@ -169,7 +169,7 @@ class IncomingRequests:
         if session.server is None:
             raise RequestError(ErrorCode.METHOD_NOT_FOUND, "the handshake is not complete; send requests after it")
         if max(self.running, len(self.open)) >= session.limits.max_in_flight:
-            raise RequestError(ErrorCode.INTERNAL_ERROR, "too many requests are open")
+            raise RequestError(ErrorCode.INTERNAL_ERROR, "too many requests are pending; wait for their responses")
         handler, params = find_handler(session, message.method, message.params)
         return IncomingRequest(message.id, message.method, handler, params, batch)
 
