@@ -135,9 +135,11 @@ the client, and the client sends that request again with the answers.
 | `roots` | does not send `notifications/roots/list_changed` |
 
 The service `input` turns requests of the server into input requests for a client of 2026-07-28, and input requests into
-requests for an older client. It also turns error -32042 into input requests, and it does not send
-`notifications/elicitation/complete` to a client of 2026-07-28. A server of 2026-07-28 needs no
-`notifications/roots/list_changed`, because it requests the roots each time that it needs them.
+requests for an older client. It also turns error -32042 into input requests. It sends
+`notifications/elicitation/complete` only to clients of 2025-11-25. If a client cannot answer an input request, its own
+request fails, because 2026-07-28 has no error for this case.
+
+A server of 2026-07-28 needs no `notifications/roots/list_changed`: it requests the roots each time that it needs them.
 
 ## Unknown keys and error codes
 
