@@ -88,7 +88,10 @@ def pinned_source(room: SchemaRoom, revision: str) -> Source:
         overlay=load_overlay(room.root / revision / "overlay.toml"),
         shared=load_shared(room.root / "overlay.toml"),
         docs=load_docs(room.root / "docs.toml"),
-        origin=f"schema/{revision}/schema.json, official sha256 {pin.official_sha256[:_SHOWN_HASH_DIGITS]}",
+        origin=(
+            f"schema/{revision}/schema.json, the official file "
+            f"(sha256 {pin.official_sha256[:_SHOWN_HASH_DIGITS]}...) without descriptions"
+        ),
         command=f"mcpgen build --revision {revision}",
         overlays=f"schema/{revision}/overlay.toml",
     )

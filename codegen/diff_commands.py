@@ -44,9 +44,8 @@ def diff(old: str, new: str, *, output: str) -> None:
     """Report the differences from A to B.
 
     A and B are vendored revisions (see `mcpgen schema list`) or paths of schema documents. A may be newer than B. A
-    file that equals a vendored document, apart from descriptions, counts as that revision. If A or B is a file that
-    equals no vendored document, both are compared without the overlays of their revisions. The exit status is 0 even if
-    there are differences.
+    file that equals a vendored document, apart from descriptions, counts as that revision. If A or B is any other file,
+    the overlay of a revision is applied to neither of them. The exit status is 0 even if there are differences.
     """
     with refusals_reported(as_json=output == "json", option="--format json"):
         room = SchemaRoom()
@@ -63,8 +62,8 @@ def diff(old: str, new: str, *, output: str) -> None:
 
 
 @click.command()
-@click.option("--from", "source", metavar="A", help="Show only losses if the sender of a message uses this revision.")
-@click.option("--to", "target", metavar="B", help="Show only losses if the receiver of a message uses this revision.")
+@click.option("--from", "source", metavar="A", help="Show only the losses of messages that come from revision A.")
+@click.option("--to", "target", metavar="B", help="Show only the losses of messages that go to revision B.")
 @click.option("--json", "as_json", is_flag=True, help="Write the report as JSON to standard output.")
 def losses(source: str | None, target: str | None, *, as_json: bool) -> None:
     """List the losses between revisions, with reasons, as Markdown.

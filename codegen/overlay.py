@@ -1,8 +1,9 @@
 """Overlays: corrections and additions to schema documents, in ``schema/[<revision>/]overlay.toml``.
 
 An overlay turns the vendored document into the *patched* document. The bindings are generated from it, and the oracle
-tests validate against it. Each entry states what it expects to find, so it fails if the document is corrected. A
-pointer is RFC 6901 with one addition: the token ``*`` matches every key or index.
+tests validate against it. A patch states the value that it replaces, and each pointer must match something, so an entry
+that does not fit a new document stops the build. A pointer is RFC 6901 with one addition: the token ``*`` matches every
+key or index.
 """
 
 from __future__ import annotations

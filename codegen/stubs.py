@@ -196,7 +196,7 @@ class Stubs:
             name=name,
             word=side,
             revision=self._emitter.revision,
-            doc=f"the requests and notifications that a {side} handles, and those that it sends.",
+            doc=f"the requests and notifications that a {side} handles, and the messages that it sends.",
             declares=declares,
             served=stubs,
             sent=calls,

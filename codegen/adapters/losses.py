@@ -93,26 +93,30 @@ to 2025-11-25 without a loss: `complete` is what a missing `resultType` means. A
 The column *loss* has one or more of:
 
 * *dropped*: the value is removed. `dropped, unless X` means that the value `X` is removed without a loss, because
-  adapters add this value themselves where it is required.
+  adapters add this value themselves if a revision requires the key.
 * *degraded*: the value is replaced by the nearest value that the target allows. It carries less information. For an
   error, *degraded to C* means that it gets the code C.
 * *defaulted*: the target requires a value that the message does not have, and the adapter adds a default.
-* *refused*: the target cannot express the message, and the adapter raises `AdaptationError`. The word in parentheses is
-  the service that handles such messages in the server and the client of this package (see below).
+* *refused*: the target cannot express the message, and the adapter raises `AdaptationError`. A word in parentheses is
+  the service with which the server and the client of this package handle such a message (see below). Without such a
+  word, they answer or report an error.
 
 If a row has several of them, the value decides which one occurs.
 
-An adapter converts in steps, from one revision to its neighbour. The column *reason* names the revision of the step in
-which the loss occurs.
+An adapter converts in steps, from one revision to its neighbour. The column *reason* names one or both revisions of the
+step in which the loss occurs. `A … B` in the columns *from* and *to* means every revision from A to B.
 
 Places are written as follows:
 
 * `A.b` is the key `b` of the type `A`. `A.b (absent)` means that the key is missing.
+* `A` alone is a value of the type `A`. Only a part of it is lost or replaced; the reason names the part.
 * `A[B]`: `A` is a union, and the value has the type `B`. `A.b{}` is each value in the JSON object `b`. So
   `ElicitResult.content{}[list[string]]` is a value in `content` that is a list of strings.
-* `m params`, `m result` and `m error` are the parameters of the method `m`, its result, and an error that answers it.
+* `m result` and `m error` are the result of the method `m` and an error that answers it. `m result[B]` is a result of
+  the type `B`.
 * `m from the client` is each message with the method `m` that a client sends.
-* `error C` is an error with the code C.
+* `error C` is an error with the code C. `application errors C … D` are the errors with codes from C to D that the
+  source revision leaves to applications.
 
 In 2026-07-28, a server does not send requests to the client. It puts *input requests* into the result of a request of
 the client, and the client sends that request again with the answers.
@@ -121,18 +125,26 @@ the client, and the client sends that request again with the answers.
 
 | service | what the server or the client does instead |
 |---|---|
-| `input` | sends a request of a server as an input request, or an input request as a request of the server |
-| `negotiation` | answers `initialize`, `ping` and `server/discover` itself |
+| `input` | turns requests of the server into input requests, or the reverse (details below) |
+| `negotiation` | handles `initialize`, `notifications/initialized`, `ping` and `server/discover` itself |
 | `subscriptions` | replaces `resources/subscribe` by `subscriptions/listen`, or the reverse |
 | `log_level` | replaces `logging/setLevel` by a log level in each request, or the reverse |
 | `tasks` | uses tasks only if both sides use 2025-11-25, so that other revisions get no such message |
 | `batching` | sends the messages of a batch one by one |
 | `progress` | does not pass on the progress notifications of a client |
-| `roots` | does not pass on the notification, because the server requests the roots each time that it needs them |
+| `roots` | does not send `notifications/roots/list_changed` |
+
+The service `input` turns requests of the server into input requests for a client of 2026-07-28, and input requests into
+requests for an older client. It also turns error -32042 into input requests. It sends
+`notifications/elicitation/complete` only to clients of 2025-11-25. If a client cannot answer an input request, its own
+request fails, because 2026-07-28 has no error for this case.
+
+A server of 2026-07-28 needs no `notifications/roots/list_changed`: it requests the roots each time that it needs them.
 
 ## Unknown keys and error codes
 
-The tables do not list keys and error codes that the source revision does not define:
+These rules apply to keys and error codes that the source revision does not define, unless a row of the tables names
+them:
 
 * A key that no revision defines is kept.
 * A key that only other revisions define is dropped. Exception: if the message goes to a newer revision, and the

@@ -58,7 +58,7 @@ STEP = Step(
         ),
         Change(
             name="batches",
-            says="2024-11-05 has no batches: each message is sent alone.",
+            says="2024-11-05 has no batches.",
             spec="2025-03-26, basic/index#batching",
             covers=("arm-added JSONRPCMessage[JSONRPCBatch*]",),
             down=Refuse(service="batching"),

@@ -99,7 +99,7 @@ STEP = Step(
         ),
         Change(
             name="no-batches",
-            says="2025-06-18 has no batches: each message is sent alone.",
+            says="2025-06-18 has no batches.",
             spec="2025-06-18, changelog#major-changes",
             covers=("arm-removed JSONRPCMessage[JSONRPCBatch*]",),
             up=Refuse(service="batching"),

@@ -314,14 +314,14 @@ STEP = Step(
         ),
         Change(
             name="tools-in-sampling",
-            says="2025-06-18 has no `tools` in sampling requests, so a request that offers tools is refused.",
+            says="2025-06-18 has no `tools` in sampling: an empty list is dropped, a request with tools is refused.",
             spec="2025-11-25, client/sampling#sampling-with-tools",
             covers=("key-added CreateMessageRequestParams.tools",),
             down=Convert(no_tools),
         ),
         Change(
             name="choice-of-tools",
-            says="2025-06-18 has no `toolChoice` in sampling requests, so a required tool call is refused.",
+            says="2025-06-18 has no `toolChoice` in sampling requests: a request that requires a tool call is refused.",
             spec="2025-11-25, client/sampling#sampling-with-tools",
             covers=("key-added CreateMessageRequestParams.toolChoice",),
             down=Convert(no_required_tool),

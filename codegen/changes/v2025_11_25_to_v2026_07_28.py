@@ -349,7 +349,7 @@ STEP = Step(
         ),
         Change(
             name="no-result-type-before",
-            says="2025-11-25 has no `resultType`, so every result is complete, and another value is dropped.",
+            says="2025-11-25 has no `resultType`: all its results are complete, and any other value is dropped.",
             spec="2026-07-28, basic/index#resulttype",
             at=(
                 "CallToolResult",

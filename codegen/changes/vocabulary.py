@@ -98,7 +98,7 @@ class Convert(msgspec.Struct, frozen=True, tag=True):
 
 
 class Read(msgspec.Struct, frozen=True, tag=True):
-    """Read values of this arm of a union as values of the target's definition *name*."""
+    """Convert a value of this arm of a union as if its type were the target's definition *name*."""
 
     name: str
 

@@ -9,8 +9,7 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2025-03-26/server/tools#audio-content
 * audio-in-sampling: 2024-11-05 has no audio content in sampling messages.
   https://modelcontextprotocol.io/specification/2025-03-26/client/sampling#audio-content
-* batches: 2024-11-05 has no batches: each message is sent alone.
-  https://modelcontextprotocol.io/specification/2025-03-26/basic#batching
+* batches: 2024-11-05 has no batches. https://modelcontextprotocol.io/specification/2025-03-26/basic#batching
 * tool-annotations: 2024-11-05 has no `annotations` on tools.
   https://modelcontextprotocol.io/specification/2025-03-26/server/tools#tool
 * progress-message: 2024-11-05 has no `message` in progress notifications.

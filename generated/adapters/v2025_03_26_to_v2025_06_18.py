@@ -15,7 +15,7 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2025-06-18/client/elicitation#creating-elicitation-requests
 * elicitation-capability: 2025-03-26 has no `elicitation` capability.
   https://modelcontextprotocol.io/specification/2025-06-18/client/elicitation#capabilities
-* no-batches: 2025-06-18 has no batches: each message is sent alone.
+* no-batches: 2025-06-18 has no batches.
   https://modelcontextprotocol.io/specification/2025-06-18/changelog#major-changes
 * titles: 2025-03-26 has no `title`.
   https://modelcontextprotocol.io/specification/2025-06-18/changelog#other-schema-changes

@@ -39,10 +39,10 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
 * schema-dialect: 2025-06-18 has no `$schema` in the schemas of tools and forms.
   https://modelcontextprotocol.io/specification/2025-11-25/basic#schema-dialect
-* tools-in-sampling: 2025-06-18 has no `tools` in sampling requests, so a request that offers tools is refused.
-  https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#sampling-with-tools
-* choice-of-tools: 2025-06-18 has no `toolChoice` in sampling requests, so a required tool call is refused.
-  https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#sampling-with-tools
+* tools-in-sampling: 2025-06-18 has no `tools` in sampling: an empty list is dropped, a request with tools is
+  refused. https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#sampling-with-tools
+* choice-of-tools: 2025-06-18 has no `toolChoice` in sampling requests: a request that requires a tool call is
+  refused. https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#sampling-with-tools
 * tool-blocks: 2025-06-18 has no tool calls or tool results in sampling messages.
   https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#multi-turn-tool-loop
 * several-blocks: 2025-06-18 allows one content block in a sampling message.
@@ -80,8 +80,12 @@ URL_ELICITATION: Final = "2025-06-18 has no URL elicitation, only forms."
 TASK_RESULTS: Final = "2025-06-18 has no tasks, so a request cannot be answered with a task."
 TASK_CAPABILITIES: Final = "2025-06-18 has no `tasks` capability."
 CANCELLATION_WITHOUT_REQUEST: Final = "2025-06-18 requires `requestId` in a cancellation."
-CHOICE_OF_TOOLS: Final = "2025-06-18 has no `toolChoice` in sampling requests, so a required tool call is refused."
-TOOLS_IN_SAMPLING: Final = "2025-06-18 has no `tools` in sampling requests, so a request that offers tools is refused."
+CHOICE_OF_TOOLS: Final = (
+    "2025-06-18 has no `toolChoice` in sampling requests: a request that requires a tool call is refused."
+)
+TOOLS_IN_SAMPLING: Final = (
+    "2025-06-18 has no `tools` in sampling: an empty list is dropped, a request with tools is refused."
+)
 TOOL_EXECUTION: Final = (
     "2025-06-18 has no `execution` on tools, and a tool that runs only as a task rejects normal calls."
 )

@@ -38,8 +38,8 @@ The changes, apart from new optional keys:
   `roots/list`. https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputresponses
 * result-type: 2025-11-25 has no `resultType`, so only complete results can be expressed.
   https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype
-* no-result-type-before: 2025-11-25 has no `resultType`, so every result is complete, and another value is dropped.
-  https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype
+* no-result-type-before: 2025-11-25 has no `resultType`: all its results are complete, and any other value is
+  dropped. https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype
 * time-to-live: 2025-11-25 has no `ttlMs`, and 2026-07-28 requires it.
   https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching#time-to-live-ttl-field
 * cache-scope: 2025-11-25 has no `cacheScope`, and 2026-07-28 requires it.
