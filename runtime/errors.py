@@ -90,7 +90,7 @@ class UsageError(McpgenError):
 class UnknownRevision(UsageError, registry.UnknownRevision):  # noqa: N818 (as the tree above names it)
     """There are no bindings for a revision; the message lists the known ones.
 
-    It is a subclass of the registry's error, so that either name catches it.
+    It is a subclass of `mcpgen.generated.registry.UnknownRevision`, so that either class catches it.
     """
 
 
@@ -131,7 +131,7 @@ class UnknownDefinition(UsageError):  # noqa: N818 (as the tree above names it)
 class PeerError(McpgenError):
     """The peer broke the protocol.
 
-    Carries its `revision`, and `pointer`, the place in RFC 6901; empty for the value as a whole.
+    Carries the `revision` of the peer and a `pointer` (JSON Pointer, RFC 6901) to the place; empty for the whole value.
     """
 
     def __init__(self, *, revision: str, pointer: str) -> None:
@@ -189,7 +189,7 @@ class AdaptationError(McpgenError):
         step: The conversion that failed, between two neighbouring revisions: ``2025-11-25 to 2026-07-28``.
         pointer: The place of the value in the message before that step; empty for the whole message.
         reason: Why the step failed.
-        service: The name of the way in which a client or server of mcpgen handles it (docs/adapters.md), or None.
+        service: The part of an mcpgen client or server that handles this case (docs/adapters.md lists them), or None.
         losses: The losses of the steps before.
     """
 
@@ -352,7 +352,7 @@ class NoCommonRevision(McpgenError):  # noqa: N818 (as the tree above names it)
             listed.append(f"and {len(self.supported) - _MAX_LINES} more")
         theirs = f"the server speaks {', '.join(listed)}" if listed else "the server did not say which"
         why = f" ({printable(self.reason[: 10 * _MAX_REVISION_CHARS])})" if self.reason else ""
-        return f"no revision in common: offered were {', '.join(self.offered)}, {theirs}{why}"
+        return f"no revision in common: the client offered {', '.join(self.offered)}, {theirs}{why}"
 
 
 class RequestLost(McpgenError):  # noqa: N818 (as the tree above names it)

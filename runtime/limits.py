@@ -59,11 +59,13 @@ class Limits(Struct, frozen=True, kw_only=True):
     Attributes:
         max_frame_bytes: The longest message that is read.
         max_batch_length: The most messages in a batch (2025-03-26).
-        max_in_flight: The most requests of one peer that are served at once; a host runs a few, a gateway a thousand.
+        max_in_flight: The most requests of one peer that are served at once. A host has a few, a gateway up to a
+            thousand.
         max_in_flight_bytes: The size of the params of these requests; above it, new requests are refused.
         max_subscriptions: Limits two numbers: the resources that one connection is subscribed to, and its open
             subscription streams.
-        max_waiting: The most handlers that wait for input from clients of 2026-07-28. A client may never send it.
+        max_waiting: The most handlers that wait for input from clients of 2026-07-28. Some never
+            send it.
         max_waiting_bytes: The size of the requests of these handlers.
         waiting_seconds: The time that each of these handlers waits; after that, it is cancelled. People answer within
             minutes.
@@ -107,9 +109,11 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
             resume. A response that is lost before cannot be resumed.
         keep_alive_seconds: The time after which a comment is sent on a silent stream, because many proxies close it
             after 30 or 60 seconds.
-        write_seconds: The time in which a client has to read something while there is something to read.
+        write_seconds: The time that the server waits for a client that does not read what was sent to it. Then the
+            connection is closed.
         retry_seconds: The delay after which a client of a broken stream is told to reconnect.
-        max_kept_messages: The most messages that are kept until a session's own stream is opened.
+        max_kept_messages: The most messages of one session that are kept until its client opens the stream for messages
+            outside of requests (HTTP GET).
     """
 
     max_sessions: int = 10_000
@@ -134,8 +138,8 @@ class ClientLimits(Struct, frozen=True, kw_only=True):
     Attributes:
         max_frame_bytes: The longest message that is read.
         max_batch_length: The most messages in a batch (2025-03-26).
-        max_in_flight: The most requests of a server that are handled at once; an honest server asks a user one thing at
-            a time, and a model a few.
+        max_in_flight: The most requests of a server that are handled at once. An honest server sends one question to
+            the user at a time, and a few requests to the model.
         max_buffered_bytes: The bytes that are buffered for a server that does not read.
         max_rounds: The most `input_required` results of one request, one after the other.
         max_pages: The most pages of one list; a list without an end would never return.

@@ -40,7 +40,7 @@ def tokens_of(pointer: str) -> tuple[str, ...]:
     if not pointer:
         return ()
     if not pointer.startswith("/"):
-        raise ValueError(f"not a pointer: {pointer!r}")
+        raise ValueError(f"{pointer!r} is not a JSON Pointer: it must be empty or begin with /")
     return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer[1:].split("/"))
 
 

@@ -20,7 +20,7 @@ __all__ = ["Client"]
 
 
 class Client(BaseClient):
-    """A connection to a server, in the types of the newest revision. `connect` makes it.
+    """A connection to a server, whose methods use the types of the newest revision. `connect` makes it.
 
     Every request may raise:
 

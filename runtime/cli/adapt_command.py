@@ -44,10 +44,10 @@ class UnreadableInput(Exception):  # noqa: N818 (never leaves this module)
 @click.option(
     "--sender",
     type=click.Choice(["client", "server"]),
-    help="Sender of the request or notification, if both sides can send it. Default: the input may fit either sender.",
+    help="Sender of the message, if both sides can send it. Without it, the input must fit one of them.",
 )
 @click.option(
-    "--definition", metavar="NAME", help="Adapt a value of this schema definition instead, such as ContentBlock."
+    "--definition", metavar="NAME", help="Instead of --method: the input is a value of this schema definition."
 )
 @click.option("--keep", is_flag=True, help="Store losses in the output, so that adapting it back restores them.")
 @click.option("--strict", is_flag=True, help="Exit with status 1 if anything is lost.")

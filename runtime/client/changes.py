@@ -139,7 +139,9 @@ class Changes:
             if stream.is_closed:
                 raise StopAsyncIteration
             if self._is_awaited:
-                raise UsageError("another task is waiting for a change; give each task a listen(…) of its own")
+                raise UsageError(
+                    "another asyncio or trio task is waiting for a change; give each task a listen(…) of its own"
+                )
             self._is_awaited = True
             try:
                 await stream.event.wait()

@@ -151,7 +151,9 @@ class ClientEngine:
         """Send a notification of the generated ``methods`` of the native revision."""
         name: str = method.name
         if name in _RESERVED_NOTIFICATIONS:
-            raise UsageError(f"the client sends {name} itself; to cancel a request, cancel the task that waits for it")
+            raise UsageError(
+                f"the client sends {name} itself; to cancel a request, cancel the asyncio or trio task that awaits it"
+            )
         if name == _ROOTS_CHANGED:
             self._check_roots_function()
         self._check_open()

@@ -275,7 +275,8 @@ class _Compiled:
             if not may_explain:
                 if self._matching.looks_around:
                     return _uncheckable(
-                        "it is too large to find out whether it does not match the schema, or a `pattern` took too long"
+                        "the check failed, and it is too large to find out why: it does not match the schema, or a "
+                        "`pattern` took too long"
                     )
                 return _Finding("misfit", "", "it does not match the schema; it is too large to find the place")
             _guarded(self._validator.validate, content)

@@ -41,7 +41,7 @@ class Change(Struct, frozen=True):
     """A list or a resource of the server has changed.
 
     Attributes:
-        kind: The list of ``tools``, ``prompts`` or ``resources``; or one ``resource``.
+        kind: What changed: ``tools``, ``prompts`` or ``resources`` for the list, ``resource`` for one resource.
         uri: The URI of the resource; None for a list.
     """
 

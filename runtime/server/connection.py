@@ -138,7 +138,7 @@ class Connection:
         """Run a handler whose result *peer* does not wait for."""
         if self._running_notifications >= self._engine.limits.max_in_flight:
             _LOG.warning(
-                "a notification is dropped: %d handlers of notifications run, which is the limit",
+                "a notification is dropped, because %d handlers of notifications are running, and that is the limit",
                 self._running_notifications,
             )
             return
@@ -150,7 +150,7 @@ class Connection:
         try:
             await call(params, Context(self._engine, self.session, None, peer))
         except Exception:  # noqa: BLE001 (the boundary: a notification has no response)
-            _LOG.exception("%s failed, which handles a notification", getattr(call, "__qualname__", call))
+            _LOG.exception("the notification handler %s failed", getattr(call, "__qualname__", call))
         finally:
             self._running_notifications -= 1
             self._handler_ended()

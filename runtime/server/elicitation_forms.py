@@ -139,7 +139,7 @@ def form_schema(requested: type[Any] | Mapping[str, Any]) -> dict[str, Any]:
         except msgspec.ValidationError as error:
             raise UsageError(
                 f"a form cannot have the field {name!r} with the schema {each!r}: {error}; use text, numbers, "
-                "booleans, choices (Literal or Enum of text) or lists of one"
+                "booleans, choices (Literal or Enum of text) or lists of such choices"
             ) from error
     schema.setdefault("type", "object")
     schema.setdefault("properties", {})

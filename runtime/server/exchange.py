@@ -253,7 +253,7 @@ class Exchange(Struct, eq=False):
         if self.request is not None:
             return self.request.peer
         if self.last_peer is None:  # unreachable: an exchange begins with an open request
-            raise UsageError("the exchange has no request yet, so its peer is not known")
+            raise UsageError("the client is not known before a request of it has arrived")
         return self.last_peer
 
     def withdraw_requests(self) -> None:

@@ -73,8 +73,8 @@ class Process:
     Args:
         command: The program and its arguments. A string is split as a shell would, but nothing in it is expanded.
         environment: Environment variables to set.
-        directory: The working directory; by default ours.
-        inherit_environment: Whether it inherits all our environment variables.
+        directory: The working directory of the server; by default that of this process.
+        inherit_environment: Whether the server inherits all environment variables of this process.
         on_stderr: Called with each line of its standard error. The logger ``mcpgen.server`` gets them, too.
 
     Raises:

@@ -196,7 +196,7 @@ class Pump(ABC):
         except BlockingIOError:
             return None
         except OSError as error:  # a closed terminal, or a connection reset
-            _LOG.debug("reading the input failed; it counts as ended: %s", error)
+            _LOG.debug("reading the input failed, so the input is treated as closed: %s", error)
             return b""
 
     def _has_hung_up(self) -> bool:

@@ -74,7 +74,9 @@ class ConnectionPool(httpx.AsyncBaseTransport):
             httpx.TransportError: It failed.
         """
         if request.url.scheme not in _SCHEMES:
-            raise httpx.UnsupportedProtocol(f"there are no connections for {request.url.scheme!r}", request=request)
+            raise httpx.UnsupportedProtocol(
+                f"the scheme {request.url.scheme!r} is not supported; use http or https", request=request
+            )
         url = httpcore.URL(
             scheme=request.url.raw_scheme, host=request.url.raw_host, port=request.url.port, target=request.url.raw_path
         )

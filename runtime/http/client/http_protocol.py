@@ -181,7 +181,7 @@ class HttpProtocol:
             self._record.uses_legacy_sse = False  # until `_initialize` finds it again
             shown = self._requests.address.shown
             raise RequestLost(
-                f"{message.method} was not sent, because {shown} used HTTP+SSE the last time; connect again to send it"
+                f"{message.method} was not sent: {shown} used HTTP+SSE before, but no longer does; connect again"
             )
         param_headers, listings = self.incoming.param_headers, self._listings
         headers = message_headers(message, param_headers.of(message.tool))

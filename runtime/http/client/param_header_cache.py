@@ -98,7 +98,7 @@ class ParamHeaderCache:
     def _warn(self, tool: str, reason: str) -> None:
         if (tool, reason) not in self._warned and len(self._warned) < _MAX_WARNINGS:
             self._warned.add((tool, reason))
-            _LOG.warning("the tool %s is left out of the server's list: %s", printable(tool[:100]), reason)
+            _LOG.warning("the tool %s of the server is ignored: %s", printable(tool[:100]), reason)
 
 
 async def list_tools_again(posts: PostRequests, call: OutgoingMessage, max_pages: int) -> None:

@@ -134,7 +134,8 @@ class Application:
     async def running(self) -> AsyncGenerator[Application]:
         """Keep the server's lifespan open within the block, and shut down at its end.
 
-        Enter it in the lifespan of a framework that mounts the application, since frameworks do not pass theirs on.
+        If a framework mounts the application, enter `running()` in the lifespan of the framework: frameworks do not
+        start the lifespan of what they mount.
         Without it, the server's lifespan starts with the first request and ends with the event loop.
         """
         if self._state.has_ended:

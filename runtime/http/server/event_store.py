@@ -113,8 +113,9 @@ class _Stream(Struct):
 class MemoryEventStore(EventStore):
     """Store events in this process, with bounds on their number, bytes and age.
 
-    When there is no room, the oldest message of all streams is dropped. A stream without messages stays known, so that
-    a client that has seen them all can resume it, until it is the least recently used one.
+    When there is no room, the oldest message of all streams is dropped. A stream stays
+    known after its messages are gone, so that a client that has received them all can resume it. If there are too many
+    streams, the least recently used one is removed.
 
     Args:
         max_streams: The most streams, in all sessions together; each takes about one kilobyte.

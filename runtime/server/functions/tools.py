@@ -66,7 +66,7 @@ ARGUMENT_ERRORS_IN_RESULTS = since(FIRST_WITH_ARGUMENT_ERRORS_IN_RESULTS)
 
 
 class ToolError(McpgenError):
-    """A tool failed in a way that the model should read about: raised by the tool, its text is the result."""
+    """Raise this in a tool to tell the model what went wrong. The model gets the text as the result of the tool."""
 
 
 class Tool(Struct, frozen=True):

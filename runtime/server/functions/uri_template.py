@@ -166,7 +166,7 @@ def _specs(expression: str, text: str) -> tuple[str, Sequence[tuple[str, bool]]]
 
 def _name_problem(spec: str) -> str:
     if ":" in spec:
-        return f"{spec!r} cuts off the value, so a URI does not hold all of it; remove :{spec.partition(':')[2]}"
+        return f"{spec!r} shortens the value, so a URI does not contain all of it; remove :{spec.partition(':')[2]}"
     if spec[:1] == "&":
         return "{&…} cannot be matched; write the whole query as {?…}"
     return f"{spec!r} is not the name of a parameter; use letters, digits and _"

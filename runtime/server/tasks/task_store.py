@@ -149,11 +149,11 @@ class MemoryTaskStore:
     Args:
         max_tasks: The most tasks of all principals together. A principal is the user, session or connection that owns a
             task.
-        max_tasks_per_principal: The most tasks of one. The default allows one each second at the default lifetime of
-            ten minutes, and some that live longer.
+        max_tasks_per_principal: The most tasks of one principal. The default allows one new task each second with the
+            default lifetime of ten minutes, and some that live longer.
         max_outcome_bytes: The size of all results together.
-        max_outcome_bytes_per_principal: The size of the results of one. The default allows four of the largest results
-            that fit into a message.
+        max_outcome_bytes_per_principal: The size of all results of one principal. The default allows four of the
+            largest results that fit into a message.
     """
 
     def __init__(

@@ -73,7 +73,7 @@ def test_pointers_say_what_they_were_made_of(tokens: tuple[str, ...]) -> None:
 
 
 def test_a_pointer_begins_with_a_slash() -> None:
-    with pytest.raises(ValueError, match="not a pointer"):
+    with pytest.raises(ValueError, match="not a JSON Pointer"):
         tokens_of("a")
 
 

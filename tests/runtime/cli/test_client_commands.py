@@ -187,7 +187,7 @@ def test_a_server_that_does_not_speak_the_revision_is_told_with_what_it_does(rev
     status, out, err = run("inspect", COMMAND, "--revision", revision)
 
     assert (1, "") == (status, out)
-    assert f"Error: no revision in common: offered were {revision}, {said}\n" == err
+    assert f"Error: no revision in common: the client offered {revision}, {said}\n" == err
 
 
 # --- what goes wrong

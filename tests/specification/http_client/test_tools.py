@@ -60,7 +60,7 @@ async def test_a_tool_whose_annotations_break_a_rule_is_left_out_and_the_others_
         assert ["good", "plain"] == [each.name for each in listed.tools]
         assert "more" == listed.next_cursor
         (warning,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
-        assert warning.startswith("the tool bad is left out of the server's list: ")
+        assert warning.startswith("the tool bad of the server is ignored: ")
         assert reason in warning
 
 
