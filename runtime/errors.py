@@ -168,8 +168,8 @@ class InvalidStructuredContent(InvalidPayload):
 class MalformedFrame(PeerError):  # noqa: N818 (as the tree above names it)
     """A frame is not a message: not JSON, not JSON-RPC, or over the size limit.
 
-    Frames are read without raising; this error is for a caller whose request got such an answer. Carries the `reason`,
-    and `request_id`, the id in the frame, if it could be read.
+    Reading such a frame does not raise. The caller whose request was answered with it gets this error. Carries the
+    `reason`, and `request_id`, the id in the frame, if it could be read.
     """
 
     def __init__(self, *, revision: str, reason: str, request_id: str | int | None = None) -> None:
@@ -186,10 +186,10 @@ class AdaptationError(McpgenError):
     """A message, or a value in it, has no meaning in the target revision.
 
     Attributes:
-        step: The step that failed, such as ``2025-11-25 to 2026-07-28``.
-        pointer: The value, in the message before that step; empty for the whole message.
-        reason: Why.
-        service: The service by which an engine can translate it instead (docs/adapters.md lists them), or None.
+        step: The conversion that failed, between two neighbouring revisions: ``2025-11-25 to 2026-07-28``.
+        pointer: The place of the value in the message before that step; empty for the whole message.
+        reason: Why the step failed.
+        service: The name of the way in which a client or server of mcpgen handles it (docs/adapters.md), or None.
         losses: The losses of the steps before.
     """
 
@@ -205,8 +205,10 @@ class AdaptationError(McpgenError):
 
     def __str__(self) -> str:
         place = f" at {self.pointer}" if self.pointer else ""
-        service = f" (an engine translates it with the service {self.service!r})" if self.service else ""
-        return f"cannot be adapted from {self.step}{place}: {self.reason}{service}"
+        service = (
+            f" (clients and servers of mcpgen handle it with the service {self.service!r})" if self.service else ""
+        )
+        return f"the message cannot be adapted from {self.step}{place}: {self.reason}{service}"
 
 
 class RequestError(McpgenError):
@@ -265,7 +267,7 @@ class TransportClosed(McpgenError):  # noqa: N818 (as the tree above names it)
     """The connection is closed, so no more messages can be sent or received; no fault of either side."""
 
     def again(self) -> TransportClosed:
-        """Return a copy: each of the tasks that wait for the peer raises its own."""
+        """Return a copy of this error. When a connection ends, each waiting task raises its own copy."""
         return _remade(type(self), self.args, self.__dict__)
 
 

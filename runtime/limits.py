@@ -61,13 +61,15 @@ class Limits(Struct, frozen=True, kw_only=True):
         max_batch_length: The most messages in a batch (2025-03-26).
         max_in_flight: The most requests of one peer that are served at once; a host runs a few, a gateway a thousand.
         max_in_flight_bytes: The size of the params of these requests; above it, new requests are refused.
-        max_subscriptions: The most resources that one session watches, and the most open streams of a connection.
-        max_waiting: The most handlers that wait for an answer of a stateless peer, which may never come.
+        max_subscriptions: Limits two numbers: the resources that one connection is subscribed to, and its open
+            subscription streams.
+        max_waiting: The most handlers that wait for input from clients of 2026-07-28. A client may never send it.
         max_waiting_bytes: The size of the requests of these handlers.
-        waiting_seconds: The time that each of these handlers waits. People answer within minutes; a form that took
-            longer is sent again.
-        answer_seconds: The time in which a handshake peer has to answer our request.
-        max_rounds: The most `input_required` results of one request, one after the other.
+        waiting_seconds: The time that each of these handlers waits; after that, it is cancelled. People answer within
+            minutes.
+        answer_seconds: The time in which a client of 2024-11-05 to 2025-11-25 has to answer a request of the server.
+        max_rounds: How often the handler of one request can ask its client for input; several requests at once count
+            as one.
         max_buffered_bytes: The bytes that are buffered for a peer that does not read.
         grace_seconds: The time for running handlers to finish when the input has ended; hosts kill a server after a
             second or two.
@@ -143,7 +145,8 @@ class ClientLimits(Struct, frozen=True, kw_only=True):
         max_stderr_bytes: The bytes that are kept of the end of a server's standard error.
         call_seconds: The time that a request waits for its answer, or for progress; a call may set another.
         max_call_seconds: The time that a request waits in all, however much progress there is.
-        probe_seconds: The time in which a server has to show its era; after that, it is treated as an old one.
+        probe_seconds: The time to wait for the reply that tells whether the server needs `initialize`. Without a reply,
+            the client sends `initialize`.
         connect_seconds: The time until a server has to be ready; some are downloaded first.
         max_connections: The most concurrent requests to an HTTP server; others wait for their turn. Answers to the
             server's requests, and streams of subscriptions, do not count.

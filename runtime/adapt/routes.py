@@ -251,7 +251,7 @@ class Router:
             if step is None:
                 # A known message lacks a part if it travels inside of an `input_required` result, which has no errors.
                 service = None if message is _UNKNOWN else "input"
-                raise _no_route(step_name(direction), f"{direction.source} has no {part} of {method}", service)
+                raise _no_route(step_name(direction), f"in {direction.source}, {method} has no {part}", service)
             steps.append((step_name(direction), step))
         return Route(
             source=source,
@@ -269,7 +269,9 @@ class Router:
         steps: list[tuple[str, Step]] = []
         for direction in self._steps.directions(source, target):
             if name not in direction.definitions:
-                raise _no_route(step_name(direction), f"{direction.target} has no counterpart of {name}", None)
+                raise _no_route(
+                    step_name(direction), f"{direction.target} has no definition that corresponds to {name}", None
+                )
             name, step = direction.definitions[name]
             steps.append((step_name(direction), step))
         return Route(

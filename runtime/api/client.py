@@ -27,8 +27,8 @@ class Client(BaseClient):
     * `RequestRefused`: the server answered with an error;
     * `RequestTimedOut`: the server did not answer in time;
     * `TransportClosed`: the connection is closed; `ServerExited`, with status and last output, if a process exited;
-    * `UnsupportedByPeer`: the server's revision has no such request, or the server has not declared it; nothing was
-      sent;
+    * `UnsupportedByPeer`: the server's revision has no such request, or the server has not declared the capability for
+      it; nothing was sent;
     * `AdaptationError`: the server's revision cannot express the params; nothing was sent;
     * `InvalidPayload`: the result is invalid.
 
@@ -175,7 +175,9 @@ class Client(BaseClient):
             if isinstance(following, UnsetType):
                 return
             if following in seen:
-                raise self._endless(f"the cursor {following[:100]!r} comes back")
+                raise self._endless(
+                    f"the server sent the cursor {following[:100]!r} twice, so the list would never end"
+                )
             seen.add(following)
             cursor = following
         raise self._endless(f"it has more than {len(seen)} pages")

@@ -102,7 +102,9 @@ class Connection(Generic[C_co]):
     if not TYPE_CHECKING:  # type checkers must report other attributes as errors
 
         def __getattr__(self, name: str) -> object:
-            raise AttributeError(f"a connection has no {name}, a client has: {_HOW_TO_OPEN}")
+            raise AttributeError(
+                f"connect() returns a connection, which has no `{name}`; open it to get the client: {_HOW_TO_OPEN}"
+            )
 
     def __await__(self) -> Generator[Any, Any, C_co]:
         """Connect.
@@ -153,7 +155,7 @@ def connect(target: Target, *, native_revision: str | None = None, **options: Un
         target: A URL (http or https); a command, as a string or a list; a `Server` of this process; or a transport:
             `Http` takes headers and credentials, `Process` an environment.
         native_revision: The revision in whose types you read and write; by default the newest. With any other, you get
-            a `BaseClient`, the sender of that revision's ``ClientMethods``.
+            a `BaseClient`; pass it to that revision's generated class: ``ClientMethods(client).call_tool(...)``.
         **options: See `Options`: ``name``, ``revisions``, ``limits``, functions such as ``elicit``, and others.
 
     Raises:
@@ -250,14 +252,16 @@ def _features(options: Mapping[str, Any], native_revision: str) -> ClientFeature
     elif native_revision == NEWEST:
         handlers, declared = handlers_from_functions(cast("HandlerFunctions", functions))
     elif has_functions:
-        raise UsageError(f"functions such as `elicit` are written in {NEWEST}; pass `handlers` for {native_revision}")
+        raise UsageError(
+            f"functions such as `elicit` use the types of {NEWEST}; to use those of {native_revision}, pass `handlers`"
+        )
     else:
         handlers = registry.revision(native_revision).bindings().client.ClientHandlers()
     capabilities = merge_capabilities(declared, options.get("capabilities") or {})
     made = ClientFeatures(handlers, capabilities=capabilities, info=_info(options))
     if made.native_revision != native_revision:
         written_in = made.native_revision
-        raise UsageError(f"`handlers` is written in {written_in}; pass native_revision={written_in!r}")
+        raise UsageError(f"`handlers` uses the types of {written_in}; pass native_revision={written_in!r}")
     return made
 
 

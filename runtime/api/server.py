@@ -56,9 +56,9 @@ class Server(Registrations):
             `Context.state`.
         page_size: The most items in one page of a list of functions.
         limits: Bounds on what clients may ask for.
-        state_keys: Secrets of at least 32 bytes, which sign the request states of stateless clients. The first one
-            signs, all of them verify. By default each process has its own, so only the same process can continue a
-            request.
+        state_keys: Secrets of at least 32 bytes, which sign the request states that clients of 2026-07-28 send back.
+            The first one signs, all of them verify. By default each process has its own, so only the process that
+            asked for input can continue the request.
         tasks: Keeps the tasks of handlers of 2025-11-25: a `MemoryTaskStore`. The class of the handlers must then have
             a method ``task_support(name)`` that returns forbidden, optional or required.
 
@@ -143,7 +143,9 @@ class Server(Registrations):
             UsageError: The server has handlers instead of functions.
         """
         if self._has_handlers:
-            raise UsageError(f"the server {self.name!r} has `handlers`, so functions cannot be added to it")
+            raise UsageError(
+                f"the server {self.name!r} has `handlers`, so functions cannot be added or removed; use one of the two"
+            )
 
     def _has_changed(self) -> None:
         """Refresh what is declared, since a function was registered or removed."""
@@ -164,7 +166,7 @@ class Server(Registrations):
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Server]:
-        """Keep the lifespan open within the block; connections of one process share it."""
+        """Keep the lifespan open within the block; all connections of this process share it."""
         async with self._engine.running():
             yield self
 
@@ -228,7 +230,9 @@ def _check(info: models.Implementation, lifespan: object, limits: object, tasks:
     try:
         models.decode(msgspec.json.encode(info), models.Implementation)
     except (msgspec.MsgspecError, TypeError) as error:
-        raise UsageError(f"Server got an argument that is not valid: {error}") from error
+        raise UsageError(
+            f"an argument of Server, such as `title` or `icons`, is not valid: {error}; correct its value"
+        ) from error
     if inspect.isasyncgenfunction(lifespan):
         raise UsageError(f"`lifespan` is a plain generator; write @asynccontextmanager above {lifespan.__name__}")
     if limits is not None and not isinstance(limits, Limits):

@@ -39,12 +39,12 @@ class UnreadableInput(Exception):  # noqa: N818 (never leaves this module)
 @click.option(
     "--part",
     type=click.Choice(["params", "result", "notification", "error"]),
-    help="Part of the message that the input is. An error is an object with code and message.",
+    help="Part of the message that the input contains. An error is an object with code and message.",
 )
 @click.option(
     "--sender",
     type=click.Choice(["client", "server"]),
-    help="Sender of the request or notification, if both sides can send it. Default: either.",
+    help="Sender of the request or notification, if both sides can send it. Default: the input may fit either sender.",
 )
 @click.option(
     "--definition", metavar="NAME", help="Adapt a value of this schema definition instead, such as ContentBlock."

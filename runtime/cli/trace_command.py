@@ -76,17 +76,20 @@ def trace(  # noqa: PLR0913 (one parameter for each option)
 ) -> None:
     """Relay the messages between a host and a server, and show each one.
 
-    In the configuration of the host, put "mcpgen trace --" before the command of the server, or before the URL of a
-    server over HTTP. All messages pass unchanged.
+    A host is a program that uses MCP servers, such as an editor. In its configuration, put "mcpgen trace --" before the
+    command of the server, or before the URL of a server over HTTP. All messages pass unchanged.
 
-    Each message is shown on standard error: its time, direction, kind, method, id, revision and type, a summary, and
-    its violations. The server's own standard error passes through.
+    Each message is shown on standard error: its time, direction, kind (such as request or response), method, id,
+    revision, the name of its type (such as CallToolResult), a summary, and its violations. The server's own standard
+    error passes through.
 
     A violation (✗) is something that the revision does not allow, such as a key or a method of another revision. A note
     (·) is something that is allowed but unusual.
 
+    With a URL, the host gets an error response for each request that fails over HTTP.
+
     Exit status: that of the server; 128 plus the signal number if a signal ended it. With a URL: 0, or 1 if the
-    connection was lost. The host gets an error response for each request that fails over HTTP.
+    connection was lost. With --strict: 1 if there was a violation.
     """
     if body and as_json_lines:
         raise click.UsageError("Give either `--json` or `--body`, not both.")

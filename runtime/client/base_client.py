@@ -52,14 +52,15 @@ class ClientContext:
         """
         client: BaseClient | None = self._task.client
         if client is None:
-            raise UsageError("`context.client` is not available before the client is connected")
+            raise UsageError("`context.client` is not available until connect() has returned")
         return client
 
 
 class BaseClient:
     """A connection to a server, in the types of a revision of the caller's choice. `connect` makes it.
 
-    It is the ``Sender`` of that revision's generated ``ClientMethods``: ``ClientMethods(client).call_tool(...)``.
+    To call methods with the types of that revision, pass the client to the generated ``ClientMethods``:
+    ``ClientMethods(client).call_tool(...)``.
     """
 
     def __init__(self, engine: ClientEngine) -> None:
@@ -67,7 +68,7 @@ class BaseClient:
 
     @property
     def native_revision(self) -> str:
-        """The revision in whose types params and results are."""
+        """The revision whose types the params and results have."""
         return self._engine.native_revision
 
     @property
@@ -77,12 +78,12 @@ class BaseClient:
 
     @property
     def era(self) -> Literal["handshake", "stateless"]:
-        """The era of that revision."""
+        """How connections of that revision start: ``handshake`` (with `initialize`) or ``stateless`` (without)."""
         return self._engine.server.era
 
     @property
     def server(self) -> models.Implementation | None:
-        """Name and version of the server; None if it did not say. Show it, but do not decide by it."""
+        """The name and version of the server; None if it did not send them. Show them, but do not rely on them."""
         return self._engine.server.info
 
     @property
@@ -97,12 +98,12 @@ class BaseClient:
 
     @property
     def stderr(self) -> str:
-        """The last part of what the server's process printed to its standard error; empty for any other server."""
+        """The end of what the server's process wrote to standard error; empty if the client started none."""
         return self._engine.connection.channel.stderr
 
     @property
     def meta(self) -> dict[str, object]:
-        """The `_meta` that the native revision wants in the params of each request; empty if it wants none."""
+        """The `_meta` that the native revision requires in the params of each request; empty if it requires none."""
         return dict(self._engine.native_meta)
 
     def __repr__(self) -> str:
@@ -139,12 +140,15 @@ class BaseClient:
         return await self._engine.request(method, params)
 
     async def notify(self, method: Any, params: Any = UNSET, /) -> None:
-        """Send a notification of the native revision's ``methods``. It is not sent if this server has no use for it.
+        """Send a notification of the native revision's ``methods``.
+
+        A change of the roots is not sent to a server of a stateless revision, which requests the roots when it needs
+        them.
 
         Raises:
-            UsageError: The client sends it by itself, or has not declared that it sends it.
+            UsageError: The client sends this notification itself, or has not declared the capability for it.
             UnsupportedByPeer: The server's revision has no such notification.
-            RequestTimedOut: The server does not read.
+            RequestTimedOut: The server does not read its input.
             TransportClosed: The connection is closed.
         """
         await self._engine.notify(method, params)
@@ -152,8 +156,8 @@ class BaseClient:
     async def request_json(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Send a request in the server's own revision, and return the result as it came, with all its keys.
 
-        Nothing is adapted or checked, and `input_required` is returned as it is. The `_meta` that the server's revision
-        wants is added.
+        Nothing is adapted or checked, and a result that requires input is returned as it came. The `_meta` that the
+        server's revision requires is added.
 
         Raises:
             RequestRefused: The server answered with an error.
@@ -182,7 +186,7 @@ class BaseClient:
             resource_subscriptions=list(dict.fromkeys(uris)),
         )
         if wanted == SubscriptionFilter():
-            raise UsageError("listen() needs something to listen to; write, for example, listen(tools=True)")
+            raise UsageError("listen() needs at least one argument; write, for example, listen(tools=True)")
         return self._engine.listen(wanted)
 
     async def ping(self) -> None:
@@ -190,18 +194,20 @@ class BaseClient:
         await self._engine.request_json("server/discover" if self.era == "stateless" else "ping")
 
     async def set_log_level(self, level: Level) -> None:
-        """Set the least severe log entries that the server sends, from now on.
+        """Set the lowest level of the log entries that the server sends from now on.
 
         Raises:
             UsageError: There is no such level.
             UnsupportedByPeer: The server has not declared that it logs.
         """
         if level not in LEVELS:
-            raise UsageError(f"there is no log level {level!r}; there are {', '.join(LEVELS)}")
+            raise UsageError(f"`level` is {level!r}; it must be one of {', '.join(LEVELS)}")
         await self._engine.translated.set_log_level(level)
 
     async def roots_changed(self) -> None:
-        """Notify the server that the roots have changed. A server without sessions requests them when it needs them.
+        """Notify the server that the roots have changed.
+
+        Nothing is sent to a server of a stateless revision, which requests the roots when it needs them.
 
         Raises:
             UsageError: The roots were given as a list, so the client has not declared that they change.

@@ -94,7 +94,7 @@ class Changes:
         if supported == SubscriptionFilter() or lacks_resources:
             what = SUBSCRIBE if self._wanted.resource_subscriptions else LISTEN
             raise UnsupportedByPeer(
-                revision=server.revision, what=what, reason="it has not declared that it reports these changes"
+                revision=server.revision, what=what, reason="the server has not declared that it reports these changes"
             )
         self._opened = session.subscriptions.new_stream(supported, auto_reset_event())
         if server.era == "stateless":

@@ -169,7 +169,7 @@ class ClientSession:
         if not self.output.is_full:
             self._overrun_bytes = 0
         elif self._overrun_bytes >= self.limits.max_buffered_bytes:
-            self.warn("a response is dropped: the server sends requests, and does not read the responses")
+            self.warn("a response is dropped: the server sends requests, but does not read the responses to them")
             return
         else:
             self._overrun_bytes += len(message)
@@ -206,7 +206,11 @@ class ClientSession:
         """Fail one request with *failure*. The connection continues."""
         request = self.pending.get(request_id)
         if request is None:
-            _LOG.debug("the request %r is lost, but is not pending: %s", request_id, failure)
+            _LOG.debug(
+                "the transport reported that the request %r was lost, but the client does not wait for it: %s",
+                request_id,
+                failure,
+            )
             return
         self.subscriptions.end_stream(request_id, failure)
         self.forget(request)

@@ -84,7 +84,7 @@ class ClientConnection:
                 try:
                     dispatch(each)
                 except Exception:  # noqa: BLE001 (the boundary: one frame must not affect the others)
-                    _LOG.exception("a message could not be handled")
+                    _LOG.exception("a message of the server could not be processed, and is dropped")
         finally:
             self._spawner.release()
 
@@ -135,7 +135,9 @@ class ClientConnection:
             len(self._notifications) >= limits.max_notices
             or self._notifications_bytes + size > limits.max_notices_bytes
         ):
-            self.session.warn("a notification is dropped: too many wait for their handlers")
+            self.session.warn(
+                "a notification is dropped: too many wait for their handlers (max_notices, max_notices_bytes)"
+            )
             return
         if not isinstance(params, UnsetType):
             params = Raw(bytes(params))  # a copy: the view would keep the whole frame alive

@@ -91,7 +91,7 @@ class MessageDispatcher:
         request = self._only_request() if message.id is None else self._session.pending.get(message.id)
         if request is None:
             # 2026-07-28, basic/patterns/cancellation: the response to a cancelled request may still come. Ignore it.
-            _LOG.debug("a response to %r, which is not pending, is ignored", message.id)
+            _LOG.debug("a response is ignored: the client does not wait for the request %r", message.id)
             return
         self._session.resolve(request, message.result if isinstance(message, Response) else message)
 
@@ -99,7 +99,9 @@ class MessageDispatcher:
         """Return the request that an error without id is about. Before a revision is agreed, there is one at a time."""
         if self._session.server is None and len(self._session.pending) == 1:
             return next(iter(self._session.pending.values()))
-        self._session.warn("the server sent an error without an id; it is ignored")
+        self._session.warn(
+            "the server sent an error response without an id; it is ignored, because its request is unknown"
+        )
         return None
 
     def _dispatch_batch(self, batch: Batch) -> None:
@@ -129,7 +131,9 @@ class MessageDispatcher:
             return
         shown = printable(frame[:_MAX_SHOWN].decode(errors="replace"))
         quote = f": {shown}" if shown else ""
-        session.warn("a frame of the server is ignored: %s%s", malformed.fault.reason, quote)
+        session.warn(
+            "the server sent something that is not a message; it is ignored: %s%s", malformed.fault.reason, quote
+        )
         # 2025-11-25, basic/index, "Error Responses"; 2026-07-28, basic/transports/stdio: a client writes no responses.
         may_respond = session.server is not None and not session.is_stateless
         if malformed.kind == "request" and malformed.id is not None and may_respond:

@@ -63,7 +63,7 @@ class ClientEngine:
         self.session: ClientSession = connection.session
         server = self.session.server
         if server is None:
-            raise UsageError("a client is made by connect()")
+            raise UsageError("do not create a client yourself; write: async with connect(…) as client")
         self.server: ServerPeer = server
         self.native_revision: str = native_revision
         self.translated: TranslatedMethods = TranslatedMethods(
@@ -151,9 +151,7 @@ class ClientEngine:
         """Send a notification of the generated ``methods`` of the native revision."""
         name: str = method.name
         if name in _RESERVED_NOTIFICATIONS:
-            raise UsageError(
-                f"the client sends {name} by itself; to cancel a request, cancel the task that waits for it"
-            )
+            raise UsageError(f"the client sends {name} itself; to cancel a request, cancel the task that waits for it")
         if name == _ROOTS_CHANGED:
             self._check_roots_function()
         self._check_open()
@@ -216,11 +214,14 @@ class ClientEngine:
     def _require(self, method: str) -> None:
         """Check that the server has declared what *method* needs."""
         if not offers(self.server.declared, self.server.revision, method):
-            raise self._unsupported(method, f"it has not declared {required_capability(self.server.revision, method)}")
+            raise self._unsupported(
+                method,
+                f"the server has not declared the capability {required_capability(self.server.revision, method)}",
+            )
 
     def _require_task(self, method: str) -> None:
         if not has_capability(self.server.declared, ("tasks", "requests", *method.split("/"))):
-            raise self._unsupported(method, "it has not declared that it runs this as a task")
+            raise self._unsupported(method, f"the server has not declared that it can run {method} as a task")
 
     def _unsupported(self, what: str, reason: str) -> UnsupportedByPeer:
         return UnsupportedByPeer(revision=self.server.revision, what=what, reason=reason)
@@ -228,7 +229,9 @@ class ClientEngine:
     def _check_roots_function(self) -> None:
         declared = self.session.features.capabilities(self.server.revision)
         if not self.session.is_stateless and not has_capability(declared, ("roots", "listChanged")):
-            raise UsageError("`roots` is a list, which cannot change; give a function: connect(…, roots=function)")
+            raise UsageError(
+                "`roots` is a list, so the roots cannot change; pass a function instead: connect(…, roots=function)"
+            )
 
     def _check_open(self) -> None:
         if self.session.failure is not None:

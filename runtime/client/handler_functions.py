@@ -71,7 +71,7 @@ def handlers_from_functions(functions: HandlerFunctions) -> tuple[ClientHandlers
 
 def _check_function(name: str, function: object) -> None:
     if not callable(function):
-        raise UsageError(f"`{name}` must be a function of params and a context, not {function!r}")
+        raise UsageError(f"`{name}` must be a function that takes params and a context, not {function!r}")
     _check_parameters(name, function, "params and a context", 2)
 
 
@@ -83,7 +83,9 @@ def _check_parameters(name: str, function: HandlerFunction, arguments: str, coun
     try:
         signature.bind(*[None] * count)
     except TypeError:
-        raise UsageError(f"`{name}` is called with {arguments}, but {function!r} takes {signature}") from None
+        raise UsageError(
+            f"`{name}` must be a function that takes {arguments}, but {function!r} takes {signature}"
+        ) from None
 
 
 def _handler(function: HandlerFunction) -> HandlerFunction:
@@ -99,7 +101,8 @@ def _elicit_handler(form: HandlerFunction | None, url: HandlerFunction | None) -
         del self
         function = url if isinstance(params, models.ElicitRequestURLParams) else form
         if function is None:  # unreachable: the server's request was checked against the declared modes
-            raise RequestError(ErrorCode.INVALID_PARAMS, "this mode of elicitation was not declared")
+            mode = "url" if isinstance(params, models.ElicitRequestURLParams) else "form"
+            raise RequestError(ErrorCode.INVALID_PARAMS, f"this client has not declared the elicitation mode {mode}")
         return await _await(function(params, context))
 
     return elicit

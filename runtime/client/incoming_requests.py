@@ -89,7 +89,10 @@ class IncomingRequests:
         session = self._session
         if session.is_stateless:
             # 2026-07-28, basic/transports/stdio: a server MUST NOT send requests, a client MUST NOT write responses.
-            session.warn("the server may not send the request %s; it is ignored", quoted(message.method))
+            session.warn(
+                "the server sent the request %s, but its revision does not allow requests of a server; it is ignored",
+                quoted(message.method),
+            )
             return
         try:
             request = self._check(message, batch)
@@ -128,7 +131,11 @@ class IncomingRequests:
         try:
             body = _encode_error(request, error)
         except (InvalidPayload, TypeError, ValueError, RecursionError) as problem:
-            self._session.warn("the error of %s cannot be sent: %s", request.method, problem)
+            self._session.warn(
+                "the handler of %s raised an error that cannot be sent, so an internal error is sent instead: %s",
+                request.method,
+                problem,
+            )
             body = error_json(RequestError(ErrorCode.INTERNAL_ERROR, _INTERNAL_ERROR))
         self._respond(request, envelope.encode_error(request.id, body))
 
@@ -156,13 +163,13 @@ class IncomingRequests:
         """
         session = self._session
         if message.id in self.open:
-            raise RequestError(ErrorCode.INVALID_REQUEST, "another request with this id is open")
+            raise RequestError(ErrorCode.INVALID_REQUEST, "another request with this id is still open; use a new id")
         if message.method == "ping":
             return None
         if session.server is None:
-            raise RequestError(ErrorCode.METHOD_NOT_FOUND, "no revision is agreed yet")
+            raise RequestError(ErrorCode.METHOD_NOT_FOUND, "the handshake is not complete; send requests after it")
         if max(self.running, len(self.open)) >= session.limits.max_in_flight:
-            raise RequestError(ErrorCode.INTERNAL_ERROR, "too many requests are open")
+            raise RequestError(ErrorCode.INTERNAL_ERROR, "too many requests are pending; wait for their responses")
         handler, params = find_handler(session, message.method, message.params)
         return IncomingRequest(message.id, message.method, handler, params, batch)
 

@@ -97,15 +97,17 @@ def read_input_required(session: ClientSession, method: str, raw: Raw) -> Raw | 
         return Raw(msgspec.json.encode({**_decode_members(raw), "resultType": "complete"}))
     revision = session.revision or ""
     if result_type != "input_required":
-        raise _invalid(revision, method, "/resultType", f"the type {result_type[:100]!r} is unknown")
+        raise _invalid(revision, method, "/resultType", f"the result type {result_type[:100]!r} is unknown")
     if method not in INPUT_REQUIRED_METHODS:
-        raise _invalid(revision, method, "", "the server may not require input for this request")
+        raise _invalid(
+            revision, method, "", "the server requires input, but the protocol does not allow that for this request"
+        )
     try:
         required = _decode_input_required(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _invalid(revision, method, "", str(error)[:500]) from None
     if not required.input_requests and isinstance(required.request_state, UnsetType):
-        raise _invalid(revision, method, "", "it has neither `inputRequests` nor a `requestState`")
+        raise _invalid(revision, method, "", "it must have `inputRequests` or `requestState`, and has neither")
     return required
 
 
@@ -155,7 +157,9 @@ async def collect_input(
     if failures:
         raise failures[0]
     if len(responses) < len(handlers):  # on asyncio, a handler can raise CancelledError by itself
-        raise RequestError(ErrorCode.INTERNAL_ERROR, "a handler was cancelled, but not by us")
+        asked = next(each for key, (_, _, each) in handlers.items() if key not in responses)
+        reason = f"the handler of {asked} raised a cancellation that mcpgen did not request"
+        raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
     return {key: responses[key] for key in handlers}
 
 

@@ -92,7 +92,9 @@ def _handle_change(session: ClientSession, revision: str, notification: Notifica
         meta = _address(notification.params).meta
         found = UNSET if isinstance(meta, UnsetType) else meta.subscription
         if isinstance(found, UnsetType) or found not in session.subscriptions.streams:
-            session.warn("%s is ignored: it names no open stream", quoted(notification.method))
+            session.warn(
+                "the notification %s is ignored: its `_meta` does not name an open stream", quoted(notification.method)
+            )
             return False
         stream_id = found
     if notification.method == _ACKNOWLEDGED:
@@ -104,7 +106,10 @@ def _handle_change(session: ClientSession, revision: str, notification: Notifica
         session.on_tools_changed()
     change = Change(kind, params.uri if kind == "resource" else None)
     if not session.subscriptions.dispatch(change, notification.method, stream_id):
-        session.warn("%s is ignored: its stream did not ask for it", quoted(notification.method))
+        session.warn(
+            "the notification %s is ignored: the client has not requested it on this stream",
+            quoted(notification.method),
+        )
         return False
     return True
 

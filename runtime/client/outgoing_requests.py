@@ -137,7 +137,7 @@ class RequestSender:
             revision=session.revision or "",
             pointer="",
             what=f"the result of {request.method}",
-            reason=f"the server has required input {session.limits.max_rounds} times",
+            reason=f"the server required input {session.limits.max_rounds} times for one request (max_rounds)",
         )
 
     async def _visit(self, method: str, required: input_required.InputRequired) -> bool:

@@ -225,10 +225,10 @@ class OutputValidator:
         schema = self._listed.get(name)
         if schema is None:
             if self._full and content is not UNSET:
-                return _uncheckable("the server lists more schemas than are kept")
+                return _uncheckable("the server lists too many output schemas, so this one was not stored")
             return None
         if content is UNSET:
-            return _Finding("missing", "", "there is none, but the tool has an output schema")
+            return _Finding("missing", "", "the result has no structured content, but the tool has an output schema")
         compiled = self._compiled.pop(name, None)
         if compiled is None:
             try:
@@ -249,18 +249,18 @@ class _Compiled:
     def __init__(self, library: Any, schema: bytes) -> None:
         self._library = library
         if not schema:
-            raise SchemaRefused(f"its schema is nested too deep, or has more than {MAX_SCHEMA_BYTES} bytes")
+            raise SchemaRefused(f"the output schema is nested too deep, or has more than {MAX_SCHEMA_BYTES} bytes")
         try:
             document = msgspec.json.decode(schema)
         except (ValueError, RecursionError):  # it is our own encoding, so it is nested too deep
-            raise SchemaRefused("its schema cannot be read") from None
+            raise SchemaRefused("the output schema is nested too deep") from None
         if not is_object(document):
-            raise SchemaRefused("its schema is not an object")
+            raise SchemaRefused("the output schema is not a JSON object")
         dialect, id_key = _dialect(document)
         try:
             self._graph = SchemaGraph(document, id_key=id_key)
         except SchemaRefused as error:
-            raise SchemaRefused(f"its schema is not used: {error}") from None
+            raise SchemaRefused(f"the output schema is not supported: {error}") from None
         make: type[jsonschema_rs.Validator] = getattr(library, dialect)
         self._validator, self._matching = _validator(library, make, document)
 
@@ -274,8 +274,10 @@ class _Compiled:
                 return None
             if not may_explain:
                 if self._matching.looks_around:
-                    return _uncheckable("it does not fit, or a pattern takes too long; it is too large to say which")
-                return _Finding("misfit", "", "it does not fit the schema, and is too large to say where")
+                    return _uncheckable(
+                        "it is too large to find out whether it does not match the schema, or a `pattern` took too long"
+                    )
+                return _Finding("misfit", "", "it does not match the schema; it is too large to find the place")
             _guarded(self._validator.validate, content)
         except SchemaTooCostly as error:
             return _uncheckable(str(error))
@@ -284,11 +286,11 @@ class _Compiled:
         except self._library.ValidationError as error:
             kinds = self._library.ValidationErrorKind
             if isinstance(error.kind, (kinds.BacktrackLimitExceeded, kinds.RegexEngineFailure)):
-                return _uncheckable("a pattern of its schema takes too long")
+                return _uncheckable("matching a `pattern` of the output schema takes too long")
             return _Finding("misfit", _shortened(pointer_to(error.instance_path), MAX_POINTER_LENGTH), _why(error))
         except (TypeError, ValueError, RecursionError) as error:
-            return _uncheckable(f"it is no JSON that can be read: {_why(error)}")
-        return _uncheckable("the library contradicts itself")
+            return _uncheckable(f"it is not valid JSON: {_why(error)}")
+        return _uncheckable("the JSON Schema validator (jsonschema_rs) gave contradictory results")
 
 
 def _library(policy: str) -> Any:
@@ -316,10 +318,10 @@ def _encoded(schema: object) -> bytes | None:
 def _dialect(document: dict[str, Any]) -> tuple[str, str]:
     named = document.get("$schema", _DEFAULT_DIALECT)
     if not isinstance(named, str):
-        raise SchemaRefused("the dialect of its schema is not a text")
+        raise SchemaRefused("the dialect of the output schema (`$schema`) is not a string")
     known = _DIALECTS.get(named.removeprefix("https://").removeprefix("http://").removesuffix("#"))
     if known is None:
-        raise SchemaRefused(f"the dialect of its schema is not supported: {_shortened(named, 100)!r}")
+        raise SchemaRefused(f"the dialect of the output schema is not supported: {_shortened(named, 100)!r}")
     return known
 
 
@@ -339,7 +341,7 @@ def _validator(
             why = _why(error)
         else:
             return made, matching
-    raise SchemaRefused(f"its schema is not valid: {why}")
+    raise SchemaRefused(f"the output schema is not valid: {why}")
 
 
 def _guarded(function: Callable[..., _T], *arguments: object, **options: object) -> _T:
@@ -350,11 +352,11 @@ def _guarded(function: Callable[..., _T], *arguments: object, **options: object)
         # A panic in Rust becomes a BaseException, whose class the library does not export.
         if type(error).__name__ != "PanicException":
             raise
-        raise SchemaRefused("the library failed at it") from error
+        raise SchemaRefused("the JSON Schema validator (jsonschema_rs) crashed") from error
 
 
 def _uncheckable(reason: str) -> _Finding:
-    return _Finding("uncheckable", "", f"cannot be checked: {reason}")
+    return _Finding("uncheckable", "", f"it cannot be checked: {reason}")
 
 
 def _why(error: Exception) -> str:

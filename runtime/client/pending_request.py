@@ -113,7 +113,7 @@ class PendingRequest:
         """
         if self._response is not None:
             return self._response
-        raise fresh_error(self._failure or TransportClosed(f"{self.method} has no answer"))
+        raise fresh_error(self._failure or TransportClosed(f"the connection ended before {self.method} was answered"))
 
 
 def fresh_error(failure: Exception) -> Exception:

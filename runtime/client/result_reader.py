@@ -62,7 +62,12 @@ class ResultReader:
                     continue
                 if (ask.method, label) not in self._reported:
                     self._reported.add((ask.method, label))
-                    _LOG.warning("the server answers %s as in %s: %s", ask.method, label, invalid)
+                    _LOG.warning(
+                        "the server answered %s in the format of %s, a later revision than the agreed one: %s",
+                        ask.method,
+                        label,
+                        invalid,
+                    )
                 return result
             raise self._explain(ask.method, raw, invalid) from None
 

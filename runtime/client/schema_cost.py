@@ -208,7 +208,7 @@ class SchemaGraph:
                     self._refuse_scope(value)
                 for name in ("$anchor", "$dynamicAnchor"):
                     if isinstance(value.get(name), str) and self._anchors.setdefault(value[name], value) is not value:
-                        raise SchemaRefused(f"two of its subschemas have the anchor {value[name][:100]!r}")
+                        raise SchemaRefused(f"two of its subschemas have the same `{name}`, {value[name][:100]!r}")
                 stack.extend((each, depth + 1) for each in value.values() if is_object(each) or is_array(each))
             elif is_array(value):
                 stack.extend((each, depth + 1) for each in value if is_object(each) or is_array(each))
@@ -223,9 +223,11 @@ class SchemaGraph:
 
     def _refuse_scope(self, value: dict[str, Any]) -> None:
         if isinstance(value.get(self._id_key), str):
-            raise SchemaRefused(f"a schema inside of it has the {self._id_key} {value[self._id_key][:100]!r}")
+            raise SchemaRefused(
+                f"one of its subschemas has an `{self._id_key}` of its own, {value[self._id_key][:100]!r}"
+            )
         if isinstance(value.get("$schema"), str) and value["$schema"] != self._document.get("$schema"):
-            raise SchemaRefused(f"a schema inside of it has the dialect {value['$schema'][:100]!r}")
+            raise SchemaRefused(f"one of its subschemas has another `$schema`, {value['$schema'][:100]!r}")
 
     def _node(self, schema: dict[str, Any]) -> _Node:
         node = self._nodes.get(id(schema))
@@ -265,7 +267,7 @@ class SchemaGraph:
         if isinstance(own, str) and own and reference.startswith(own.rstrip("#")):
             local = reference[len(own.rstrip("#")) :]
         if local and not local.startswith("#"):
-            raise SchemaRefused(f"it refers to {reference[:100]!r}, outside of itself; nothing is fetched")
+            raise SchemaRefused(f"it refers to another document, {reference[:100]!r}; mcpgen does not download schemas")
         found: Any = ABSENT
         try:
             fragment = unquote(local[1:], errors="strict")
@@ -278,7 +280,7 @@ class SchemaGraph:
         if isinstance(found, bool):
             return self._node(_ANYTHING)
         if not is_object(found):
-            raise SchemaRefused(f"it refers to {reference[:100]!r}, which is no schema in it")
+            raise SchemaRefused(f"it refers to {reference[:100]!r}, but has no schema there")
         return self._node(found)
 
 
@@ -301,7 +303,7 @@ class _Walk:
             place, starts, depth = stack.pop()
             self.depth = max(self.depth, depth)
             if depth > self._deepest:
-                raise SchemaTooCostly("it is nested too deep for its schema")
+                raise SchemaTooCostly("the content is nested too deep to check against this schema")
             visits = self._visits(starts)
             if isinstance(place, str):
                 self._read_text(place, sum(times for node, times in visits.items() if node.pattern))
@@ -351,14 +353,14 @@ class _Walk:
     def _read_text(self, text: str, times: int) -> None:
         if times:
             if self._longest_text is not None and len(text) > self._longest_text:
-                raise SchemaTooCostly("it has a text that is too long for a pattern that looks around")
+                raise SchemaTooCostly("a string in it is too long for a `pattern` with lookahead or lookbehind")
             self._count(0, times * (1 + len(text)) * self._rate)
 
     def _count(self, steps: int, units: int) -> None:
         self._steps += steps
         self._units += units
         if self._steps > MAX_STEPS or self._units > MAX_UNITS:
-            raise SchemaTooCostly("it is too large for its schema")
+            raise SchemaTooCostly("the content is too large to check against this schema")
 
 
 def _longest_in_place(nodes: Iterable[_Node]) -> int:
@@ -366,14 +368,16 @@ def _longest_in_place(nodes: Iterable[_Node]) -> int:
     try:
         order = list(TopologicalSorter({node: set(node.same_place) for node in nodes}).static_order())
     except CycleError:
-        raise SchemaRefused("it refers to itself without going into the value") from None
+        raise SchemaRefused("one of its `$ref`s leads back to itself, so checking a value would never end") from None
     longest: dict[_Node, int] = {}
     for rank, node in enumerate(order):
         node.rank = -rank
         longest[node] = 1 + max((longest[other] for other in node.same_place), default=0)
     most = max(longest.values())
     if most > MAX_IN_PLACE:
-        raise SchemaRefused(f"more than {MAX_IN_PLACE} of its subschemas lead from one to the next")
+        raise SchemaRefused(
+            f"it has a chain of more than {MAX_IN_PLACE} subschemas for the same value (`$ref`, `allOf`, …)"
+        )
     return most
 
 

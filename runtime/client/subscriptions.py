@@ -75,7 +75,9 @@ class ChangeStream:
         if len(self._queue) >= self._max_queued and change not in self._queue:
             if not self._has_dropped:  # logged once: a server may send any number of changes
                 self._has_dropped = True
-                _LOG.warning("changes are dropped: the listener has not read the earlier ones")
+                _LOG.warning(
+                    "changes are dropped: the program has not read the earlier ones from listen() (max_changes)"
+                )
             return
         self._queue[change] = None
         self.event.set()

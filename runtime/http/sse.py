@@ -91,7 +91,7 @@ def encode_event(
     text = _DATA + frame(data) + b"\n"
     if retry_ms is not None:
         if retry_ms < 0:
-            raise UsageError(f"`retry_ms` must not be negative, and is {retry_ms}")
+            raise UsageError(f"`retry_ms` is {retry_ms}; it must not be negative")
         text = b"retry: %d\n%s" % (retry_ms, text)
     if name is not None:
         text = b"event: %s\n%s" % (_one_line(name, "`name`"), text)
@@ -111,7 +111,7 @@ class EventReader:
 
     def __init__(self, *, max_event_bytes: int = MAX_FRAME_BYTES) -> None:
         if max_event_bytes < 1:
-            raise UsageError(f"`max_event_bytes` must be positive, and is {max_event_bytes}")
+            raise UsageError(f"`max_event_bytes` is {max_event_bytes}; it must be positive")
         self._max_data_bytes = max_event_bytes
         self._max_line_bytes = len(_BOM) + len(_DATA) + max_event_bytes
         self._has_started = False  # whether the first line was read, which may begin with a byte order mark

@@ -74,16 +74,18 @@ def check_handlers(
         native_revision: Their revision.
         side: Their side.
         called: The methods that are called if they are overridden.
-        answered: The methods that the engine answers itself.
+        answered: The methods that mcpgen answers itself.
 
     Raises:
-        UsageError: They override a method that the engine answers itself, or have one that cannot be called or has a
+        UsageError: They override a method that mcpgen answers itself, or have one that cannot be called or has a
             misspelt name.
     """
     kind = handlers.__class__.__name__
     for name in answered:
         if hasattr(handlers, name) and overrides(handlers, native_revision, side, name):
-            raise UsageError(f"{kind} overrides `{name}`, which the engine answers itself; remove the method")
+            raise UsageError(
+                f"{kind} overrides `{name}`, but mcpgen handles this method itself; remove it from the class"
+            )
     called = list(called)
     for name in called:
         if overrides(handlers, native_revision, side, name):

@@ -82,13 +82,16 @@ def choose_revision(offered: str, handshakes: Sequence[str]) -> str:
         handshakes: The served handshake revisions, oldest first.
 
     Raises:
-        UsageError: *handshakes* is empty; ``initialize`` is to be answered with the error of `unsupported_revision`.
+        UsageError: *handshakes* is empty. Answer ``initialize`` with the error that `unsupported_revision` returns.
 
     Spec:
         2025-11-25, basic/lifecycle, "Version Negotiation".
     """
     if not handshakes:
-        raise UsageError("`handshakes` is empty; answer `initialize` with the error of `unsupported_revision`")
+        raise UsageError(
+            "`handshakes` is empty: the server supports no revision that starts with `initialize`; answer the client "
+            "with the error that `unsupported_revision` returns"
+        )
     return offered if offered in handshakes else handshakes[-1]
 
 

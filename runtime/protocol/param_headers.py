@@ -97,9 +97,12 @@ class InvalidParamHeader(ValueError):  # noqa: N818 (the specification's word)
             case Rule.TYPE:
                 return f"{what} needs the type string, integer or boolean"
             case Rule.UNIQUE:
-                return f"{what} is also that of the property {_shown('.'.join(self.other or ()))}"
+                return f"{what} is already used by the property {_shown('.'.join(self.other or ()))}"
             case Rule.PLACE:
-                return f"the x-mcp-header {_shown(self.header)} is not on a property that `properties` alone lead to"
+                return (
+                    f"the x-mcp-header {_shown(self.header)} is in a wrong place: it must be on a property that is "
+                    "reached through `properties` only, not through `items`, `anyOf`, `$ref` or other keywords"
+                )
 
     def __str__(self) -> str:
         return self.reason
@@ -198,7 +201,8 @@ def standard_headers(method: str, params: Mapping[str, Any], revision: str) -> d
             found[http.NAME] = http.encode_value(name)
     except ValueError as error:
         raise UsageError(
-            f"{_shown(method)} cannot be sent over HTTP, because of its method or name: {error}"
+            f"{_shown(method)} cannot be sent over HTTP, because its method, or the name or URI in its params, cannot "
+            f"be put into a header: {error}"
         ) from error
     return found
 
@@ -220,8 +224,9 @@ def param_header_values(param_headers: ParamHeaders, arguments: Mapping[str, Any
             # It raises ValueError for other types.
             found[each.header] = http.encode_value(cast("str | int | bool", value))
         except ValueError as error:
+            name = _shown(".".join(each.path))
             raise UsageError(
-                f"the argument {_shown('.'.join(each.path))} does not fit the header Mcp-Param-{each.name}: {error}"
+                f"the argument {name} cannot be put into the header Mcp-Param-{each.name}: {error}"
             ) from error
     return found
 
@@ -273,7 +278,9 @@ def _compare_plain(headers: Mapping[str, str], name: str, title: str, body: str 
 def _compare_name(headers: Mapping[str, str], body: object) -> None:
     value = _decoded(_present(headers, http.NAME, "Mcp-Name"), "Mcp-Name")
     if not isinstance(body, str):
-        raise _Mismatch(f"Mcp-Name header value {_shown(value)} has no counterpart in the body: no name or URI")
+        raise _Mismatch(
+            f"Mcp-Name header value {_shown(value)} has no counterpart in the body: the params have no name or URI"
+        )
     if value != body:
         raise _differs("Mcp-Name", value, body)
 

@@ -61,7 +61,7 @@ def open_initialize(session: ServerSession, message: Request, *, is_batched: boo
     if not handlers.handshake_revisions:
         raise unsupported_revision(params.protocol_version, handlers.served)
     if is_batched:
-        raise RequestError(ErrorCode.INVALID_REQUEST, "initialize may not be part of a batch")
+        raise RequestError(ErrorCode.INVALID_REQUEST, "initialize must not be part of a batch")
     if session.peer is not None:
         raise RequestError(ErrorCode.INVALID_REQUEST, "this session is initialized already")
     revision = choose_revision(params.protocol_version, handlers.handshake_revisions)
@@ -85,13 +85,13 @@ def open_before_handshake(session: ServerSession, message: Request, meta: Reques
         peer = client_peer(handlers.handshake_revisions[-1], Raw(b"{}"), UNSET)
         return OpenRequest(session, message.id, peer, meta.progress_token)
     if handlers.stateless_revisions:
-        reason = "the request states no protocol version in its _meta"
+        reason = "the request has no protocol version in its _meta"
         if handlers.handshake_revisions:
-            reason += ", and initialize was not sent"
+            reason += ", and the client has not sent initialize"
         raise RequestError(ErrorCode.INVALID_PARAMS, reason)
     if message.method not in handlers.methods(handlers.handshake_revisions[-1]).CLIENT_REQUESTS:
-        raise RequestError(ErrorCode.METHOD_NOT_FOUND, f"{quoted(message.method)} is not served")
-    raise RequestError(ErrorCode.INVALID_REQUEST, "initialize was not sent")
+        raise RequestError(ErrorCode.METHOD_NOT_FOUND, f"this server does not support {quoted(message.method)}")
+    raise RequestError(ErrorCode.INVALID_REQUEST, "the client has not sent initialize; send it first")
 
 
 def answer_builtin(session: ServerSession, message: Request, request: OpenRequest) -> None:
@@ -106,7 +106,7 @@ def answer_builtin(session: ServerSession, message: Request, request: OpenReques
     known = handlers.methods(revision).CLIENT_REQUESTS
     answer = _METHODS.get(method) or (None if tasks is None else tasks.methods.get(method))
     if answer is None or method not in known or not offers(handlers.capabilities(revision), revision, method):
-        raise RequestError(ErrorCode.METHOD_NOT_FOUND, f"{quoted(method)} is not served")
+        raise RequestError(ErrorCode.METHOD_NOT_FOUND, f"this server does not support {quoted(method)}")
     params = codec(revision, revision).incoming_request(method).params(message.params)
     answer(session, request, params)
 
@@ -138,7 +138,10 @@ def _set_level(session: ServerSession, request: OpenRequest, params: Any) -> Non
 def _subscribe(session: ServerSession, request: OpenRequest, params: Any) -> None:
     uris = session.subscriptions.uris
     if session.subscriptions.size >= session.limits.max_subscriptions and params.uri not in uris:
-        raise RequestError(ErrorCode.INTERNAL_ERROR, "too many resources are subscribed to")
+        raise RequestError(
+            ErrorCode.INTERNAL_ERROR,
+            "this connection has too many subscriptions to resources; unsubscribe from one first",
+        )
     _act_after_handler(session, request, "resources/subscribe", params, lambda: uris.setdefault(params.uri))
 
 

@@ -61,7 +61,7 @@ class Connection:
                 try:
                     dispatcher.receive(session, each)
                 except Exception:  # noqa: BLE001 (the boundary: one frame must not cost the peer the others)
-                    _LOG.exception("a message could not be handled")
+                    _LOG.exception("a message of the client could not be handled; the connection continues")
         finally:
             self._spawner.release()
 
@@ -137,7 +137,10 @@ class Connection:
     def start_notification_handler(self, call: Call, params: object, peer: Peer) -> None:
         """Run a handler whose result *peer* does not wait for."""
         if self._running_notifications >= self._engine.limits.max_in_flight:
-            _LOG.warning("a notification is dropped: too many are being handled")
+            _LOG.warning(
+                "a notification is dropped: %d handlers of notifications run, which is the limit",
+                self._running_notifications,
+            )
             return
         self._running_notifications += 1
         self._running += 1
@@ -147,7 +150,7 @@ class Connection:
         try:
             await call(params, Context(self._engine, self.session, None, peer))
         except Exception:  # noqa: BLE001 (the boundary: a notification has no response)
-            _LOG.exception("the handler of a notification failed")
+            _LOG.exception("%s failed, which handles a notification", getattr(call, "__qualname__", call))
         finally:
             self._running_notifications -= 1
             self._handler_ended()
@@ -163,7 +166,7 @@ class Connection:
                 while getattr(result, "result_type", "complete") == "input_required":
                     rounds += 1
                     if rounds > self._engine.limits.max_rounds:
-                        _refuse_round()
+                        _refuse_round(self._engine.limits.max_rounds)
                     call = self._use_slow_path(exchange)
                     exchange.params = await collect_input(session, exchange, result)
                     result = await call(exchange.params, context)
@@ -176,7 +179,8 @@ class Connection:
             if not exchange.has_ended and exchange.request is None:  # the connection ends while the exchange is parked
                 input_required.forget_parked(self._engine, exchange)
             if not exchange.has_ended:  # cancelled, but not by us: the request must not stay unanswered
-                dispatcher.fail(session, exchange, RequestError(ErrorCode.INTERNAL_ERROR, "the request was given up"))
+                reason = "the handler was cancelled before it returned"
+                dispatcher.fail(session, exchange, RequestError(ErrorCode.INTERNAL_ERROR, reason))
             if exchange.task is not None:
                 exchange.task.close()
             session.running -= 1
@@ -227,5 +231,5 @@ def _size(exchange: Exchange) -> int:
     return len(memoryview(exchange.raw)) if isinstance(exchange.raw, Raw) else 0
 
 
-def _refuse_round() -> None:
-    raise RequestError(ErrorCode.INTERNAL_ERROR, "the request has asked for input too often")
+def _refuse_round(most: int) -> None:
+    raise RequestError(ErrorCode.INTERNAL_ERROR, f"the handler asked for input too often; the limit is {most}")

@@ -35,9 +35,9 @@ T = TypeVar("T")
 class Context(BaseContext):
     """The request that a handler serves, and its client.
 
-    Everything works for clients of every revision. If a client cannot do something, or has not declared that it can,
-    the method raises `UnsupportedByPeer` before anything is sent. A context is also the ``Sender`` of the native
-    revision's ``ServerMethods``.
+    Everything works for clients of every revision. If a client does not support a request, or has not declared the
+    capability for it, the method raises `UnsupportedByPeer` and sends nothing. To send requests with the types of the
+    native revision, pass the context to its generated class: ``ServerMethods(context).create_message(...)``.
 
     The methods have to be awaited where the handler runs. A function in a worker thread calls
     ``anyio.from_thread.run(context.log, "info", "...")``.
@@ -67,13 +67,16 @@ class Context(BaseContext):
 
     @property
     def request_id(self) -> RequestId | None:
-        """The id of the open request; None for a notification, and before a stateless client's retry."""
+        """The id of the request that has no response yet; None for a notification.
+
+        None also while the handler waits for a client of 2026-07-28 to send its request again with the requested input.
+        """
         exchange = self._exchange
         return None if exchange is None or exchange.request is None else exchange.request.id
 
     @property
     def input_responses(self) -> Mapping[str, Any]:
-        """The client's responses to the last ``InputRequiredResult`` that the handler returned; empty before.
+        """The client's responses to the last ``InputRequiredResult`` of the handler; empty if it returned none yet.
 
         Spec:
             2026-07-28, basic/patterns/mrtr, "InputResponses".
@@ -83,7 +86,7 @@ class Context(BaseContext):
 
     @property
     def request_state(self) -> str | None:
-        """The ``request_state`` of the last ``InputRequiredResult`` that the handler returned; None if it had none.
+        """The ``request_state`` of the last ``InputRequiredResult`` that the handler returned; None if it set none.
 
         Spec:
             2026-07-28, basic/patterns/mrtr, "InputRequiredResult".
@@ -93,7 +96,7 @@ class Context(BaseContext):
 
     @property
     def user(self) -> str:
-        """The authenticated user, which the function of ``server.asgi(user=…)`` has returned; empty without one."""
+        """The user that the function of ``server.asgi(user=…)`` returned; empty if there is no function or no user."""
         request = None if self._exchange is None else self._exchange.request
         return self._session.user if request is None else request.session.user
 
@@ -139,7 +142,7 @@ class Context(BaseContext):
             requested: A Struct, dataclass or TypedDict of plain fields, or the schema of one.
 
         Raises:
-            UnsupportedByPeer: The client has no forms.
+            UnsupportedByPeer: The client does not support forms.
             InvalidPayload: The filled-in form does not match the schema.
             UsageError: A form cannot have such fields.
 
@@ -154,7 +157,7 @@ class Context(BaseContext):
         """Send the user to a page; return whether they agreed to open it.
 
         Raises:
-            UnsupportedByPeer: The client cannot open pages.
+            UnsupportedByPeer: The client does not support elicitation by URL.
 
         Spec:
             2025-11-25, client/elicitation, "URL Mode".
@@ -179,7 +182,7 @@ class Context(BaseContext):
             more: Other fields of ``CreateMessageRequestParams``: ``system_prompt``, ``temperature``, ``tools`` …
 
         Raises:
-            UnsupportedByPeer: The client has no sampling, or none with tools.
+            UnsupportedByPeer: The client does not support sampling, or not with tools.
             RequestError: The user or the client refused.
 
         Spec:
@@ -195,7 +198,7 @@ class Context(BaseContext):
         """Return the folders and files that the client lets the server work on.
 
         Raises:
-            UnsupportedByPeer: The client has no roots.
+            UnsupportedByPeer: The client does not support roots.
 
         Spec:
             2025-11-25, client/roots; 2026-07-28, the same.
@@ -205,10 +208,10 @@ class Context(BaseContext):
         return found
 
     async def disconnect(self, *, retry_seconds: float | None = None) -> bool:
-        """Close the stream of the response, if the client can reconnect for the rest; return whether it can.
+        """Close the connection, if the client can reconnect later to get the response; return whether it was closed.
 
-        Long work need not hold a connection. Over HTTP, a client of 2025-11-25 reconnects for the messages that it
-        missed and for the response. With other clients and transports nothing happens.
+        Use it for long work, which then holds no connection. Over HTTP, a client of 2025-11-25 reconnects for the
+        messages that it missed and for the response. With other clients and transports, this does nothing.
 
         Args:
             retry_seconds: When the client should reconnect; None leaves it to the server's settings.
@@ -253,7 +256,8 @@ class Context(BaseContext):
         """Send a notification of the native revision.
 
         Raises:
-            UnsupportedByPeer: The client's revision has no such notification, or this server has not declared it.
+            UnsupportedByPeer: The client's revision has no such notification, or this server has not declared the
+                capability for it.
         """
         native_revision = self._session.handlers.native_revision
         notifications.send_notification(self._session, self._exchange, method.name, params, terms=native_revision)
@@ -293,7 +297,9 @@ async def _result(session: ServerSession, exchange: Exchange | None, request: Se
             if not request.is_done:
                 session.withdraw(request, exchange)
         if not request.is_done:
-            raise RequestError(ErrorCode.INTERNAL_ERROR, "the client did not answer in time")
+            raise RequestError(
+                ErrorCode.INTERNAL_ERROR, f"the client did not answer within {session.limits.answer_seconds:g} seconds"
+            )
     return request.result()
 
 

@@ -107,7 +107,7 @@ def _take_response(session: ServerSession, response: Response | ErrorResponse) -
     """End the request to the client that *response* answers; a late response is usual, and ignored."""
     request = None if response.id is None else session.server_requests.pop(response.id, None)
     if request is None:
-        _LOG.debug("a response is ignored: no request of the id %r is open", response.id)
+        _LOG.debug("a response is ignored: no request with the id %r is pending", response.id)
     elif isinstance(response, ErrorResponse):
         request.set_error(response)
     else:
@@ -120,7 +120,9 @@ def _refuse(session: ServerSession, malformed: Malformed, batch: BatchResponse |
     level = logging.WARNING if session.malformed_count <= _MAX_WARNINGS else logging.DEBUG
     _LOG.log(level, "%s", malformed.fault.reason)
     if malformed.kind == "response" and malformed.id is not None and malformed.id in session.server_requests:
-        failure = RequestError(malformed.fault.code, f"the answer cannot be read: {malformed.fault.reason}")
+        failure = RequestError(
+            malformed.fault.code, f"the response of the client cannot be read: {malformed.fault.reason}"
+        )
         session.server_requests.pop(malformed.id).fail(failure)
         return
     revision = session.revision or session.handlers.served[-1]
@@ -168,9 +170,9 @@ def _open(session: ServerSession, message: Request, meta: RequestMeta, batch: Ba
         RequestError: Neither states them, or the request cannot be served now.
     """
     if message.id in session.exchanges:
-        raise RequestError(ErrorCode.INVALID_REQUEST, "another request with this id is open")
+        raise RequestError(ErrorCode.INVALID_REQUEST, "another request with this id is pending; use another id")
     if session.is_busy:
-        raise RequestError(ErrorCode.INTERNAL_ERROR, "too many requests are open")
+        raise RequestError(ErrorCode.INTERNAL_ERROR, "too many requests are pending; wait for their responses")
     stateless = session.handlers.stateless_revisions
     if meta.revision is not UNSET and stateless:
         if batch is not None:
@@ -198,7 +200,9 @@ def _serve(session: ServerSession, message: Request, request: OpenRequest, meta:
     """
     revision, in_session = request.peer.revision, request.peer is session.peer
     if in_session and not session.has_declared(revision, message.method):
-        raise RequestError(ErrorCode.METHOD_NOT_FOUND, f"{quoted(message.method)} was not declared")
+        raise RequestError(
+            ErrorCode.METHOD_NOT_FOUND, f"this server has not declared the capability for {quoted(message.method)}"
+        )
     handler = session.handlers.method_handlers(revision).get(message.method)
     if handler is None:
         builtin_methods.answer_builtin(session, message, request)

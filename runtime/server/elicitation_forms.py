@@ -54,7 +54,7 @@ def _mismatch(value: Any, schema: Mapping[str, Any]) -> str | None:
 def _text_mismatch(value: Any, schema: Mapping[str, Any]) -> str | None:
     allowed = _choices(schema)
     if allowed is not None and value not in allowed:
-        return f"it is none of {', '.join(map(str, allowed))}"
+        return f"it is not one of {', '.join(map(str, allowed))}"
     return _length_mismatch(len(value), schema, "minLength", "maxLength")
 
 
@@ -69,7 +69,7 @@ def _number_mismatch(value: Any, schema: Mapping[str, Any]) -> str | None:
 def _list_mismatch(value: Any, schema: Mapping[str, Any]) -> str | None:
     allowed = _choices(schema.get("items", {}))
     if any(not isinstance(each, str) or (allowed is not None and each not in allowed) for each in value):
-        return "one of its items is none of the choices"
+        return "one of its items is not one of the choices"
     return _length_mismatch(len(value), schema, "minItems", "maxItems")
 
 

@@ -55,10 +55,10 @@ def as_request_error(failure: BaseException, what: str) -> RequestError:
         case AdaptationError():
             _LOG.warning("%s", failure)
             return RequestError(
-                ErrorCode.INVALID_PARAMS, f"this server and its client cannot say that: {failure.reason}"
+                ErrorCode.INVALID_PARAMS, f"the message cannot be adapted from {failure.step}: {failure.reason}"
             )
         case _ if _is_unhandled(failure):
-            return RequestError(ErrorCode.METHOD_NOT_FOUND, f"{failure} is not served")
+            return RequestError(ErrorCode.METHOD_NOT_FOUND, f"this server does not support {failure}")
         case TransportClosed():
             _LOG.info("%s was not finished: %s", what, failure)
             return _INTERNAL
@@ -80,11 +80,17 @@ def error_body(exchange: Exchange, failure: BaseException) -> bytes:
         body = exchange.handler.codec.error(error.code, error.message, error.data)
     except (AdaptationError, InvalidPayload, TypeError, ValueError) as problem:
         # The author's error is not valid in the native revision, or cannot be expressed in the peer's.
-        _LOG.error("the error of %s cannot be sent: %s", exchange.handler.method, problem)
+        _LOG.error(
+            "the error of %s cannot be sent: %s; an internal error was sent instead", exchange.handler.method, problem
+        )
         return error_json(_INTERNAL)
     code = msgspec.json.decode(body, type=_ErrorCode).code
     if exchange.peer.era == "stateless" and _is_reserved(exchange.peer.revision, code):
-        _LOG.error("%s failed with the code %d, which must not be sent", exchange.handler.method, code)
+        _LOG.error(
+            "%s raised a RequestError with the code %d, which is reserved; an internal error was sent instead",
+            exchange.handler.method,
+            code,
+        )
         return error_json(_INTERNAL)
     return body
 
@@ -128,9 +134,11 @@ def _unsupported(exchange: Exchange, failure: UnsupportedByPeer) -> bytes:
     """
     if exchange.peer.era == "stateless" and failure.required is not None:
         data = {"requiredCapabilities": failure.required}
-        return error_json(RequestError(MISSING_CLIENT_CAPABILITY, f"the client cannot do {failure.what}", data))
+        return error_json(RequestError(MISSING_CLIENT_CAPABILITY, f"the client does not support {failure.what}", data))
     # Earlier revisions have no code for this. The request was valid, so it is the server that failed.
-    return error_json(RequestError(ErrorCode.INTERNAL_ERROR, f"the client cannot do {failure.what}: {failure.reason}"))
+    return error_json(
+        RequestError(ErrorCode.INTERNAL_ERROR, f"the client does not support {failure.what}: {failure.reason}")
+    )
 
 
 def _is_unhandled(failure: BaseException) -> bool:

@@ -161,7 +161,7 @@ class ServerRequest:
 
     def disconnect(self) -> None:
         """End the request because the client has disconnected."""
-        self.fail(TransportClosed("the client has gone before it answered"))
+        self.fail(TransportClosed("the client disconnected before it answered"))
 
     def result(self) -> Any:
         """Return the result.
@@ -253,7 +253,7 @@ class Exchange(Struct, eq=False):
         if self.request is not None:
             return self.request.peer
         if self.last_peer is None:  # unreachable: an exchange begins with an open request
-            raise UsageError("the exchange has had no request")
+            raise UsageError("the exchange has no request yet, so its peer is not known")
         return self.last_peer
 
     def withdraw_requests(self) -> None:

@@ -195,7 +195,7 @@ class HandlerTable:
             try:
                 self._param_headers[tool] = param_headers_of(schema)
             except InvalidParamHeader as error:  # clients leave such a tool out, so none sends its headers
-                _LOG.warning("the input schema of %s is not valid over HTTP: %s", tool, error)
+                _LOG.warning("clients over HTTP do not offer the tool %r, because of its input schema: %s", tool, error)
                 self._param_headers[tool] = ParamHeaders()
         found = self._param_headers[tool]
         return found if found.annotations else None

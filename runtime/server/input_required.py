@@ -82,14 +82,14 @@ def flush_requests(session: ServerSession, exchange: Exchange) -> None:
     engine = session.engine
     exchange.round_count += 1
     if exchange.round_count > engine.limits.max_rounds:
-        _fail_requests(exchange, "the request has asked for input too often")
+        _fail_requests(exchange, f"the handler asked for input too often; the limit is {engine.limits.max_rounds}")
         return
     token = engine.new_token()
     state = _seal_round(engine, exchange, token)
     try:
         parked = engine.parked.park(token, exchange)
     except TooManyParked:
-        _fail_requests(exchange, "too many requests wait for input")
+        _fail_requests(exchange, "too many handlers of this server wait for input from their clients; try again later")
         return
     requests = {key: _input_request(each) for key, each in exchange.server_requests.items()}
     result = msgspec.json.encode({"resultType": "input_required", "inputRequests": requests, "requestState": state})
@@ -140,24 +140,34 @@ def send_input_required(session: ServerSession, exchange: Exchange, result: Any)
     """Answer *exchange* with an ``InputRequiredResult`` of its handler, whose state is sealed.
 
     Raises:
-        UnsupportedByPeer: The client has not declared what answering needs.
+        UnsupportedByPeer: The client has not declared a capability that the requests need.
         AdaptationError: Its revision cannot express the requests.
-        RequestError: The method allows no such result, or it requests nothing.
+        RequestError: The method does not allow such a result, the result has no request and no state, or an
+            earlier request of the handler has no answer yet.
     """
     request = exchange.request
     if request is None:
-        raise RequestError(ErrorCode.INTERNAL_ERROR, "the handler requires input while it waits for input")
+        reason = (
+            "the handler returned an InputRequiredResult, but its earlier request to the client, such as `elicit`, "
+            "has no answer yet; await that first"
+        )
+        raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
     engine, peer = session.engine, request.peer
     if not exchange.handler.may_request_input:
-        reason = f"the result of {exchange.handler.method} cannot be an InputRequiredResult"
+        reason = f"{exchange.handler.method} does not allow the InputRequiredResult that its handler returned"
         raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
     if result.request_state is UNSET and not result.input_requests:
-        raise RequestError(ErrorCode.INTERNAL_ERROR, "the InputRequiredResult of the handler requests nothing")
+        reason = (
+            "the handler returned an InputRequiredResult without `input_requests` and `request_state`; set one of them"
+        )
+        raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
     if result.request_state is not UNSET:
         try:
             state = _seal(engine, exchange, _State(own=result.request_state))
         except StateTooLarge as error:
-            raise RequestError(ErrorCode.INTERNAL_ERROR, f"the handler returned {error}") from error
+            raise RequestError(
+                ErrorCode.INTERNAL_ERROR, f"the handler's InputRequiredResult cannot be sent: {error}"
+            ) from error
         result = msgspec.structs.replace(result, request_state=state)
     body = exchange.handler.codec.result(result)
     for each in msgspec.json.decode(body).get("inputRequests", {}).values():
@@ -230,7 +240,8 @@ def resume_parked(
         session.reply(request, parked.response)
     elif parked.is_resumed:
         if len(parked.duplicates) >= _MAX_DUPLICATES:
-            raise RequestError(ErrorCode.INTERNAL_ERROR, "the same requestState came too often")
+            reason = f"{_MAX_DUPLICATES} requests with this requestState have no response yet; wait for one of them"
+            raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
         session.exchanges[request.id] = request
         parked.duplicates.append(request)
         request.on_cancel = partial(parked.duplicates.remove, request)
@@ -242,7 +253,7 @@ def _responses(raw: Raw | UnsetType) -> dict[str, Raw]:
     try:
         return {} if isinstance(raw, UnsetType) else _decode_members(raw)
     except msgspec.DecodeError:
-        raise RequestError(ErrorCode.INVALID_PARAMS, "inputResponses is not an object") from None
+        raise RequestError(ErrorCode.INVALID_PARAMS, "inputResponses must be an object") from None
 
 
 def _resume(session: ServerSession, parked: InputRound, request: OpenRequest, responses: dict[str, Raw]) -> None:
@@ -296,7 +307,9 @@ def expire_parked(engine: Engine) -> float | None:
         In how many seconds to call this again; None if there is nothing that could expire.
     """
     for exchange in engine.parked.expire():
-        _LOG.info("%s ends: its client did not retry in time", exchange.handler.method)
+        _LOG.info(
+            "the handler of %s is cancelled: its client did not send the request again in time", exchange.handler.method
+        )
         exchange.has_ended = True
         exchange.withdraw_requests()
         if exchange.handle is not None:

@@ -65,7 +65,7 @@ def receive_notification(session: ServerSession, notification: Notification) -> 
     try:
         params = handler.codec.params(notification.params)
     except (InvalidPayload, AdaptationError) as error:
-        _LOG.warning("%s is ignored: %s", method, error)
+        _LOG.warning("the notification %s of the client is ignored: %s", method, error)
         return
     session.output.start_notification_handler(handler.call, params, session.peer)
 
@@ -81,7 +81,7 @@ def _cancel(session: ServerSession, params: Raw | UnsetType) -> None:
     found = None if request_id is None else session.exchanges.pop(request_id, None)
     if found is None:
         return
-    _LOG.info("request %r was cancelled", request_id)
+    _LOG.info("the client has cancelled the request %r", request_id)
     if isinstance(found, Exchange):
         session.stop(found)
         return
@@ -167,10 +167,10 @@ def send_notification(
 
     Raises:
         UnsupportedByPeer: The client's revision has no such notification, or the server has not declared it.
-        UsageError: The engine sends it itself.
+        UsageError: mcpgen sends this notification itself.
     """
     if method in _BUILTIN:
-        raise UsageError(f"{method} cannot be sent by a handler: the engine sends it itself")
+        raise UsageError(f"{method} cannot be sent by a handler, because mcpgen sends it itself; remove the call")
     if method == "notifications/progress" and exchange is not None:
         send_progress(exchange, params.progress, _optional(params.total), _optional(getattr(params, "message", UNSET)))
         return
@@ -191,7 +191,9 @@ def send_notification(
         reason = error.reason if isinstance(error, AdaptationError) else str(error)
         raise UnsupportedByPeer(revision=peer.revision, what=method, reason=reason) from error
     if not offers(session.handlers.capabilities(peer.revision), peer.revision, method):
-        raise UnsupportedByPeer(revision=peer.revision, what=method, reason="this server has not declared it")
+        raise UnsupportedByPeer(
+            revision=peer.revision, what=method, reason="this server has not declared the capability for it"
+        )
     session.output.send(envelope.encode_notification(method, data), exchange)
 
 

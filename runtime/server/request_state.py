@@ -82,7 +82,7 @@ class StateTooLarge(McpgenError):  # noqa: N818 (named as those of runtime/error
         super().__init__(size_bytes, limit_bytes)
 
     def __str__(self) -> str:
-        return f"a request state of {self.size_bytes} bytes is over the limit of {self.limit_bytes}"
+        return f"the request state has {self.size_bytes} bytes, which is over the limit of {self.limit_bytes}"
 
 
 class RequestStateSealer:
@@ -113,9 +113,11 @@ class RequestStateSealer:
             key = random_bytes(MIN_KEY_BYTES)
         keys = [bytes(key)] if isinstance(key, bytes | bytearray | memoryview) else list(key)
         if not keys or any(len(each) < MIN_KEY_BYTES for each in keys):
-            raise UsageError(f"each of `state_keys` must have at least {MIN_KEY_BYTES} bytes, and there must be one")
+            raise UsageError(
+                f"`state_keys` must hold at least one key, and each key must have at least {MIN_KEY_BYTES} bytes"
+            )
         if not (math.isfinite(lifetime_seconds) and lifetime_seconds > 0 and max_content_bytes > 0):
-            raise UsageError("`lifetime_seconds` and `max_content_bytes` of request states must be above zero")
+            raise UsageError("`lifetime_seconds` and `max_content_bytes` of request states must be greater than 0")
         self._keys = [hmac.digest(_PURPOSE, each, "sha256") for each in keys]
         self._clock = clock
         self._lifetime_ms = math.ceil(lifetime_seconds * 1000)
@@ -191,7 +193,7 @@ def params_digest(params: Raw | bytes) -> bytes:
         compared = _Members(member for member in members if member[0] not in _OF_THE_RETRY)
         return hashlib.sha256(_canonical(compared).encode("ascii")).digest()
     except (ValueError, RecursionError):
-        raise RequestError(ErrorCode.INVALID_PARAMS, "The params cannot be read") from None
+        raise RequestError(ErrorCode.INVALID_PARAMS, "The params are not JSON, or are nested too deeply") from None
 
 
 class _Number(str):

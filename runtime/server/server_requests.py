@@ -71,7 +71,7 @@ def send_request(
     if peer is None:
         raise UnsupportedByPeer(revision="", what=method, reason="the client has not sent initialize")
     if exchange is not None and exchange.has_ended:
-        raise TransportClosed("the request is over")
+        raise TransportClosed("the request of the client has its response already, or was cancelled")
     try:
         outgoing = codec(terms, peer.revision).outgoing_request(method)
         params = outgoing.params(value)
@@ -93,7 +93,7 @@ def _reason(error: AdaptationError | UnknownMethod) -> str:
     # An error with a pointer is about a part of the params; one without is about the whole request.
     if isinstance(error, UnknownMethod) or not error.pointer:
         return "its revision has no such request"
-    return f"its revision has nothing for {error.pointer}"
+    return f"its revision cannot express {error.pointer} of the params: {error.reason}"
 
 
 def require_capability(peer: Peer, method: str, params: bytes | UnsetType) -> None:
@@ -105,7 +105,10 @@ def require_capability(peer: Peer, method: str, params: bytes | UnsetType) -> No
     missing = missing_capabilities(peer, method, {} if isinstance(params, UnsetType) else msgspec.json.decode(params))
     if missing is not None:
         raise UnsupportedByPeer(
-            revision=peer.revision, what=method, reason="the client has not declared that it can", required=missing
+            revision=peer.revision,
+            what=method,
+            reason="the client has not declared the capability for it",
+            required=missing,
         )
 
 
@@ -140,8 +143,9 @@ def _send(session: ServerSession, exchange: Exchange | None, request: ServerRequ
     method = request.codec.method
     if exchange is not None and not exchange.server_requests:
         exchange.round_count += 1
-        if exchange.round_count > session.limits.max_rounds:
-            raise RequestError(ErrorCode.INTERNAL_ERROR, "the request has asked for input too often")
+        most = session.limits.max_rounds
+        if exchange.round_count > most:
+            raise RequestError(ErrorCode.INTERNAL_ERROR, f"the handler asked for input too often; the limit is {most}")
     if not session.is_initialized and method != "ping":
         # 2025-11-25, basic/lifecycle, "Initialization": before initialized the server SHOULD NOT send other requests.
         revision = session.revision or ""
@@ -161,7 +165,7 @@ def _collect(session: ServerSession, exchange: Exchange | None, request: ServerR
     input_requests = session.handlers.methods(peer.revision).INPUT_REQUESTS
     if exchange is None or not exchange.handler.may_request_input or method not in input_requests:
         # 2026-07-28, basic/patterns/mrtr, "Supported Requests".
-        reason = "in this revision only tools/call, prompts/get and resources/read can ask the client"
+        reason = "in this revision, only handlers of tools/call, prompts/get and resources/read can ask the client"
         raise UnsupportedByPeer(revision=peer.revision, what=method, reason=reason)
     request.key = _key(exchange, request)
     earlier = exchange.earlier_responses.get(request.key)

@@ -224,7 +224,7 @@ class ServerSession:
             self.drop(exchange.request)
         if exchange.input_round is not None:
             self.engine.parked.forget(exchange.input_round)
-            failure = RequestError(ErrorCode.INTERNAL_ERROR, "the request was given up")
+            failure = RequestError(ErrorCode.INTERNAL_ERROR, "the first request with this requestState was cancelled")
             self._reply_to_duplicates(exchange.input_round, ResponseBody(envelope.error_json(failure), is_error=True))
         if exchange.handle is not None:
             exchange.handle.cancel()

@@ -41,12 +41,17 @@ def open_stream(session: ServerSession, request: OpenRequest, params: Any) -> No
     """
     subscriptions, limit = session.subscriptions, session.limits.max_subscriptions
     if len(subscriptions.streams) >= limit:
-        raise RequestError(ErrorCode.INTERNAL_ERROR, "too many streams are open")
+        raise RequestError(
+            ErrorCode.INTERNAL_ERROR, "this connection has too many open subscription streams; end one first"
+        )
     revision = request.peer.revision
     wanted = msgspec.convert(msgspec.to_builtins(params.notifications), SubscriptionFilter)
     supported = supported_filter(wanted, session.handlers.capabilities(revision), revision)
     if subscriptions.size + len(supported.resource_subscriptions) > limit:
-        raise RequestError(ErrorCode.INTERNAL_ERROR, "too many resources are subscribed to")
+        raise RequestError(
+            ErrorCode.INTERNAL_ERROR,
+            "this connection has too many subscriptions to resources; unsubscribe from one first",
+        )
     acknowledged = {"_meta": {_SUBSCRIPTION_ID: request.id}, "notifications": supported}
     session.exchanges[request.id] = request
     stream = subscriptions.streams[request.id] = SubscriptionStream(request, supported)

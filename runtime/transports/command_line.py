@@ -39,7 +39,9 @@ def split_command(command: str | Sequence[str | os.PathLike[str]]) -> tuple[str,
     if not words or not words[0]:
         raise UsageError(f"the command {command!r} names no program")
     if any("\0" in each for each in words):
-        raise UsageError(f"the command {command!r} holds a NUL character, which no argument can")
+        raise UsageError(
+            f"the command {command!r} contains a NUL character; remove it, because arguments cannot contain one"
+        )
     return words
 
 

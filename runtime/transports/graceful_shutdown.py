@@ -1,11 +1,11 @@
 """Ending the process of a server in time after a signal, whatever its handlers do.
 
-Theory of operation. Three things can keep a process alive after its work is done: a handler that swallows its
+Theory of operation. Three things can keep a process alive after its work is done: a handler that catches its
 cancellation, a handler that blocks the event loop, and a thread that hangs, which the interpreter joins at exit. Code
 in a blocked event loop cannot run, so a thread, the watchdog, keeps the time and ends the process. It learns of signals
 through a socket that the interpreter's C handler writes to, which works while the main thread is blocked. It wakes the
 event loop through another socket. After the end of the event loop, a second thread waits until the interpreter begins
-to exit, and ends the process if nothing but threads that were left behind keeps it alive.
+to exit, and ends the process if only threads of handlers keep it alive.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _end_despite(left: list[threading.Thread]) -> None:
         thread.join(max(0, deadline - time.monotonic()))
     hanging = [thread.name for thread in left if thread.is_alive()]
     if hanging:
-        _end_process(f"threads do not end: {', '.join(hanging)}")
+        _end_process(f"these threads do not end: {', '.join(hanging)}")
 
 
 def _end_process(reason: str) -> NoReturn:

@@ -102,7 +102,10 @@ class Process:
 
     @property
     def identity(self) -> Hashable:
-        """A digest of the arguments. It is stored, and the environment may hold secrets."""
+        """A key that is the same for all transports to the same server.
+
+        It is stored, so it is a hash: the environment can contain secrets.
+        """
         key = (self._command, self._directory, sorted(self._environment.items()), self._inherits_all)
         return blake2b(repr(key).encode("utf-8", "surrogatepass"), key=_SECRET).digest()
 
@@ -217,7 +220,7 @@ class _ProcessChannel:
             finally:
                 # asyncio may cancel tasks in spite of a shield; then this is all that is done.
                 if not self.release():
-                    _LOG.error("the server %r was killed, but does not end", self._description)
+                    _LOG.error("the process of the server %r does not end, although it was killed", self._description)
 
     def release(self) -> bool:
         """Kill the process if it runs, and close all. Return whether it has ended. Only the first call has an effect.
@@ -272,7 +275,7 @@ class _ProcessChannel:
             await child.exited.wait()
         seconds = min(_GROUP_SECONDS, limits.term_seconds)
         if not child.exited.is_set():
-            _LOG.debug("the server %r gets SIGTERM", self._description)
+            _LOG.debug("the server %r does not end after its input was closed, and gets SIGTERM", self._description)
             seconds = limits.term_seconds
         if not child.exited.is_set() or child.has_others():
             await self._terminate(seconds)

@@ -82,7 +82,7 @@ class Spawner(Protocol):
 async def open_spawner() -> AsyncGenerator[Spawner]:
     """Start handlers within the block, and cancel those that run at its end.
 
-    On asyncio, a handler that swallows its cancellation is left behind after a short while, and named in the log.
+    On asyncio, a handler that catches its cancellation and does not end keeps running. The log names it.
     """
     if is_asyncio():
         tasks = _Tasks(asyncio.get_running_loop())
@@ -211,10 +211,10 @@ class _Tasks:
             await coroutine
         except asyncio.CancelledError:
             if not handle.is_cancelled:
-                _LOG.exception("a handler was cancelled, but not by us")
+                _LOG.exception("a handler raised a cancellation that mcpgen did not request")
             raise
-        except BaseException:  # noqa: BLE001 (the boundary: what was started fails alone, whatever it raises)
-            _LOG.exception("a handler failed")
+        except BaseException as error:  # noqa: BLE001 (the boundary: what was started fails alone, whatever it raises)
+            _LOG.exception("a handler raised %s", type(error).__name__)
         finally:
             self._running.discard(handle)
             handle.task = None  # a task that was cancelled keeps this frame, and they would keep each other
@@ -228,7 +228,7 @@ class _Tasks:
         with anyio.CancelScope(shield=True):  # even if this task is cancelled, the handlers must end
             await asyncio.wait(tasks, timeout=_CLEANUP_SECONDS)
         for task in (each for each in tasks if not each.done()):
-            _LOG.error("a handler swallows its cancellation, and is left behind: %r", task)
+            _LOG.error("a handler catches its cancellation and does not end; it keeps running: %r", task)
 
 
 class _Scope:
@@ -269,11 +269,11 @@ async def _run_in_scope(handle: _Scope, coroutine: Coroutine[Any, Any, object]) 
             await coroutine
         except anyio.get_cancelled_exc_class():
             if not handle.scope.cancel_called and not anyio.get_current_task().has_pending_cancellation():
-                _LOG.exception("a handler was cancelled, but not by us")
+                _LOG.exception("a handler raised a cancellation that mcpgen did not request")
                 return
             raise
-        except BaseException:  # noqa: BLE001 (the boundary: what was started fails alone, whatever it raises)
-            _LOG.exception("a handler failed")
+        except BaseException as error:  # noqa: BLE001 (the boundary: what was started fails alone, whatever it raises)
+            _LOG.exception("a handler raised %s", type(error).__name__)
 
 
 class _Nursery:

@@ -196,7 +196,7 @@ class Pump(ABC):
         except BlockingIOError:
             return None
         except OSError as error:  # a closed terminal, or a connection reset
-            _LOG.debug("the input ends with an error: %s", error)
+            _LOG.debug("reading the input failed; it counts as ended: %s", error)
             return b""
 
     def _has_hung_up(self) -> bool:
@@ -211,7 +211,7 @@ class Pump(ABC):
         return any(events & ~select.POLLIN for _, events in poll.poll(0))
 
     def _fail(self, error: OSError) -> None:
-        _LOG.debug("the peer does not read the output: %s", error)
+        _LOG.debug("writing the output failed; all further messages are dropped: %s", error)
         self.abandon()
 
 
@@ -219,7 +219,7 @@ def _hand_over(endpoint: Endpoint, frames: Sequence[Frame | OversizedLine]) -> N
     try:
         endpoint.receive(frames)
     except Exception:  # noqa: BLE001 (the boundary: one frame must not end the connection)
-        _LOG.exception("frames were not handled")
+        _LOG.exception("messages of the peer could not be processed, and are dropped")
 
 
 class _LoopPump(Pump):

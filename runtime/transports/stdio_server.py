@@ -73,7 +73,8 @@ async def serve_stdio(
 ) -> None:
     """Serve one client on standard input and output, until it closes the input. The caller handles signals.
 
-    Handlers are cancelled before this returns. On asyncio, a handler that swallows its cancellation is left behind.
+    Handlers are cancelled before this returns. On asyncio, a handler that catches its cancellation and does not end
+    keeps running.
 
     Args:
         server: The server.

@@ -167,7 +167,11 @@ class OutputFolder:
             except FileExistsError:
                 continue
             return path
-        raise FileExistsError(17, "the folder has too many files", str(self._path))
+        raise FileExistsError(
+            17,
+            f"it already has {_MAX_FILES - 1:,} files named {kind}-…{extension}; choose another folder",
+            str(self._path),
+        )
 
 
 def _extension(media_type: object) -> str:

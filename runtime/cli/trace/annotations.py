@@ -13,7 +13,7 @@ Direction: TypeAlias = Literal["to server", "to client"]
 MessageKind: TypeAlias = Literal["request", "response", "notification", "error", "batch", "malformed"]
 
 FindingKind: TypeAlias = Literal[
-    "frame", "schema", "foreign key", "unknown key", "method", "direction", "id", "revision"
+    "frame", "schema", "key of another revision", "unknown key", "method", "direction", "id", "revision"
 ]
 
 

@@ -1,4 +1,4 @@
-"""Find keys that the revision of a message does not define: foreign keys (of other revisions) and unknown keys.
+"""Find keys that the revision of a message does not define: keys of other revisions, and unknown keys.
 
 MCP schemas allow additional keys in most objects, so a JSON Schema validator accepts a key of another revision. It is
 still a violation: the peer may not know the key. A key that no revision defines is allowed, but unusual.
@@ -82,7 +82,7 @@ def _finding(label: str, name: str, key: str, pointer: str, count: int) -> Findi
     having = _elsewhere(label, name).get(key)
     if having is None:
         return Finding("unknown key", pointer, f"no revision defines `{shown}` in {name}{more}")
-    return Finding("foreign key", pointer, f"{label} has no `{shown}` ({having}){more}")
+    return Finding("key of another revision", pointer, f"{label} has no `{shown}` ({having}){more}")
 
 
 @cache

@@ -155,7 +155,7 @@ class Tracer:
         members = _decode_members(frame)
         draft.id = members.get("id")
         if draft.kind == "error" and draft.id is None and unknown_id(draft.revision) is None:
-            draft.violate("id", "", f"{draft.revision or 'JSON-RPC'} has no error response without an id")
+            draft.violate("id", "", f"{draft.revision or 'JSON-RPC'} does not allow an error response without an id")
         elif draft.kind == "error" and draft.id in (None, b"null"):
             draft.note("id", "", "the error response has no id, so its request is unknown")
         if not _ENVELOPE.issuperset(members):
@@ -193,7 +193,9 @@ class Tracer:
             revision = self._negotiated or self._latest
             if revision is None and method != "ping" and self._proposed is not None:
                 draft.note(
-                    "revision", "", f"`initialize` is not answered yet; checked as {self._proposed}, which it proposed"
+                    "revision",
+                    "",
+                    f"`initialize` is not answered yet; the message is checked as {self._proposed}, which it proposed",
                 )
                 return self._proposed
             if revision is None and method != "ping":

@@ -163,9 +163,9 @@ def misplaced_method(label: str, method: str, part: Part, sender: Sender) -> Fin
     shown = method if len(method) <= _MAX_QUOTED_METHOD else f"{method[:_MAX_QUOTED_METHOD]}…"
     kind = "notification" if part == "notification" else "request"
     if is_inside:
-        return Finding("direction", "/method", f"{label} has {shown} only inside `inputRequests` of a result")
+        return Finding("direction", "/method", f"in {label}, {shown} must be inside `inputRequests` of a result")
     if able:
-        return Finding("direction", "/method", f"only a {able[0]} sends {shown} in {label}, not a {sender}")
+        return Finding("direction", "/method", f"{label} allows {shown} only from a {able[0]}, but a {sender} sent it")
     if part == "notification" and senders(label, method, "params"):
         return Finding("method", "", f"{shown} is a request, but has no id")
     if part == "params" and senders(label, method, "notification"):

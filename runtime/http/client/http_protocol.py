@@ -143,7 +143,7 @@ class HttpProtocol:
         """
         current = self.incoming.session
         if message.kind == "answer" and session is not current:
-            _LOG.debug("an answer is not sent, since the session of its request is lost")
+            _LOG.debug("a response is not sent, because the session of its request is lost")
             return
         headers = message_headers(message, None) if current is None else current.headers
         if self._legacy_sse is not None:
@@ -168,16 +168,21 @@ class HttpProtocol:
             return
         try:
             async with self._requests.open("DELETE", "*/*", session.headers) as response:
-                _LOG.debug("the server answered the end of the session with %s", response.status_code)
+                _LOG.debug(
+                    "the server replied with the status %s when the client ended the session", response.status_code
+                )
         except McpgenError as error:
-            _LOG.debug("the server was not told the end of the session: %s", error)
+            _LOG.debug("the client could not tell the server that the session has ended: %s", error)
 
     # --- requests
 
     async def _request_stateless(self, message: OutgoingMessage) -> None:
         if self._uses_legacy_sse:
             self._record.uses_legacy_sse = False  # until `_initialize` finds it again
-            raise RequestLost(f"{self._requests.address.shown} used HTTP+SSE when the client last connected to it")
+            shown = self._requests.address.shown
+            raise RequestLost(
+                f"{message.method} was not sent, because {shown} used HTTP+SSE the last time; connect again to send it"
+            )
         param_headers, listings = self.incoming.param_headers, self._listings
         headers = message_headers(message, param_headers.of(message.tool))
         error = await self._posts.send_request(message, headers, None)
@@ -203,7 +208,7 @@ class HttpProtocol:
                 error = await self._posts.send_request(message, session.headers, session)
                 if error is not None and error.is_about_session and session.id is not None:
                     session.is_lost = True
-                    raise self._end("the server does not know the session that it has just started")
+                    raise self._end("the server has just started a session, but answers that it does not exist")
         except SessionLost:
             await self._renewed(session)
             raise RequestLost(f"the session was lost before {message.method} was answered") from None
@@ -258,7 +263,7 @@ class HttpProtocol:
         except TransportClosed:
             pass  # pending requests report it
         except Exception:  # noqa: BLE001 (the boundary: a user's `httpx.Auth`, or a bug)
-            _LOG.exception("the GET stream is not read any more")
+            _LOG.exception("reading the GET stream failed; messages that the server sends on it are lost")
 
     def _deliver_error(self, message: OutgoingMessage, error: ErrorReply | None, session: HttpSession | None) -> None:
         """Deliver the JSON-RPC error of a reply as the answer to *message*; raise its failure if it has none."""
@@ -298,7 +303,7 @@ class HttpProtocol:
             reason = str(error) or type(error).__name__
             self._end(f"the server lost the session, and no new one could be started: {reason}")
         except Exception as error:  # noqa: BLE001 (the boundary: a user's `httpx.Auth`, or a bug)
-            _LOG.exception("no new session could be started")
+            _LOG.exception("starting a new session failed")
             self._end(f"the server lost the session, and no new one could be started: {error!r}")
         finally:
             self._renewal = None

@@ -94,7 +94,7 @@ class LegacySse:
         """
         address = self._requests.address
         if event.name != "endpoint":
-            self.failure = RequestLost(f"the first event of {address.shown} is not its message endpoint")
+            self.failure = RequestLost(f"the first event from {address.shown} is not `endpoint`, as HTTP+SSE requires")
             return
         self.has_bad_endpoint = True
         shown = repr(printable(event.data[:_MAX_SHOWN_CHARS]))
@@ -105,7 +105,7 @@ class LegacySse:
             return
         if found.origin != address.origin:
             self.failure = RequestLost(
-                f"{address.shown} names {shown} as its message endpoint, which is of another origin and is not used"
+                f"{address.shown} names {shown} as its message endpoint, but it has another origin, so it is not used"
             )
             return
         self.has_bad_endpoint = False

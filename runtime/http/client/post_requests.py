@@ -107,12 +107,16 @@ class PostRequests:
             if kind == JSON:
                 if not self._receive(await read_body(response, self._limits.max_frame_bytes), message, session):
                     raise RequestLost(
-                        f"{address.shown} answered {message.method} with a message that is not its answer"
+                        f"{address.shown} replied to {message.method} with a body that is not the response to it"
                     )
                 return None
             if kind != EVENT_STREAM:
                 body = await read_head(response)
-                advice = f"the body is {printable(kind)}, not a message" if kind else "the body is not a message"
+                advice = (
+                    f"the body is {printable(kind)}, not {JSON} or {EVENT_STREAM}"
+                    if kind
+                    else "the response has no Content-Type"
+                )
                 raise not_a_message(response, address, advice if body else "the body is empty", body)
             broken = await self._read_events(response, reader, message, session)
         if broken is None:
@@ -233,5 +237,7 @@ def retry_delay(reader: EventReader, failures: int, idle: int, max_seconds: floa
 def _set_session_id(session: HttpSession, response: httpx.Response) -> None:
     session_id: str | None = response.headers.get(http.SESSION)
     if session_id is not None and not is_session_id(session_id):
-        raise RequestLost("the server's session id has characters that no header may have, or is too long")
+        raise RequestLost(
+            "the server sent an invalid Mcp-Session-Id: it is too long, or has characters other than visible ASCII"
+        )
     session.id = session_id

@@ -47,8 +47,8 @@ async def renew_session(posts: PostRequests, state: SessionState, revision: str 
     if not isinstance(answer, Response):
         raise RequestLost(f"the server refused initialize: {_error_message(answer)}")
     if session.revision != revision:
-        new = f"speaks {session.revision}" if session.revision else "names an unknown revision"
-        raise RequestLost(f"the server {new} now; the lost session was of {revision}")
+        new = f"answers with {session.revision}" if session.revision else "answers with an unknown revision"
+        raise RequestLost(f"the server {new} now, but the lost session used {revision}")
     initialized = parse_message(envelope.encode_notification("notifications/initialized"))
     error = await posts.send_message(initialized, session.headers)
     if error is not None:

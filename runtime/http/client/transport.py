@@ -99,7 +99,10 @@ class Http:
 
     @property
     def identity(self) -> Hashable:
-        """Equal for transports to the same server; a digest, since headers may hold secrets and it is stored."""
+        """A key that is the same for all transports to the same server.
+
+        It is stored, so it is a hash: headers can contain secrets.
+        """
         parts = (self._address.url, sorted(self._headers.items()))
         digest = blake2b(repr(parts).encode("utf-8", "surrogatepass"), key=_DIGEST_KEY).digest()
         if self._client is None:

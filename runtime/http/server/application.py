@@ -60,13 +60,14 @@ class Application:
         path: The path of the endpoint.
         sse_path: The path at which clients of 2024-11-05 open their stream, if the server serves that revision.
         message_path: The path to which these clients post.
-        allowed_origins: The origins whose pages may use the server; see `OriginCheck`.
-        allowed_hosts: The host names by which the server may be called; see `OriginCheck`.
+        allowed_origins: The origins whose web pages are allowed to use the server; see `OriginCheck`.
+        allowed_hosts: The names that are allowed in the Host header; see `OriginCheck`.
         bound_to: The address that the server listens on, if known.
         events: Stores the events of streams, so that clients can resume them; by default in memory, with bounds.
         limits: Bounds on what all clients together hold.
-        user: Returns the user who sends a request, by its ASGI scope; empty for an unknown user. A session or a sealed
-            state of one user does not exist for others.
+        user: Takes the ASGI scope of a request, and returns the name of the user; empty for an unknown user. Other
+            users cannot use a session, a task or a request state of this user: they get the same error as for an
+            unknown one.
 
     Attributes:
         limits: These bounds.
@@ -229,7 +230,9 @@ class Application:
         self, scope: Scope, headers: Mapping[str, str], user: str, receive: Receive, send: Send
     ) -> None:
         if scope["method"] != "GET":
-            await responses.send_error(send, 405, "the stream is opened with GET", headers=((b"allow", b"GET"),))
+            await responses.send_error(
+                send, 405, "this path accepts only GET, which opens the stream", headers=((b"allow", b"GET"),)
+            )
         elif not accepts(headers.get("accept"), EVENT_STREAM):
             await responses.send_error(send, 406, f"the Accept header must allow {EVENT_STREAM}")
         else:
@@ -239,7 +242,9 @@ class Application:
         self, scope: Scope, headers: Mapping[str, str], user: str, receive: Receive, send: Send
     ) -> None:
         if scope["method"] != "POST":
-            await responses.send_error(send, 405, "messages are sent with POST", headers=((b"allow", b"POST"),))
+            await responses.send_error(
+                send, 405, "this path accepts only POST, which sends a message", headers=((b"allow", b"POST"),)
+            )
             return
         body = await self._read_body(headers, receive, send, accepted=())
         if body is not None:
@@ -288,7 +293,7 @@ def _check(limits: object, user: object, events: object) -> None:
 def _check_paths(**paths: str) -> None:
     for name, path in paths.items():
         if not path.startswith("/") or "?" in path or "#" in path:
-            raise UsageError(f"`{name}` must begin with / and contain neither ? nor #, and is {path!r}")
+            raise UsageError(f"`{name}` is {path!r}; it must begin with / and contain neither ? nor #")
     if len(set(paths.values())) < len(paths):
         names = ", ".join(f"`{each}`" for each in paths)
-        raise UsageError(f"{names} must be different paths, and are {', '.join(paths.values())}")
+        raise UsageError(f"{names} must be different paths, but they are {', '.join(paths.values())}")

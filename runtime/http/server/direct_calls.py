@@ -159,8 +159,8 @@ class _RequestTask:
             await handler
         except asyncio.CancelledError as error:
             cancelled = error
-        except BaseException:  # noqa: BLE001 (the boundary: a handler fails alone, whatever it raises)
-            _LOG.exception("a handler failed")
+        except BaseException as error:  # noqa: BLE001 (the boundary: a handler fails alone, whatever it raises)
+            _LOG.exception("a handler raised %s", type(error).__name__)
         finally:
             self._has_ended = True
         # Undo the cancellation, even if the function ignored it: the task goes on to send the answer.

@@ -1,10 +1,9 @@
 """Event ids, and the store of the events with which clients resume their streams.
 
 Theory of operation. A stream has messages with rising numbers, and can be sent over several connections, one after the
-other. The id of an event names its stream and number. A store returns all messages behind such an id, or refuses: a
-client must never get a stream with a gap in it and not know. So for each stream the store keeps, besides messages, the
-last number that it has dropped and the last number that it was given. It refuses a number below the first or above the
-second.
+other. The id of an event names its stream and number. A store returns all messages behind such an id, or None: a
+client must never get a stream with a gap. So for each stream the store keeps, besides messages, the last number that it
+has dropped and the last number that was appended. For a number below the first or above the second, it returns None.
 
 Ids are neither secret nor proof that the client was sent the event. The session checks that a stream is its own.
 
@@ -72,21 +71,21 @@ class EventStore(Protocol):
     """A store of events, as streams use it."""
 
     def append(self, stream: str, number: int, message: bytes) -> None:
-        """Store a message of a stream, without waiting: a remote store buffers it.
+        """Store a message of a stream. This must not wait, so a store on another machine needs a local buffer.
 
-        If there is no room, drop the message; `after` then refuses. The first message of an unknown stream makes it
-        known. An event that only carries an id is appended with an empty message.
+        If there is no room, drop the message; `after` must then return None. The first message creates the stream. An
+        event that only carries an id is appended with an empty message.
 
         Args:
             stream: Any name.
-            number: Higher than all earlier ones of the stream, normally by one. In an unknown stream, all lower numbers
-                but the next lower one count as dropped.
+            number: Higher than all earlier numbers of the stream, normally by one. If the first number is n, then
+                ``after(stream, n - 1)`` returns this message, and `after` with a lower number returns None.
             message: The data of the event.
         """
         ...
 
     async def after(self, stream: str, number: int) -> list[tuple[int, bytes]] | None:
-        """Return all messages of *stream* behind *number* in order, with their numbers.
+        """Return all messages of *stream* with higher numbers than *number*, in order, with their numbers.
 
         Return None if the stream is unknown, if some of these messages were dropped, or if *number* is higher than the
         last one of the stream.
@@ -94,7 +93,7 @@ class EventStore(Protocol):
         ...
 
     async def forget(self, stream: str) -> None:
-        """Drop a stream, which will not be resumed; do nothing if it is unknown."""
+        """Remove a stream, because it will not be resumed; do nothing if it is unknown."""
         ...
 
 
@@ -139,7 +138,7 @@ class MemoryEventStore(EventStore):
     ) -> None:
         if min(max_streams, max_events_per_stream, max_bytes) < 1 or not lifetime_seconds > 0:
             raise UsageError(
-                "`max_streams`, `max_events_per_stream`, `max_bytes` and `lifetime_seconds` must all be positive"
+                "`max_streams`, `max_events_per_stream`, `max_bytes` and `lifetime_seconds` must all be greater than 0"
             )
         self._max_streams = max_streams
         self._max_events = max_events_per_stream
@@ -181,7 +180,9 @@ class MemoryEventStore(EventStore):
                 self._drop_stream(next(iter(self._streams)))
             known = self._streams[stream] = _Stream(number - 1, number - 1, deque())
         elif number <= known.last:
-            raise UsageError(f"`number` must be higher than the last one of the stream, {known.last}, and is {number}")
+            raise UsageError(
+                f"`number` is {number}; it must be higher than {known.last}, the last number of the stream"
+            )
         self._streams.move_to_end(stream)
         known.last = number
         size = len(message) + EVENT_OVERHEAD_BYTES

@@ -69,7 +69,7 @@ class HandlerHost:
         await self._ready.wait()
         if self.spawner is None:
             if self._failure is None:
-                raise TransportClosed("the application has ended")
+                raise TransportClosed("the application has shut down")
             raise self._failure.with_traceback(self._traceback)  # a reraised traceback grows with each request
         return self.spawner
 

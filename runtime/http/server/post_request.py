@@ -216,7 +216,7 @@ class PostRequest:
         elif isinstance(message, Batch):
             await self._refuse(Malformed(Fault.NO_BATCHES))
         else:
-            await responses.send_error(self._send, 400, "clients of this revision send no responses")
+            await responses.send_error(self._send, 400, "this revision does not allow a client to send responses")
 
     async def _serve_handshake(self, message: Message | Batch | Malformed) -> None:
         unsupported = self._state.unsupported_revision(self._headers)

@@ -48,7 +48,7 @@ async def get(state: AppState, headers: Mapping[str, str], user: str, receive: R
             is_attached = await _attach(session, headers.get(_LAST_EVENT_ID), response)
         except Exception:  # noqa: BLE001 (the boundary: a user's event store)
             _LOG.exception("the event store failed; a stream cannot be resumed now")
-            await responses.send_error(send, 500, "the stream cannot be resumed after this Last-Event-ID now")
+            await responses.send_error(send, 500, "the stream cannot be resumed now; try again later")
             return
         if not is_attached:
             reason = "the stream cannot be resumed: its Last-Event-ID is unknown, or later events are no longer stored"

@@ -332,7 +332,7 @@ def _check_definition(definition: msgspec.Struct, label: str) -> None:
         models.decode(msgspec.json.encode(definition), kind)
     except (msgspec.MsgspecError, TypeError) as error:
         raise UsageError(
-            f"an option of {label} is not valid in a {kind.__name__}: {error}; change the option that it names"
+            f"an option in the decorator of {label} is not valid in {kind.__name__}: {error}; correct its value"
         ) from error
 
 

@@ -37,7 +37,7 @@ def any_object(annotation: type, value: object) -> object:
     if annotation is object:
         return value
     # A custom type whose author wrote its schema by hand; msgspec makes a ValidationError of this.
-    raise TypeError(f"Expected `{annotation.__name__}`, which cannot be decoded")
+    raise TypeError(f"A value of the type `{annotation.__name__}` cannot be read from JSON")
 
 
 def _any_schema(annotation: type) -> dict[str, Any]:

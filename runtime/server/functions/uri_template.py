@@ -166,7 +166,7 @@ def _specs(expression: str, text: str) -> tuple[str, Sequence[tuple[str, bool]]]
 
 def _name_problem(spec: str) -> str:
     if ":" in spec:
-        return f"{spec!r} truncates its value, which cannot be read back; remove :{spec.partition(':')[2]}"
+        return f"{spec!r} cuts off the value, so a URI does not hold all of it; remove :{spec.partition(':')[2]}"
     if spec[:1] == "&":
         return "{&…} cannot be matched; write the whole query as {?…}"
     return f"{spec!r} is not the name of a parameter; use letters, digits and _"
@@ -177,7 +177,10 @@ def _check(text: str, literals: Sequence[str], variables: Sequence[Variable]) ->
     if repeated := next((name for name in names if names.count(name) > 1), None):
         raise _refused(text, f"the variable {repeated!r} occurs twice; rename one of them")
     if sum(each.spans for each in variables) > 1:
-        raise _refused(text, "more than one variable may hold '/', so the end of the first is ambiguous; use one")
+        raise _refused(
+            text,
+            "more than one variable can contain '/', so it is unclear where the first one ends; allow '/' in one only",
+        )
     if not SCHEME.match(literals[0]):
         raise _refused(text, "it does not start with a scheme; write one, such as file:")
     if variables and variables[-1].optional and any("?" in each or "#" in each for each in literals):

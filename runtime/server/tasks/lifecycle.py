@@ -250,7 +250,7 @@ class Tasks:
         try:
             self._store.add(record)
         except StoreFull:
-            raise RequestError(ErrorCode.INTERNAL_ERROR, "Too many tasks are kept; try again later") from None
+            raise RequestError(ErrorCode.INTERNAL_ERROR, "The task store is full; try again later") from None
         _logger.info("task %s of %r created, for %d ms", record.task_id[:8], principal, record.ttl_ms)
         return record
 
@@ -269,7 +269,7 @@ class Tasks:
         self.expire()
         record = self._store.get(task_id)
         if record is None or record.principal != principal:
-            _logger.info("%r asked for a task that does not exist, or belongs to another principal", principal)
+            _logger.info("the client %r asked for a task that does not exist, or that another client owns", principal)
             raise RequestError(ErrorCode.INVALID_PARAMS, "There is no such task; it may have expired")
         return record
 

@@ -64,7 +64,7 @@ class TaskRecord(Struct, frozen=True, kw_only=True):
     """The record of one task. Times are in milliseconds of Unix time.
 
     Attributes:
-        principal: Its owner.
+        principal: The user, session or connection that owns it.
         created_ms: The time of its creation.
         updated_ms: The time of its last change.
         ttl_ms: Its lifetime, from its creation on.
@@ -125,7 +125,10 @@ class TaskStore(Protocol):
         ...
 
     def page(self, principal: str, *, after: Position | None, limit: int) -> list[TaskRecord]:
-        """Return the first *limit* tasks of *principal* after a position, oldest first; its task may be gone."""
+        """Return at most *limit* tasks of *principal* behind the position *after*, oldest first.
+
+        The task at that position may have been removed. None for *after* starts at the oldest task.
+        """
         ...
 
     def expire(self, now_ms: int) -> list[TaskRecord]:
@@ -144,7 +147,8 @@ class MemoryTaskStore:
     be kept for their lifetime, so new ones are refused.
 
     Args:
-        max_tasks: The most tasks of all principals together.
+        max_tasks: The most tasks of all principals together. A principal is the user, session or connection that owns a
+            task.
         max_tasks_per_principal: The most tasks of one. The default allows one each second at the default lifetime of
             ten minutes, and some that live longer.
         max_outcome_bytes: The size of all results together.
@@ -161,7 +165,10 @@ class MemoryTaskStore:
         max_outcome_bytes_per_principal: int = 16 * 1024 * 1024,
     ) -> None:
         if min(max_tasks, max_tasks_per_principal) < 1 or min(max_outcome_bytes, max_outcome_bytes_per_principal) < 0:
-            raise UsageError("a limit of MemoryTaskStore is too small; allow at least 1 task, and 0 or more bytes")
+            raise UsageError(
+                "`max_tasks` and `max_tasks_per_principal` must be at least 1, and `max_outcome_bytes` and "
+                "`max_outcome_bytes_per_principal` must not be negative"
+            )
         self._max_tasks = max_tasks
         self._max_tasks_per_principal = max_tasks_per_principal
         self._max_bytes = max_outcome_bytes
@@ -243,7 +250,7 @@ class MemoryTaskStore:
     def _drop_cancelled(self, records: Iterable[TaskRecord]) -> None:
         oldest = next((record for record in records if record.status == "cancelled"), None)
         if oldest is None:
-            raise StoreFull("the store holds as many tasks as it may")
+            raise StoreFull("the store has no room for another task")
         self.remove(oldest.task_id)
 
     def _count(self, record: TaskRecord, sign: int) -> None:

@@ -34,9 +34,13 @@ def runs_as_task(support: TaskSupport | UnsetType, *, is_asked: bool, is_offered
     if not is_offered:
         return False
     if is_asked and (support is UNSET or support == "forbidden"):
-        raise RequestError(ErrorCode.METHOD_NOT_FOUND, "This tool cannot run as a task; call it without task")
+        raise RequestError(
+            ErrorCode.METHOD_NOT_FOUND, "This tool cannot run as a task; call it without the `task` parameter"
+        )
     if support == "required" and not is_asked:
-        raise RequestError(ErrorCode.METHOD_NOT_FOUND, "This tool runs only as a task; call it with task")
+        raise RequestError(
+            ErrorCode.METHOD_NOT_FOUND, "This tool runs only as a task; add the `task` parameter to the call"
+        )
     return is_asked
 
 

@@ -143,8 +143,8 @@ def test_a_refusal_names_step_place_reason_service_and_what_was_lost_before(way:
     assert ("no cursors at all", "input") == (error.reason, error.service)
     assert ["/before"] == [each.pointer for each in error.losses]
     assert str(error) == (
-        "cannot be adapted from 2025-03-26 to 2024-11-05 at /cursor: no cursors at all "
-        "(an engine translates it with the service 'input')"
+        "the message cannot be adapted from 2025-03-26 to 2024-11-05 at /cursor: no cursors at all "
+        "(clients and servers of mcpgen handle it with the service 'input')"
     )
 
 
@@ -170,7 +170,7 @@ def test_senders_that_go_at_different_steps_leave_nobody() -> None:
 
 
 def test_a_method_that_a_step_does_not_know_has_no_route() -> None:
-    with pytest.raises(AdaptationError, match="2024-11-05 has no params of prompts/get") as caught:
+    with pytest.raises(AdaptationError, match="in 2024-11-05, prompts/get has no params") as caught:
         fake(FIRST, SECOND, "prompts/get")
 
     assert caught.value.service is None
@@ -184,7 +184,7 @@ def test_a_message_without_an_error_is_one_that_is_asked_inside_a_result() -> No
 
 
 def test_a_definition_without_counterpart_has_no_route() -> None:
-    with pytest.raises(AdaptationError, match="2025-06-18 has no counterpart of Tool"):
+    with pytest.raises(AdaptationError, match="2025-06-18 has no definition that corresponds to Tool"):
         router().definition_route(SECOND, THIRD, "Tool")
 
 

@@ -73,8 +73,11 @@ async def test_a_request_says_which_of_its_options_is_wrong(options: dict[str, A
         ({"env": {}}, "connect() has no option `env`; it is an option of Process: "),
         ({"timeout_seconds": 3}, "connect() has no option `timeout_seconds`; it is one of ClientLimits: "),
         ({"elicitt": None}, "connect() has no option `elicitt`; did you mean `elicit`?"),
-        ({"elicit": lambda params: params}, "`elicit` is called with params and a context, but <function"),
-        ({"roots": lambda: [None]}, "`roots` is called with a context, but <function"),
+        (
+            {"elicit": lambda params: params},
+            "`elicit` must be a function that takes params and a context, but <function",
+        ),
+        ({"roots": lambda: [None]}, "`roots` must be a function that takes a context, but <function"),
     ],
 )
 async def test_connect_says_where_an_option_belongs(options: dict[str, Any], said: str) -> None:
@@ -87,7 +90,9 @@ async def test_connect_says_where_an_option_belongs(options: dict[str, Any], sai
 async def test_a_connection_that_was_not_awaited_says_so() -> None:
     forgotten: Any = connect(server)
 
-    with pytest.raises(AttributeError, match="a connection has no call_tool, a client has: write `async with connect"):
+    with pytest.raises(
+        AttributeError, match="has no `call_tool`; open it to get the client: write `async with connect"
+    ):
         await forgotten.call_tool("echo")
 
 

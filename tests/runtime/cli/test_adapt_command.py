@@ -158,7 +158,7 @@ def test_what_the_target_cannot_say_is_an_error() -> None:
     result = run("--from", OLD, "--to", NEW, "--method", "ping", "--part", "params", stdin={})
 
     assert (1, "") == (result.exit_code, result.stdout)
-    assert result.stderr.startswith("Error: cannot be adapted from 2025-11-25 to 2026-07-28: ")
+    assert result.stderr.startswith("Error: the message cannot be adapted from 2025-11-25 to 2026-07-28: ")
 
 
 def test_errors_are_json_where_that_was_asked_for() -> None:

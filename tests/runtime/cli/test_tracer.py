@@ -181,7 +181,10 @@ def test_nothing_is_wrong_with_a_conversation_within_the_rules(name: str) -> Non
         ('"method":"tools/call","params":{"name":7}', [("/params/name", "Expected `str`, got `int`")]),
         ('"method":"tools/call"', [("", "`params` is missing; tools/call requires it")]),
         ('"method":"tools/call","params":{}', [("/params", "Object missing required field `name`")]),
-        ('"method":"roots/list"', [("/method", "only a server sends roots/list in 2025-11-25, not a client")]),
+        (
+            '"method":"roots/list"',
+            [("/method", "2025-11-25 allows roots/list only from a server, but a client sent it")],
+        ),
         (
             '"method":"server/discover"',
             [("/method", "2025-11-25 has no request server/discover (added in 2026-07-28)")],
@@ -295,7 +298,7 @@ def test_progress_needs_a_token_that_was_given() -> None:
 def test_what_a_server_asks_without_a_session_belongs_inside_a_result() -> None:
     *_, found = traced(asked("tools/list") + '< {"jsonrpc":"2.0","id":1,"method":"roots/list"}\n')
 
-    assert [("/method", "2026-07-28 has roots/list only inside `inputRequests` of a result")] == reasons(found)
+    assert [("/method", "in 2026-07-28, roots/list must be inside `inputRequests` of a result")] == reasons(found)
 
 
 def test_a_request_that_belongs_to_no_revision_cannot_be_judged() -> None:

@@ -104,7 +104,7 @@ def test_any_json_is_content(content: object) -> None:
 
 
 def test_content_that_is_missing_is_a_finding() -> None:
-    assert "there is none, but the tool has an output schema" == reason(WEATHER, UNSET)
+    assert "the result has no structured content, but the tool has an output schema" == reason(WEATHER, UNSET)
 
 
 def test_a_result_that_says_it_is_an_error_is_not_checked() -> None:
@@ -181,7 +181,7 @@ def test_what_is_kept_is_bounded_and_the_rest_is_not_taken_for_valid(
     made.learn([Tool(name, {"type": "string"}) for name in ("a", "b", "c")])
     made.check(NEWEST, "b", Result("text"))
     made.check(NEWEST, "c", Result(UNSET))
-    with pytest.raises(InvalidStructuredContent, match="lists more schemas than are kept"):
+    with pytest.raises(InvalidStructuredContent, match="lists too many output schemas, so this one was not stored"):
         made.check(NEWEST, "c", Result("text"))
     made.learn([Tool("c", {"type": "string"})], is_first_page=True)
     made.check(NEWEST, "c", Result("text"))
@@ -217,10 +217,11 @@ def test_a_warning_says_it_once_for_each_tool_and_kind(caplog: pytest.LogCapture
             made.check(NEWEST, "weather", Result())
             made.check(NEWEST, "other", Result())
 
+    missing = "the result has no structured content, but the tool has an output schema"
     assert [
         "structured content of the tool 'weather' at /temperature: it is not of type \"number\"",
-        "structured content of the tool 'weather': there is none, but the tool has an output schema",
-        "structured content of the tool 'other': there is none, but the tool has an output schema",
+        f"structured content of the tool 'weather': {missing}",
+        f"structured content of the tool 'other': {missing}",
     ] == [record.getMessage() for record in caplog.records]
 
 
@@ -271,7 +272,9 @@ def test_the_dialect_is_2020_12_unless_the_schema_names_another() -> None:
     "dialect", ["https://example.com/mine", "http://json-schema.org/draft-03/schema#", "", 5, None]
 )
 def test_a_dialect_that_is_not_known_is_a_finding(dialect: object) -> None:
-    assert reason({"$schema": dialect, "type": "object"}, {}).startswith("cannot be checked: the dialect of its schema")
+    assert reason({"$schema": dialect, "type": "object"}, {}).startswith(
+        "it cannot be checked: the dialect of the output schema"
+    )
 
 
 def test_formats_are_annotations() -> None:
@@ -282,7 +285,7 @@ def test_formats_are_annotations() -> None:
 @pytest.mark.spec("2025-11-25", "basic/index#schema-validation")
 @pytest.mark.parametrize("schema", [{"type": "strin"}, {"minimum": "1"}, {"pattern": "("}, {"properties": []}])
 def test_a_schema_that_is_none_is_a_finding(schema: object) -> None:
-    assert reason(schema, {}).startswith("cannot be checked: its schema is not valid")
+    assert reason(schema, {}).startswith("it cannot be checked: the output schema is not valid")
 
 
 # References
@@ -306,7 +309,7 @@ def test_nothing_is_fetched() -> None:
         ):
             found = reason(schema, {})
 
-            assert found.startswith("cannot be checked: ")
+            assert found.startswith("it cannot be checked: ")
             with pytest.raises(BlockingIOError):
                 listener.accept()
 
@@ -360,7 +363,7 @@ def test_references_within_the_document_are_followed(schema: object) -> None:
     ],
 )
 def test_what_the_graph_cannot_follow_is_not_used(schema: object) -> None:
-    assert reason(schema, {}).startswith("cannot be checked: its schema is not used: ")
+    assert reason(schema, {}).startswith("it cannot be checked: the output schema is not supported: ")
 
 
 # Bounds
@@ -383,7 +386,7 @@ def test_what_the_graph_cannot_follow_is_not_used(schema: object) -> None:
     ],
 )
 def test_schemas_are_bounded(schema: object) -> None:
-    assert reason(schema, {}).startswith("cannot be checked: its schema ")
+    assert reason(schema, {}).startswith("it cannot be checked: the output schema ")
 
 
 @pytest.mark.slow
@@ -417,7 +420,7 @@ def test_work_that_multiplies_is_not_begun(schema: Any, content: Any) -> None:
         for _ in range(60):
             content = {"a": content}
 
-    assert "cannot be checked: it is too large for its schema" == reason(schema, content)
+    assert "it cannot be checked: the content is too large to check against this schema" == reason(schema, content)
 
 
 def test_a_value_that_is_nested_too_deep_for_its_schema_is_not_let_loose_on_the_stack() -> None:
@@ -425,7 +428,9 @@ def test_a_value_that_is_nested_too_deep_for_its_schema_is_not_let_loose_on_the_
     for _ in range(25):
         schema = {"anyOf": [schema, False]}
 
-    assert "cannot be checked: it is nested too deep for its schema" == reason({"items": schema}, nested(100))
+    assert "it cannot be checked: the content is nested too deep to check against this schema" == reason(
+        {"items": schema}, nested(100)
+    )
 
 
 def test_what_is_let_loose_fits_a_small_stack() -> None:
@@ -441,7 +446,7 @@ def test_what_is_let_loose_fits_a_small_stack() -> None:
         threading.stack_size(before)
     thread.join()
 
-    assert ["it does not fit the schema, and is too large to say where"] == found
+    assert ["it does not match the schema; it is too large to find the place"] == found
 
 
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "^(?=(a+)+$)(a+)+$", "^(a+)+\\1$", LOOKS_AROUND])
@@ -464,13 +469,13 @@ def test_patterns_do_not_run_away(pattern: str) -> None:
 def test_a_match_that_was_given_up_is_no_verdict(schema: dict[str, Any]) -> None:
     content = {BOOM: 1} if "propertyNames" in schema else BOOM
 
-    assert "cannot be checked: a pattern of its schema takes too long" == reason(schema, content)
+    assert "it cannot be checked: matching a `pattern` of the output schema takes too long" == reason(schema, content)
 
 
 def test_a_long_text_is_not_tried_on_a_pattern_that_looks_around() -> None:
     schema = {"properties": {"name": {"pattern": "^(?:(?=.*x)a)*$"}, "body": {"type": "string"}}}
 
-    assert "too long for a pattern" in reason(schema, {"name": "a" * 100_000 + "x"})
+    assert "too long for a `pattern` with lookahead" in reason(schema, {"name": "a" * 100_000 + "x"})
     assert finding(schema, {"name": "", "body": "a" * 100_000}) is None  # which no such pattern meets
 
 
@@ -486,7 +491,9 @@ def test_a_large_pattern_is_matched_with_short_texts_only() -> None:
     schema = {"items": {"pattern": "^.{1,1000}$"}}
 
     assert finding(schema, ["a" * 1000] * 9) is None
-    assert "cannot be checked: it is too large for its schema" == reason(schema, ["a" * 1000] * 11)
+    assert "it cannot be checked: the content is too large to check against this schema" == reason(
+        schema, ["a" * 1000] * 11
+    )
     assert finding({"items": {"pattern": "^.{1,10}$"}}, ["a" * 10] * 9000) is None
 
 
@@ -500,7 +507,7 @@ def test_a_defect_of_the_library_is_a_finding(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(jsonschema_rs, "Draft202012Validator", Broken)
 
-    assert "cannot be checked: the library failed at it" == reason(WEATHER, FITS)
+    assert "it cannot be checked: the JSON Schema validator (jsonschema_rs) crashed" == reason(WEATHER, FITS)
 
 
 @pytest.mark.parametrize("content", ["\ud800", {1: 2}, b"x", object(), float("nan")])
@@ -532,7 +539,7 @@ def test_what_the_server_wrote_is_shortened_and_harmless() -> None:
 def test_errors_are_not_collected_where_they_would_copy_the_content_for_each_alternative() -> None:
     content = [{"a": "x" * 50}] * 5000
 
-    assert "too large to say where" in reason({"anyOf": [{"type": "string"}] * 500}, content)
+    assert "too large to find the place" in reason({"anyOf": [{"type": "string"}] * 500}, content)
 
 
 # That nothing of the above refuses what is ordinary, or decides otherwise than the reference implementation

@@ -21,7 +21,7 @@ async def whoever(scope: dict[str, Any]) -> str:
         ({"user": "me"}, "`user` must be a plain function"),
         ({"events": "x"}, "`events` must be an event store"),
         ({"limits": 7}, "`limits` must be an HttpLimits"),
-        ({"path": "mcp"}, "`path` must begin with /"),
+        ({"path": "mcp"}, "`path` is 'mcp'; it must begin with /"),
         ({"sse_path": "/mcp"}, "must be different paths"),
         ({"allowed_hosts": []}, "`allowed_hosts` is empty"),
     ],

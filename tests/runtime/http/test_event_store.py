@@ -129,7 +129,9 @@ def test_numbers_may_be_left_out() -> None:
 def test_numbers_rise(number: int) -> None:
     store = filled(store_of(), "a", range(2))
 
-    with pytest.raises(UsageError, match=f"higher than the last one of the stream, 1, and is {number}"):
+    with pytest.raises(
+        UsageError, match=f"`number` is {number}; it must be higher than 1, the last number of the stream"
+    ):
         store.append("a", number, b"")
     assert [1] == numbers(store, "a", 0)
 
@@ -248,7 +250,7 @@ def test_a_client_that_has_seen_everything_can_come_back_at_any_time() -> None:
     ],
 )
 def test_a_store_needs_room_and_time(make: Callable[[], MemoryEventStore]) -> None:
-    with pytest.raises(UsageError, match="must all be positive"):
+    with pytest.raises(UsageError, match="must all be greater than 0"):
         make()
 
 

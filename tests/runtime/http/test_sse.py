@@ -76,7 +76,7 @@ def test_an_id_that_readers_would_ignore_is_not_written() -> None:
 
 
 def test_nobody_is_told_to_wait_less_than_no_time() -> None:
-    with pytest.raises(UsageError, match="`retry_ms` must not be negative, and is -1"):
+    with pytest.raises(UsageError, match="`retry_ms` is -1; it must not be negative"):
         encode_event(b"{}", retry_ms=-1)
 
 

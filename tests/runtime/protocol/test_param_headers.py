@@ -135,7 +135,7 @@ def test_names_are_unique_without_regard_to_case(other: str) -> None:
     assert (Rule.UNIQUE, ("b",), ("a",)) == (flat.rule, flat.path, flat.other)
     assert (Rule.UNIQUE, ("b", "c"), ("a",)) == (nested.rule, nested.path, nested.other)
     assert "of the property 'b.c'" in nested.reason
-    assert "is also that of the property 'a'" in nested.reason
+    assert "is already used by the property 'a'" in nested.reason
 
 
 @spec("2026-07-28", "server/tools#x-mcp-header")
@@ -324,7 +324,7 @@ def test_what_is_null_or_absent_has_no_header(arguments: dict[str, Any]) -> None
 @spec("2026-07-28", "server/tools#x-mcp-header")
 @pytest.mark.parametrize("value", [[], {}, ["a"], 1.5, 2**53, -(2**53), 1e300])
 def test_a_client_does_not_send_what_no_header_can_carry(value: object) -> None:
-    with pytest.raises(UsageError, match=r"'region' does not fit the header Mcp-Param-Region"):
+    with pytest.raises(UsageError, match=r"'region' cannot be put into the header Mcp-Param-Region"):
         param_header_values(param_headers_of(SQL), {"region": value})
 
 

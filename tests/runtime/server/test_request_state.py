@@ -258,7 +258,7 @@ def test_a_sealer_without_a_key_makes_its_own() -> None:
     ],
 )
 def test_limits_have_to_be_above_zero(options: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="above zero"):
+    with pytest.raises(UsageError, match="greater than 0"):
         sealer(**options)
 
 
@@ -272,7 +272,7 @@ def test_as_much_as_the_limit_comes_back(limit: int) -> None:
 def test_more_than_the_limit_is_not_sealed() -> None:
     ours = sealer(max_content_bytes=10)
 
-    with pytest.raises(StateTooLarge, match="of 11 bytes is over the limit of 10") as caught:
+    with pytest.raises(StateTooLarge, match="has 11 bytes, which is over the limit of 10") as caught:
         seal(ours, b"x" * 11)
     assert (11, 10) == (caught.value.size_bytes, caught.value.limit_bytes)
 

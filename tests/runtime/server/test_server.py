@@ -26,7 +26,7 @@ def refusal(**options: Any) -> str:
 def test_what_a_server_says_about_itself_is_of_its_type(option: str, value: object) -> None:
     message = refusal(**{option: value})
 
-    assert "Server got an argument that is not valid" in message
+    assert "an argument of Server, such as `title` or `icons`, is not valid" in message
     assert option.partition("_")[0] in message
 
 

@@ -177,7 +177,7 @@ def test_an_error_in_a_few_words_always_finds_room() -> None:
 
 @pytest.mark.parametrize("options", [{"max_tasks": 0}, {"max_tasks_per_principal": 0}, {"max_outcome_bytes": -1}])
 def test_a_store_without_room_is_the_callers_mistake(options: dict[str, int]) -> None:
-    with pytest.raises(UsageError, match="at least 1 task"):
+    with pytest.raises(UsageError, match="must be at least 1"):
         MemoryTaskStore(**options)
 
 

@@ -140,7 +140,7 @@ def test_a_server_that_cannot_tell_requestors_apart_does_not_declare_listing() -
 @pytest.mark.parametrize("support", [UNSET, "forbidden"])
 def test_a_tool_that_is_no_task_refuses_to_be_called_as_one(support: TaskSupport | UnsetType) -> None:
     assert not runs_as_task(support, is_asked=False, is_offered=True)
-    assert (-32601, "This tool cannot run as a task; call it without task") == refusal(
+    assert (-32601, "This tool cannot run as a task; call it without the `task` parameter") == refusal(
         runs_as_task, support, is_asked=True, is_offered=True
     )
 
@@ -154,7 +154,7 @@ def test_a_tool_that_may_be_a_task_is_what_the_client_asks_for() -> None:
 @pytest.mark.spec("2025-11-25", f"{TASKS}#tool-level-negotiation")
 def test_a_tool_that_must_be_a_task_refuses_to_be_called_otherwise() -> None:
     assert runs_as_task("required", is_asked=True, is_offered=True)
-    assert (-32601, "This tool runs only as a task; call it with task") == refusal(
+    assert (-32601, "This tool runs only as a task; add the `task` parameter to the call") == refusal(
         runs_as_task, "required", is_asked=False, is_offered=True
     )
 
@@ -915,7 +915,7 @@ def test_only_so_many_tasks_run_in_all_and_are_kept() -> None:
     running = kept.create()
     running.finish(RESULT)
     running.close()
-    assert (-32603, "Too many tasks are kept; try again later") == refusal(kept.create_result)
+    assert (-32603, "The task store is full; try again later") == refusal(kept.create_result)
     kept.now += 60
     kept.create()
 
@@ -961,7 +961,7 @@ def test_a_log_tells_who_did_what_and_not_the_whole_id(caplog: pytest.LogCapture
 
     assert [
         "task AQEBAQEB of 'alice' created, for 60000 ms",
-        "'mallory' asked for a task that does not exist, or belongs to another principal",
+        "the client 'mallory' asked for a task that does not exist, or that another client owns",
         "result of task AQEBAQEB requested by 'alice', working",
         "task AQEBAQEB of 'alice' ended, completed",
         "task AQEBAQEB of 'alice' expired, completed",

@@ -92,8 +92,8 @@ def test_a_command_is_a_sequence_or_is_split_as_a_shell_would(command: Any, word
         (["", "x"], "names no program"),
         ("cat 'x", "No closing quotation"),
         ("cat \\", "No escaped character"),
-        ("cat x\0y", "holds a NUL"),
-        (["cat", "x\0y"], "holds a NUL"),
+        ("cat x\0y", "contains a NUL"),
+        (["cat", "x\0y"], "contains a NUL"),
         (["cat", 1], "must be a string or a list"),
         ([b"cat"], "must be a string or a list"),
         (b"cat", "must be a string or a list"),
@@ -505,6 +505,7 @@ async def test_a_daemon_that_has_left_the_group_stays() -> None:
     pid, _ = await tell(process(server(code)))
 
     assert is_alive(pid)
+    await child_programs.until(child_programs.marked)  # a process that is only just starting has no environment yet
     assert [pid] == child_programs.clear()
     await until(lambda: not is_alive(pid))
 

@@ -66,7 +66,7 @@ async def test_the_level_goes_with_a_request_that_is_put_again(revision: str) ->
 @pytest.mark.parametrize("level", ["verbose", "", "INFO", None])
 async def test_a_level_that_there_is_not_is_refused(level: Any, revision: str) -> None:
     async with opened(revision) as own:
-        with pytest.raises(UsageError, match="log level"):
+        with pytest.raises(UsageError, match=r"`level` is .*; it must be one of debug, "):
             await own.client.set_log_level(level)
 
         assert [] == await own.wire.rest()

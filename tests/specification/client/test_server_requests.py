@@ -604,6 +604,6 @@ async def test_the_client_goes_on_after_a_request_that_it_did_not_want(
 
         assert [] == (await own.answered(own.client.call_tool("x"), result)).content
 
-    assert ["the server may not send the request roots/list; it is ignored"] == [
-        each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING
-    ]
+    assert [
+        "the server sent the request roots/list, but its revision does not allow requests of a server; it is ignored"
+    ] == [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]

@@ -69,12 +69,12 @@ async def still_there(client: Any, server: Played) -> None:
 @pytest.mark.parametrize(
     ("status", "body", "kind", "said"),
     [
-        (200, b"<html>\n<b>Login</b>", "text/html", "200 OK: the body is text/html, not a message; .*: <html> <b>"),
+        (200, b"<html>\n<b>Login</b>", "text/html", "200 OK: the body is text/html, not application/.*: <html> <b>"),
         (200, b"", "text/html", "200 OK: the body is empty"),
         (202, b"", None, "202 Accepted: the body is empty"),
         (204, b"", None, "204 No Content: the body is empty"),
-        (200, b"{}", None, "200 OK: the body is not a message; the response says: {}"),
-        (200, b'{"jsonrpc":"2.0"}', "text/plain", "the body is text/plain, not a message"),
+        (200, b"{}", None, "200 OK: the response has no Content-Type; the response says: {}"),
+        (200, b'{"jsonrpc":"2.0"}', "text/plain", "the body is text/plain, not application/json"),
         (200, b"{}", "text/html\t\x1b[2J", "200 OK: "),
         (500, b"Traceback (most recent call last)\x1b[31m", "text/plain", r"response says: Traceback .*\\x1b\[31m"),
         (599, b"", None, "answered 599$"),
@@ -111,7 +111,7 @@ async def test_json_that_is_no_answer_costs_one_request(body: bytes) -> None:
         calling = server.start(client.call_tool("a"))
         await (await server.hear(method="tools/call")).answer(200, body, content_type="application/json")
 
-        with pytest.raises(RequestLost, match="answered tools/call with a message that is not its answer"):
+        with pytest.raises(RequestLost, match="replied to tools/call with a body that is not the response to it"):
             await calling.outcome()
 
         await still_there(client, server)

@@ -126,7 +126,7 @@ async def test_what_no_session_can_be_called_is_refused(session: str) -> None:
         asked = await server.hear(method="initialize")
         await asked.result(initialized("2025-11-25"), mcp_session_id=session)
 
-        with pytest.raises(RequestLost, match="the server's session id has characters that no header may have"):
+        with pytest.raises(RequestLost, match="the server sent an invalid Mcp-Session-Id"):
             await connecting.outcome()
 
 
@@ -384,7 +384,7 @@ async def test_an_argument_that_no_header_can_carry_is_not_sent() -> None:
         await (await server.hear(method="tools/list")).result(LISTED)
         await listing.outcome()
 
-        with pytest.raises(UsageError, match="the argument 'region' does not fit the header Mcp-Param-Region"):
+        with pytest.raises(UsageError, match="the argument 'region' cannot be put into the header Mcp-Param-Region"):
             await client.call_tool("sql", {"region": ["a", "b"]})
 
         assert [] == server.unheard

@@ -166,7 +166,7 @@ async def test_another_revision_than_before_ends_the_conversation() -> None:
         await asked.result(initialized("2025-06-18"), mcp_session_id="t")
         server.manners.session = None
 
-        why = "the server lost the session, and no new one could be started: the server speaks 2025-06-18 now"
+        why = "the server lost the session, and no new one could be started: the server answers with 2025-06-18 now"
         with pytest.raises(TransportClosed, match=why):
             await calling.outcome()
         with pytest.raises(TransportClosed, match=why):
@@ -207,7 +207,7 @@ async def test_a_server_that_loses_each_session_at_once_is_given_up() -> None:
         await (await server.hear(method="tools/call")).answer(404)
         server.manners.session = None
 
-        with pytest.raises(TransportClosed, match="does not know the session that it has just started"):
+        with pytest.raises(TransportClosed, match="has just started a session, but answers that it does not exist"):
             await calling.outcome()
 
 

@@ -43,8 +43,8 @@ REGION = {"type": "string", "x-mcp-header": "Region"}
         ({"a": {"type": "string", "x-mcp-header": "Region\r\nX: y"}}, "is not a header name"),
         ({"a": {"type": "array", "x-mcp-header": "Region"}}, "needs the type string, integer or boolean"),
         ({"a": {"type": "number", "x-mcp-header": "Region"}}, "needs the type string, integer or boolean"),
-        ({"a": REGION, "b": {"type": "string", "x-mcp-header": "REGION"}}, "is also that of the property 'a'"),
-        ({"a": {"type": "array", "items": REGION}}, "is not on a property"),
+        ({"a": REGION, "b": {"type": "string", "x-mcp-header": "REGION"}}, "is already used by the property 'a'"),
+        ({"a": {"type": "array", "items": REGION}}, "is in a wrong place"),
         ({"a": {"type": "string", "x-\u006dcp-header": 7}}, "is not a header name"),
     ],
 )

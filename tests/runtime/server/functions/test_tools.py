@@ -152,7 +152,7 @@ async def test_a_type_whose_schema_is_written_by_hand_takes_no_values(
 
     result = await caller.call("take", {"it": "x"})
 
-    assert (True, True) == (result.is_error, "Expected `Event`, which cannot be decoded" in text(result))
+    assert (True, True) == (result.is_error, "A value of the type `Event` cannot be read from JSON" in text(result))
 
 
 async def test_the_context_is_injected_and_not_in_the_schema(catalogue: FunctionHandlers, caller: Caller) -> None:
