@@ -66,8 +66,8 @@ class Application:
         events: Stores the events of streams, so that clients can resume them; by default in memory, with bounds.
         limits: Bounds on what all clients together hold.
         user: Takes the ASGI scope of a request, and returns the name of the user; empty for an unknown user. Other
-            users cannot use a session, a task or a request state of this user: they get the same error as for an
-            unknown one.
+            users cannot use a session, a task or a request state of this user: they get the same error as if it
+            did not exist.
 
     Attributes:
         limits: These bounds.
