@@ -43,7 +43,7 @@ SAFE: Final = {"PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
 # What `floors` runs: each side, over stdio and HTTP, the schemas of functions, which msgspec writes, and what of HTTP
 # httptools and uvicorn decide.
 FLOORS: Final = (
-    "tests/house/test_floors.py",
+    "tests/house/test_oldest_dependencies.py",
     "tests/faults/test_http_heads.py",
     "tests/faults/test_http_pipelines.py",
     "tests/runtime/server/functions/test_schemas.py",
