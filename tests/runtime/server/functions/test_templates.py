@@ -252,7 +252,7 @@ def test_no_uri_takes_long_to_read(template: str, uri: str) -> None:
         ("x://{a}{+b}", "put a literal such as / between 'a' and 'b'"),
         ("x://{+a}/{+b}", "more than one variable can contain '/'"),
         ("x://{+a,b}", "more than one variable can contain '/'"),
-        ("x://{a:3}", "cuts off the value"),
+        ("x://{a:3}", "shortens the value"),
         ("x://{a*}", "the list a* cannot be matched here"),
         ("x://{/a*,b}", "the list a* cannot be matched here"),
         ("x://{?a}/b", "{?…} is not at the end"),
