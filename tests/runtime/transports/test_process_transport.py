@@ -16,6 +16,7 @@ import pytest
 
 from mcpgen.runtime.errors import ServerExited, UsageError
 from mcpgen.runtime.limits import ClientLimits
+from mcpgen.runtime.transports import process_transport
 from mcpgen.runtime.transports.interfaces import Transport
 from mcpgen.runtime.transports.process_transport import Process, _is_readable
 from tests.harness import child_programs
@@ -272,9 +273,16 @@ async def test_lines_go_to_the_server_and_come_back() -> None:
         assert list(range(100)) == [each["number"] for each in await talk.listener.messages(100)]
 
 
-async def test_what_is_written_last_is_still_read_by_the_server(notes: Path) -> None:
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> ClientLimits:
+    """Limits that a server on a busy machine keeps: it may need seconds to start and to read what was written last."""
+    monkeypatch.setattr(process_transport, "_FLUSH_SECONDS", PATIENCE_SECONDS)
+    return ClientLimits(max_buffered_bytes=1 << 24, stdin_seconds=PATIENCE_SECONDS)
+
+
+async def test_what_is_written_last_is_still_read_by_the_server(notes: Path, patient: ClientLimits) -> None:
     code = "say(1)\ntime.sleep(0.1)\nnote(str(sum(map(len, sys.stdin.buffer))))"
-    async with talking(process(server(code), notes), ClientLimits(max_buffered_bytes=1 << 24)) as talk:
+    async with talking(process(server(code), notes), patient) as talk:
         await talk.hear()
         for _ in range(50):
             talk.channel.write(b"x" * 9_999)  # more than a pipe holds
@@ -282,10 +290,12 @@ async def test_what_is_written_last_is_still_read_by_the_server(notes: Path) -> 
     assert "500000\n" == read(notes)
 
 
-async def test_what_is_written_last_before_a_cancellation_is_still_read_by_the_server(notes: Path) -> None:
+async def test_what_is_written_last_before_a_cancellation_is_still_read_by_the_server(
+    notes: Path, patient: ClientLimits
+) -> None:
     code = "say(1)\ntime.sleep(0.1)\nnote(str(sum(map(len, sys.stdin.buffer))))"
     with anyio.CancelScope() as scope:
-        async with talking(process(server(code), notes), ClientLimits(max_buffered_bytes=1 << 24)) as talk:
+        async with talking(process(server(code), notes), patient) as talk:
             await talk.hear()
             for _ in range(50):
                 talk.channel.write(b"x" * 9_999)
@@ -295,9 +305,11 @@ async def test_what_is_written_last_before_a_cancellation_is_still_read_by_the_s
     assert "500000\n" == read(notes)
 
 
-async def test_a_server_that_must_write_before_it_reads_what_is_written_last_can(notes: Path) -> None:
+async def test_a_server_that_must_write_before_it_reads_what_is_written_last_can(
+    notes: Path, patient: ClientLimits
+) -> None:
     code = "say(1)\nos.write(1, b'y' * 500_000)\nnote(str(sum(map(len, sys.stdin.buffer))))"
-    async with process(server(code), notes).open(ClientLimits(max_buffered_bytes=1 << 24)) as channel:
+    async with process(server(code), notes).open(patient) as channel:
         channel.write(b"x" * 499_999)
 
     assert "500000\n" == read(notes)
