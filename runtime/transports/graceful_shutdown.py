@@ -5,7 +5,7 @@ cancellation, a handler that blocks the event loop, and a thread that hangs, whi
 in a blocked event loop cannot run, so a thread, the watchdog, keeps the time and ends the process. It learns of signals
 through a socket that the interpreter's C handler writes to, which works while the main thread is blocked. It wakes the
 event loop through another socket. After the end of the event loop, a second thread waits until the interpreter begins
-to exit, and ends the process if only threads of handlers keep it alive.
+to exit, and ends the process if only threads that were started meanwhile keep it alive.
 """
 
 from __future__ import annotations
