@@ -1,18 +1,15 @@
 """The cost of validating a value against an untrusted JSON Schema, computed before the validator runs.
 
-Theory of operation. A validator visits a subschema at a place of the value once for each path that leads there. Paths
-multiply: thirty small definitions, each ``anyOf`` the next one twice, make a billion visits of one number. A schema
-that refers to itself twice for the items of an array doubles the visits with each level of the value. The server
-chooses schema and value, so the visits are counted first, in a graph of the subschemas:
+Theory of operation. A validator visits a subschema once for each path that leads there, and paths multiply: thirty
+small definitions, each ``anyOf`` the next one twice, make a billion visits of one number. The server chooses schema and
+value, so we count the visits first, in a graph of the subschemas:
 
 * A schema that is not recursive has a *weight*: its size with all references written out. It bounds the visits of one
   place, and weight times size of the value bounds all of them.
-* If that is too much, or the schema is recursive, the visits are counted place by place in a walk through the value.
-  Equal visits are counted together, so the walk is short where validation is not.
+* Otherwise, the visits are counted in a walk through the value, equal ones together, so that the walk stays short.
 
-Validators also recurse, and the stack of a native one is not guarded. So the length of a path is limited, at one place
-and in all. A schema that the graph cannot follow reliably is refused: references that leave the document, and
-subschemas with an ``$id`` of their own, which may give a reference another meaning.
+Validators recurse, and a native stack is not guarded, so the length of a path is limited, too. The graph refuses what
+it cannot follow: references that leave the document, and subschemas with an ``$id``, which can redirect references.
 
 Spec:
     2026-07-28, basic/index, "$ref Resolution" and "Composition-Keyword Resource Use".

@@ -110,7 +110,7 @@ def serve_http(server: AsgiServer, sockets: Sequence[socket.socket], options: Op
 async def _serve(app: Application, sockets: Sequence[socket.socket], line: str, shutdown: GracefulShutdown) -> None:
     config = uvicorn.Config(
         app,  # pyright: ignore[reportArgumentType] (uvicorn has types of its own for each kind of scope)
-        http=partial(BoundedProtocol, write_seconds=app.limits.write_seconds),  # type: ignore[arg-type] # makes one
+        http=partial(BoundedProtocol, write_seconds=app.limits.write_seconds),  # type: ignore[arg-type] # uvicorn only calls it
         ws="none",
         lifespan="off",
         log_config=None,
