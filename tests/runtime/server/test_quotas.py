@@ -1,0 +1,103 @@
+"""A quota is shared fairly: the owner that has the most makes room for one that has less."""
+
+from __future__ import annotations
+
+from mcpgen.runtime.server.quota import Entry, Quota
+
+
+class Kept:
+    """Entries of one quota, which release themselves when they have to give way."""
+
+    def __init__(self, max_count: int = 1000, max_bytes: int = 1000, *, ends_at_once: bool = True) -> None:
+        self.quota = Quota(max_count, max_bytes)
+        self.ended: list[str] = []
+        self.ending: list[Entry] = []
+        self._ends_at_once = ends_at_once
+
+    def admit(self, name: str, owner: str, size: int = 1, *, session: str = "") -> Entry | None:
+        held: list[Entry] = []
+
+        def give_way() -> None:
+            self.ended.append(name)
+            self.ending.extend(held)
+            if self._ends_at_once:
+                held[0].release()
+
+        entry = self.quota.admit(owner, size, session=session, give_way=give_way)
+        held.extend([] if entry is None else [entry])
+        return entry
+
+
+def test_one_owner_may_use_all_of_it() -> None:
+    kept = Kept(max_count=3)
+    assert all(kept.admit(f"a{n}", "a") for n in range(3))
+    assert kept.admit("a3", "a") is None, "it has the most, so nothing makes room for it"
+    assert kept.ended == []
+
+
+def test_the_owner_with_the_most_makes_room_until_the_shares_are_equal() -> None:
+    kept = Kept(max_count=6)
+    for n in range(6):
+        kept.admit(f"a{n}", "a")
+    assert [kept.admit(f"b{n}", "b") is not None for n in range(4)] == [True, True, True, False]
+    assert kept.ended == ["a0", "a1", "a2"], "the oldest end first"
+    assert kept.quota.count == 6
+
+
+def test_bytes_are_shared_as_counts_are() -> None:
+    kept = Kept(max_bytes=1000)
+    for n in range(10):
+        kept.admit(f"a{n}", "a", 100)
+    assert kept.admit("b", "b", 250)
+    assert kept.ended == ["a0", "a1", "a2"]
+    assert kept.quota.kept_bytes == 950
+    assert kept.admit("c", "c", 1001) is None, "larger than the whole limit"
+    assert kept.admit("c", "c", 900) is None, "then it would have the most"
+
+
+def test_the_sessions_of_one_owner_share_what_it_has() -> None:
+    kept = Kept(max_count=4)
+    for n in range(4):
+        kept.admit(f"greedy{n}", "a", session="greedy")
+    assert kept.admit("modest", "a", session="modest")
+    assert kept.ended == ["greedy0"]
+    assert kept.admit("greedy4", "a", session="greedy") is None
+
+
+def test_what_cannot_end_early_stays() -> None:
+    quota = Quota(2, 1000)
+    fixed = [quota.admit("a", 1), quota.admit("a", 1)]
+    assert quota.admit("b", 1) is None
+    for each in fixed:
+        assert each is not None
+        each.release()
+    assert (quota.count, quota.kept_bytes) == (0, 0)
+
+
+def test_what_ends_slowly_is_kept_beyond_the_limit_but_only_a_quarter_of_it() -> None:
+    kept = Kept(max_count=8, max_bytes=800, ends_at_once=False)
+    for n in range(8):
+        kept.admit(f"a{n}", "a", 100)
+    assert [kept.admit(f"b{n}", "b", 100) is not None for n in range(3)] == [True, True, False]
+    assert (kept.quota.bytes, kept.quota.kept_bytes) == (800, 1000)
+    kept.ending[0].release()
+    assert kept.admit("b2", "b", 100), "one has ended, so another may be asked to end"
+    for each in kept.ending:
+        each.release()
+    assert (kept.quota.leaving_count, kept.quota.leaving_bytes) == (0, 0)
+
+
+def test_an_entry_that_grows_takes_its_room_from_others_not_from_itself() -> None:
+    kept = Kept(max_bytes=1000)
+    grows = kept.admit("a", "a", 100)
+    assert grows is not None
+    for n in range(8):
+        kept.admit(f"b{n}", "b", 100)
+    assert grows.resize(400)
+    assert kept.ended == ["b0", "b1"]
+    assert not grows.resize(1001)
+    assert (grows.size, kept.quota.bytes) == (400, 1000)
+    grows.release()
+    grows.release()
+    assert not grows.resize(1)
+    assert kept.quota.bytes == 600
