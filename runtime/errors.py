@@ -66,7 +66,7 @@ __all__ = [
     "sole_exception",
 ]
 
-_E = TypeVar("_E", bound=Exception)
+E = TypeVar("E", bound=BaseException)
 
 
 class McpgenError(Exception):
@@ -77,7 +77,7 @@ class McpgenError(Exception):
         return _remade, (type(self), self.args, self.__dict__)
 
 
-def _remade(kind: type[_E], arguments: tuple[object, ...], attributes: Mapping[str, object]) -> _E:
+def _remade(kind: type[E], arguments: tuple[object, ...], attributes: Mapping[str, object]) -> E:
     made = kind.__new__(kind, *arguments)
     made.__dict__.update(attributes)
     return made
@@ -387,9 +387,6 @@ def _escaped(character: str) -> str:
     if character.isprintable() or unicodedata.category(character) == _SPACES:
         return character
     return character.encode("unicode_escape").decode("ascii")
-
-
-E = TypeVar("E", bound=BaseException)
 
 
 def sole_exception(error: E) -> E:

@@ -53,7 +53,16 @@ MAX_COMPLETION_VALUES: Final = 100
 MAX_SCHEMA_DEPTH: Final = 100
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class _Bounds(Struct, frozen=True, kw_only=True):
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            may_be_zero = name == "grace_seconds"
+            if not value >= 0 or (value == 0 and not may_be_zero):  # so written, nan is refused, too
+                allowed = "0 or more" if may_be_zero else "a value greater than 0"
+                raise UsageError(f"`{name}` of {type(self).__name__} is {value}; use {allowed}")
+
+
+class Limits(_Bounds, frozen=True, kw_only=True):
     """Bounds on what one server holds for its peers.
 
     Attributes:
@@ -90,11 +99,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     max_buffered_bytes: int = 1024 * 1024
     grace_seconds: float = 0.5
 
-    def __post_init__(self) -> None:
-        _check(self, may_be_zero="grace_seconds")
 
-
-class HttpLimits(Struct, frozen=True, kw_only=True):
+class HttpLimits(_Bounds, frozen=True, kw_only=True):
     """Bounds on what one HTTP application holds for all its clients together; `Limits` bounds each client.
 
     Attributes:
@@ -128,11 +134,8 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
     retry_seconds: float = 1
     max_kept_messages: int = 100
 
-    def __post_init__(self) -> None:
-        _check(self)
 
-
-class ClientLimits(Struct, frozen=True, kw_only=True):
+class ClientLimits(_Bounds, frozen=True, kw_only=True):
     """Bounds on what one client holds for its server, and how long it waits for it.
 
     Attributes:
@@ -178,9 +181,6 @@ class ClientLimits(Struct, frozen=True, kw_only=True):
     stdin_seconds: float = 2
     term_seconds: float = 2
 
-    def __post_init__(self) -> None:
-        _check(self)
-
 
 class TaskLimits(Struct, frozen=True, kw_only=True):
     """Bounds on the lifetime and number of a server's tasks. Lifetimes count from creation, in milliseconds.
@@ -204,10 +204,3 @@ class TaskLimits(Struct, frozen=True, kw_only=True):
     max_running: int = 1000
     max_running_per_principal: int = 64
     max_waits_per_task: int = 16
-
-
-def _check(limits: Struct, may_be_zero: str = "") -> None:
-    for name, value in asdict(limits).items():
-        if not value >= 0 or (value == 0 and name != may_be_zero):  # so written, nan is refused, too
-            allowed = "0 or more" if name == may_be_zero else "a value greater than 0"
-            raise UsageError(f"`{name}` of {type(limits).__name__} is {value}; use {allowed}")

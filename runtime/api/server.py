@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import secrets
 import time
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +18,13 @@ from mcpgen.runtime.protocol.native_revision import native_revision_of
 from mcpgen.runtime.protocol.negotiation import selected_revisions
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.server.connection import Connection
-from mcpgen.runtime.server.engine import Engine
+from mcpgen.runtime.server.engine import ChangeNotifier, Engine
 from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 from mcpgen.runtime.server.functions.registrations import Registrations
 from mcpgen.runtime.server.handler_table import HandlerTable, Middleware
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
     from typing import Unpack
 
     from mcpgen.runtime.http.server.application import Application, Options
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Server"]
 
 
-class Server(Registrations):
+class Server(Registrations, ChangeNotifier):
     """A server for clients of every revision.
 
     It offers either functions or handlers. The decorators `tool`, `resource`, `prompt` and `completion` register
@@ -136,8 +136,9 @@ class Server(Registrations):
         """The value that the lifespan yielded, while it is open; None otherwise."""
         return self._engine.state
 
-    def _will_change(self) -> None:
-        """Refuse to register or remove functions if the server has handlers.
+    @contextmanager
+    def _changing(self) -> Generator[None]:
+        """Register or remove a function within the block, and refresh what is declared.
 
         Raises:
             UsageError: The server has handlers instead of functions.
@@ -146,9 +147,7 @@ class Server(Registrations):
             raise UsageError(
                 f"the server {self.name!r} has `handlers`, so functions cannot be added or removed; use one of the two"
             )
-
-    def _has_changed(self) -> None:
-        """Refresh what is declared, since a function was registered or removed."""
+        yield
         self._engine.handlers.refresh()
 
     def middleware(self, function: Middleware) -> Middleware:
@@ -175,22 +174,6 @@ class Server(Registrations):
         connection = Connection(self._engine, writer, spawner)
         self._engine.add(connection)
         return connection
-
-    async def resource_updated(self, uri: str) -> None:
-        """Notify every client that is subscribed to the resource *uri* that it has changed."""
-        await self._engine.resource_updated(uri)
-
-    async def tools_changed(self) -> None:
-        """Notify every client that is subscribed to the list of tools that it has changed."""
-        await self._engine.tools_changed()
-
-    async def prompts_changed(self) -> None:
-        """Notify every client that is subscribed to the list of prompts that it has changed."""
-        await self._engine.prompts_changed()
-
-    async def resources_changed(self) -> None:
-        """Notify every client that is subscribed to the list of resources that it has changed."""
-        await self._engine.resources_changed()
 
     def asgi(self, **options: Unpack[Options]) -> Application:
         """Return this server as an ASGI application: one HTTP endpoint for clients of every revision.

@@ -107,6 +107,11 @@ class EventReader:
 
     Args:
         max_event_bytes: The limit on the data of one event. A line may be a little longer.
+
+    Attributes:
+        last_event_id: The value of ``Last-Event-ID`` for resuming the stream; None if there is none. It may come from
+            an event without data, which `feed` does not return.
+        retry_ms: The reconnection time, at most `MAX_RETRY_MS`; None if the stream has not set it.
     """
 
     def __init__(self, *, max_event_bytes: int = MAX_FRAME_BYTES) -> None:
@@ -121,22 +126,9 @@ class EventReader:
         self._name = b""
         self._id: str | None = None
         self._event_retry_ms: int | None = None
-        self._last_id: str | None = None
-        self._retry_ms: int | None = None
+        self.last_event_id: str | None = None
+        self.retry_ms: int | None = None
         self._has_failed = False
-
-    @property
-    def last_event_id(self) -> str | None:
-        """The value of ``Last-Event-ID`` for resuming the stream; None if there is none.
-
-        It may come from an event without data, which `feed` does not return.
-        """
-        return self._last_id
-
-    @property
-    def retry_ms(self) -> int | None:
-        """The reconnection time, at most `MAX_RETRY_MS`; None if the stream has not set it."""
-        return self._retry_ms
 
     def feed(self, data: bytes) -> list[Event]:
         """Return the events that *data* completes, oldest first.
@@ -164,10 +156,10 @@ class EventReader:
         The reader can then read the stream that resumes this one. It keeps the last id and the reconnection time until
         that stream sets others.
         """
-        has_rest = bool(self._partial or self._name) or self._data is not None or self._id != self._last_id
+        has_rest = bool(self._partial or self._name) or self._data is not None or self._id != self.last_event_id
         self._has_started = self._after_cr = self._has_failed = False
         self._partial = bytearray()
-        self._id = self._last_id
+        self._id = self.last_event_id
         self._reset_event()
         return has_rest
 
@@ -206,7 +198,7 @@ class EventReader:
             case b"retry" if value.isdigit():  # bytes: ASCII digits only
                 digits = value.lstrip(b"0")
                 self._event_retry_ms = int(digits or b"0") if len(digits) <= _RETRY_DIGITS else MAX_RETRY_MS
-                self._retry_ms = self._event_retry_ms  # takes effect at once; an id does at the end of its event
+                self.retry_ms = self._event_retry_ms  # takes effect at once; an id does at the end of its event
             case _:  # a comment, which is a field without a name, or an unknown field
                 pass
         return True
@@ -222,7 +214,7 @@ class EventReader:
         return len(self._data) <= self._max_data_bytes
 
     def _end_event(self, events: list[Event]) -> None:
-        self._last_id = self._id
+        self.last_event_id = self._id
         if self._data is not None:
             name = self._name.decode("utf-8", "replace") or "message"
             events.append(Event(self._data.decode("utf-8", "replace"), name, self._id, self._event_retry_ms))

@@ -111,18 +111,15 @@ def answer_builtin(session: ServerSession, message: Request, request: OpenReques
     answer(session, request, params)
 
 
-def _initialize(session: ServerSession, request: OpenRequest, params: Any) -> None:
-    del params
+def _initialize(session: ServerSession, request: OpenRequest, _params: Any) -> None:
     session.reply(request, ResponseBody(session.handlers.initialize_result(request.peer.revision)))
 
 
-def _ping(session: ServerSession, request: OpenRequest, params: Any) -> None:
-    del params
+def _ping(session: ServerSession, request: OpenRequest, _params: Any) -> None:
     session.reply(request, _EMPTY)
 
 
-def _discover(session: ServerSession, request: OpenRequest, params: Any) -> None:
-    del params
+def _discover(session: ServerSession, request: OpenRequest, _params: Any) -> None:
     revision = request.peer.revision
     result = session.handlers.discover_result(revision)
     session.reply(request, ResponseBody(session.handlers.sign(result, revision)))
@@ -172,14 +169,13 @@ def _act_after_handler(
     session.start(Exchange(request, method_handler, native.params(raw), raw))
 
 
-def _empty_list(name: str, session: ServerSession, request: OpenRequest, params: Any) -> None:
+def _empty_list(name: str, session: ServerSession, request: OpenRequest, _params: Any) -> None:
     """Answer with an empty list, where handlers have a capability and do not list anything.
 
     Spec:
         2025-11-25, server/tools, server/prompts and server/resources, "Capabilities"; 2026-07-28, the same: a server
         that declares one MUST answer its lists.
     """
-    del params
     if request.peer.era == "handshake":
         session.reply(request, ResponseBody(msgspec.json.encode({name: []})))
         return

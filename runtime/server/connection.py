@@ -12,6 +12,7 @@ from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server import dispatcher, input_required
 from mcpgen.runtime.server.context import Context, collect_input
+from mcpgen.runtime.server.exchange import SessionOutput
 from mcpgen.runtime.server.server_session import ServerSession
 from mcpgen.runtime.server.subscriptions import end_stream, notify_change
 
@@ -30,7 +31,7 @@ __all__ = ["Connection"]
 _LOG = logging.getLogger("mcpgen.handlers")
 
 
-class Connection:
+class Connection(SessionOutput):
     """One connection of a server, which a transport drives: an `Endpoint`.
 
     Attributes:
@@ -83,27 +84,19 @@ class Connection:
         self.session.close()
         self._engine.remove(self)
 
-    def send(self, message: bytes, about: Exchange | OpenRequest | None) -> None:
-        """Write *message*. This connection has one stream, whatever the message is about."""
-        del about
+    # This connection has one stream: its messages are written alike, whatever they are about, and `drop` has nothing to
+    # end. Its client cannot reconnect, so `disconnect` does nothing either.
+
+    def send(self, message: bytes, _about: Exchange | OpenRequest | None, /) -> None:
+        """Write *message*."""
         self._writer.write(message)
 
-    def respond(self, message: bytes, request: OpenRequest | None) -> None:
+    def respond(self, message: bytes, _request: OpenRequest | None, /) -> None:
         """Write a response."""
-        del request
         self._writer.write(message)
 
-    def drop(self, request: OpenRequest | None) -> None:
-        """Do nothing: this connection has no stream that ends with the response."""
-
-    def disconnect(self, exchange: Exchange, retry_ms: int | None) -> bool:
-        """Return False: a client cannot reconnect to this connection."""
-        del exchange, retry_ms
-        return False
-
-    async def drain(self, about: Exchange | None) -> None:
+    async def drain(self, _about: Exchange | None, /) -> None:
         """Wait until the peer has read most of what was written."""
-        del about
         if self._writer.is_full:
             await self._writer.drain()
 

@@ -14,6 +14,7 @@ from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol.newest import NEWEST, ErrorCode, models
 from mcpgen.runtime.server import notifications
 from mcpgen.runtime.server.elicitation_forms import Elicited, form_schema, form_value
+from mcpgen.runtime.server.engine import ChangeNotifier
 from mcpgen.runtime.server.functions.signatures import BaseContext
 from mcpgen.runtime.server.server_requests import send_request
 
@@ -32,7 +33,7 @@ __all__ = ["Context", "collect_input"]
 T = TypeVar("T")
 
 
-class Context(BaseContext):
+class Context(BaseContext, ChangeNotifier):
     """The request that a handler serves, and its client.
 
     Everything works for clients of every revision. If a client does not support a request, or has not declared the
@@ -81,8 +82,8 @@ class Context(BaseContext):
         Spec:
             2026-07-28, basic/patterns/mrtr, "InputResponses".
         """
-        found = self._retry_param("input_responses")
-        return {} if found is UNSET else found
+        responses: Mapping[str, Any] = self._retry_param("input_responses", default={})
+        return responses
 
     @property
     def request_state(self) -> str | None:
@@ -91,8 +92,8 @@ class Context(BaseContext):
         Spec:
             2026-07-28, basic/patterns/mrtr, "InputRequiredResult".
         """
-        found = self._retry_param("request_state")
-        return None if found is UNSET else found
+        state: str | None = self._retry_param("request_state", default=None)
+        return state
 
     @property
     def user(self) -> str:
@@ -225,22 +226,6 @@ class Context(BaseContext):
         retry_ms = None if retry_seconds is None else round(retry_seconds * 1000)
         return request.session.output.disconnect(self._exchange, retry_ms)
 
-    async def resource_updated(self, uri: str) -> None:
-        """Notify every client that is subscribed to the resource *uri* that it has changed."""
-        await self._engine.resource_updated(uri)
-
-    async def tools_changed(self) -> None:
-        """Notify every client that is subscribed to the list of tools that it has changed."""
-        await self._engine.tools_changed()
-
-    async def prompts_changed(self) -> None:
-        """Notify every client that is subscribed to the list of prompts that it has changed."""
-        await self._engine.prompts_changed()
-
-    async def resources_changed(self) -> None:
-        """Notify every client that is subscribed to the list of resources that it has changed."""
-        await self._engine.resources_changed()
-
     async def request(self, method: Any, params: Any = UNSET, /) -> Any:
         """Send a request of the native revision; ``ServerMethods(context)`` calls this.
 
@@ -268,12 +253,13 @@ class Context(BaseContext):
         request = None if self._exchange is None else self._exchange.request
         await (self._session if request is None else request.session).output.drain(self._exchange)
 
-    def _retry_param(self, name: str) -> Any:
-        """Return a param of a retry; UNSET on the fast path, where the params are a function's arguments."""
+    def _retry_param(self, name: str, default: Any) -> Any:
+        """Return a param of a retry; *default* on the fast path, where the params are a function's arguments."""
         exchange = self._exchange
         if exchange is None or exchange.handler.slow_path is not None:
-            return UNSET
-        return getattr(exchange.params, name, UNSET)
+            return default
+        found = getattr(exchange.params, name, UNSET)
+        return default if found is UNSET else found
 
     async def _request(self, method: str, params: Any, terms: str) -> Any:
         session, exchange = self._session, self._exchange

@@ -20,22 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from mcpgen.runtime.limits import Limits
-    from mcpgen.runtime.server.exchange import Exchange, MethodHandler, OpenRequest
+    from mcpgen.runtime.server.exchange import Exchange, MethodHandler, OpenRequest, SessionOutput
     from mcpgen.runtime.server.handler_table import HandlerTable
 
-__all__ = ["Engine", "EngineConnection", "EngineTasks"]
-
-
-class EngineConnection(Protocol):
-    """What an engine needs of a connection."""
-
-    def notify_change(self, method: str, uri: str | None) -> None:
-        """Send the notification *method* if the client is subscribed to it."""
-        ...
-
-    def expire_later(self) -> None:
-        """Begin to expire parked requests and tasks."""
-        ...
+__all__ = ["ChangeNotifier", "Engine", "EngineTasks"]
 
 
 class EngineTasks(Protocol):
@@ -63,6 +51,29 @@ class EngineTasks(Protocol):
         ...
 
 
+class ChangeNotifier:
+    """Notifies clients of changes: a base of `Server` and `Context`."""
+
+    __slots__ = ()
+    _engine: Engine
+
+    async def resource_updated(self, uri: str) -> None:
+        """Notify every client that is subscribed to the resource *uri* that it has changed."""
+        await self._engine.notify_change(RESOURCE_UPDATED, uri)
+
+    async def tools_changed(self) -> None:
+        """Notify every client that is subscribed to the list of tools that it has changed."""
+        await self._engine.notify_change("notifications/tools/list_changed")
+
+    async def prompts_changed(self) -> None:
+        """Notify every client that is subscribed to the list of prompts that it has changed."""
+        await self._engine.notify_change("notifications/prompts/list_changed")
+
+    async def resources_changed(self) -> None:
+        """Notify every client that is subscribed to the list of resources that it has changed."""
+        await self._engine.notify_change("notifications/resources/list_changed")
+
+
 class Engine:
     """What all connections of one server share.
 
@@ -76,7 +87,7 @@ class Engine:
 
     Attributes:
         state: The value that the lifespan yielded, while it is open.
-        connections: The connections that are told of changes.
+        connections: The connections that get notifications of changes.
         parked: The exchanges that wait for a stateless client's retry.
         sealer: Seals the states of those.
         is_expiring: Whether a connection already expires parked requests and tasks.
@@ -103,7 +114,7 @@ class Engine:
         self.parked: ParkedRequests = ParkedRequests(limits, self.clock)
         self.state: Any = None
         self.is_expiring: bool = False
-        self.connections: dict[EngineConnection, None] = {}
+        self.connections: dict[SessionOutput, None] = {}
         self._lifespan = lifespan
         self._running = 0
         self._principals = 0
@@ -134,11 +145,11 @@ class Engine:
         finally:
             opened.set()
 
-    def add(self, connection: EngineConnection) -> None:
+    def add(self, connection: SessionOutput) -> None:
         """Send changes to *connection* from now on, until it is removed."""
         self.connections[connection] = None
 
-    def remove(self, connection: EngineConnection) -> None:
+    def remove(self, connection: SessionOutput) -> None:
         """Forget a connection."""
         self.connections.pop(connection, None)
 
@@ -151,30 +162,15 @@ class Engine:
         """Return a text that cannot be guessed."""
         return secrets.token_urlsafe(16)
 
-    def expire_elsewhere(self, connection: EngineConnection) -> None:
+    def expire_elsewhere(self, connection: SessionOutput) -> None:
         """Let another connection expire parked requests and tasks, since *connection* ends."""
         for each in self.connections:
             if each is not connection:
                 each.expire_later()
                 return
 
-    async def resource_updated(self, uri: str) -> None:
-        """Notify every client that is subscribed to the resource *uri* that it has changed."""
-        await self._notify(RESOURCE_UPDATED, uri)
-
-    async def tools_changed(self) -> None:
-        """Notify every client that is subscribed to the list of tools that it has changed."""
-        await self._notify("notifications/tools/list_changed")
-
-    async def prompts_changed(self) -> None:
-        """Notify every client that is subscribed to the list of prompts that it has changed."""
-        await self._notify("notifications/prompts/list_changed")
-
-    async def resources_changed(self) -> None:
-        """Notify every client that is subscribed to the list of resources that it has changed."""
-        await self._notify("notifications/resources/list_changed")
-
-    async def _notify(self, method: str, uri: str | None = None) -> None:
+    async def notify_change(self, method: str, uri: str | None = None) -> None:
+        """Send the notification *method* to every client that is subscribed to it."""
         for each in list(self.connections):
             each.notify_change(method, uri)
         await anyio.lowlevel.checkpoint()  # so that a loop of changes lets them be written

@@ -75,7 +75,7 @@ class MethodHandler(Struct, frozen=True, kw_only=True, eq=False):
     takes_context: bool = True
 
 
-class BatchResponse:
+class BatchResponse(Struct, eq=False):
     """Collect the responses to one batch (2025-03-26), which are sent as one batch.
 
     Attributes:
@@ -84,10 +84,9 @@ class BatchResponse:
         is_complete: Whether every message of the batch has been taken.
     """
 
-    def __init__(self) -> None:
-        self.open = 0
-        self.messages: list[bytes] = []
-        self.is_complete = False
+    open: int = 0
+    messages: list[bytes] = []
+    is_complete: bool = False
 
     def finished(self) -> bytes | None:
         """Return the batch when every request is answered; None before, and if there are no responses."""
@@ -117,11 +116,11 @@ class OpenRequest(Struct, eq=False):
     progress_token: RequestId | UnsetType = UNSET
     log_level: str | UnsetType = UNSET
     batch: BatchResponse | None = None
-    on_cancel: Callable[[], None] | None = None
+    on_cancel: Callable[[], object] | None = None
     stream: Any = None
 
 
-class ServerRequest:
+class ServerRequest(Struct, eq=False):
     """A request of the server to its client, and the result when there is one.
 
     Attributes:
@@ -133,17 +132,14 @@ class ServerRequest:
         is_done: Whether there is a result or an error.
     """
 
-    __slots__ = ("_failure", "_result", "codec", "is_done", "key", "on_done", "params", "value")
-
-    def __init__(self, codec: OutgoingRequestCodec, params: bytes | UnsetType, value: Any) -> None:
-        self.codec: OutgoingRequestCodec = codec
-        self.params: bytes | UnsetType = params
-        self.value: Any = value
-        self.on_done: Callable[[], None] | None = None
-        self.key: str = ""
-        self.is_done: bool = False
-        self._result: Any = None
-        self._failure: Exception | None = None
+    codec: OutgoingRequestCodec
+    params: bytes | UnsetType
+    value: Any
+    on_done: Callable[[], None] | None = None
+    key: str = ""
+    is_done: bool = False
+    _result: Any = None
+    _failure: Exception | None = None
 
     def set_result(self, result: Any) -> None:
         """End the request with a decoded *result*."""
@@ -290,41 +286,40 @@ class Session(Protocol):
         ...
 
 
-class SessionOutput(Protocol):
-    """What a session needs of its connection: it writes messages and runs handlers."""
+class SessionOutput:
+    """What a session needs of its connection: it writes messages and runs handlers.
 
-    def send(self, message: bytes, about: Exchange | OpenRequest | None) -> None:
+    This base does nothing. It is the output of a stateless request that has ended, while its handler waits for the
+    client's retry.
+    """
+
+    def send(self, message: bytes, about: Exchange | OpenRequest | None, /) -> None:
         """Write a request or a notification that belongs to *about*; None: to no request."""
-        ...
 
-    def respond(self, message: bytes, request: OpenRequest | None) -> None:
+    def respond(self, message: bytes, request: OpenRequest | None, /) -> None:
         """Write the response to *request* or to its batch; None: to a message that was refused when it was decoded."""
-        ...
 
-    def drop(self, request: OpenRequest | None) -> None:
+    def drop(self, request: OpenRequest | None, /) -> None:
         """Note that *request*, or its batch, gets no response; None as for `respond`."""
-        ...
 
     def start(self, exchange: Exchange) -> None:
         """Run the handler of *exchange*."""
-        ...
 
     def start_notification_handler(self, call: Call, params: object, peer: Peer) -> None:
         """Run a handler whose result *peer* does not wait for."""
-        ...
 
     def flush_soon(self, exchange: Exchange) -> None:
         """Call `input_required.flush_requests` when the handler had time to make all its requests."""
-        ...
 
-    async def drain(self, about: Exchange | None) -> None:
+    async def drain(self, about: Exchange | None, /) -> None:
         """Wait until the peer has read most of the messages about *about*."""
-        ...
 
-    def disconnect(self, exchange: Exchange, retry_ms: int | None) -> bool:
-        """Close the stream of the response to *exchange* if its client can reconnect; return whether it can."""
-        ...
+    def disconnect(self, _exchange: Exchange, _retry_ms: int | None, /) -> bool:
+        """Close the stream of the response to an exchange if its client can reconnect; return whether it can."""
+        return False
+
+    def notify_change(self, method: str, uri: str | None) -> None:
+        """Send the notification *method* if the client is subscribed to it."""
 
     def expire_later(self) -> None:
         """Call `input_required.expire_parked` from now on, whenever it has something to do."""
-        ...

@@ -8,7 +8,7 @@ path, so that all errors come from there. A test compares both paths.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -21,30 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcpgen.runtime.protocol.negotiation import RequestMeta
+    from mcpgen.runtime.server.functions.tools import Tool
 
-__all__ = ["FastPath", "FastTool"]
+__all__ = ["FastPath"]
 
 # Any text that occurs nowhere else in a result.
 _PLACEHOLDER = "where the text goes"
 
 _LEVELS = frozenset(LEVELS)
-
-
-class FastTool(Protocol):
-    """A tool as the fast path calls it."""
-
-    @property
-    def takes_context(self) -> bool:
-        """Whether the function takes a context."""
-        ...
-
-    def read(self, arguments: Raw | UnsetType) -> Struct | None:
-        """Return the decoded arguments; None if they are not valid."""
-        ...
-
-    async def run(self, arguments: Any, context: Any, /) -> Any:
-        """Call the function; return its text, or a result of the native revision."""
-        ...
 
 
 class FastPath:
@@ -57,7 +41,7 @@ class FastPath:
     """
 
     def __init__(
-        self, slow_path: MethodHandler, find: Callable[[str], FastTool | None], sign: Callable[[bytes], bytes]
+        self, slow_path: MethodHandler, find: Callable[[str], Tool | None], sign: Callable[[bytes], bytes]
     ) -> None:
         self._slow_path = slow_path
         self._find = find

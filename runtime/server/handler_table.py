@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -80,6 +80,10 @@ class HandlerTable:
         native_revision: The revision that the handlers are written in.
         handshake_revisions: The served revisions that start with `initialize`.
         stateless_revisions: The served revisions that do not.
+        method_handlers: Returns the methods that the author's handlers serve to peers of a revision.
+        capabilities: Returns the capabilities that the server declares to peers of a revision.
+        initialize_result: Returns the result of `initialize` that agrees on a revision.
+        discover_result: Returns the result of `server/discover` in a revision.
     """
 
     def __init__(  # noqa: PLR0913 (the parts that a server is made of)
@@ -107,18 +111,20 @@ class HandlerTable:
         self._middleware = middleware
         self._more_capabilities = more_capabilities
         # Each of these is filled as peers need it.
-        self._method_handlers: dict[str, Mapping[str, MethodHandler]] = {}
+        self.method_handlers = cache(self._method_handlers)
+        self.capabilities = cache(self._adapted_capabilities)
         self._notification_handlers: dict[tuple[str, str], NotificationHandler | None] = {}
-        self._capabilities: dict[str, Mapping[str, object]] = {}
-        self._results: dict[tuple[str, str], bytes] = {}
+        self.initialize_result = cache(self._initialize_result)
+        self.discover_result = cache(self._discover_result)
         self._signatures: dict[str, bytes] = {}
         self._param_headers: dict[str, ParamHeaders] = {}
 
     def refresh(self) -> None:
         """Read the handlers again: something was registered or removed."""
-        self._method_handlers.clear()
-        self._capabilities.clear()
-        self._results.clear()
+        self.method_handlers.cache_clear()
+        self.capabilities.cache_clear()
+        self.initialize_result.cache_clear()
+        self.discover_result.cache_clear()
         self._param_headers.clear()
 
     def methods(self, revision: str) -> ModuleType:
@@ -126,23 +132,12 @@ class HandlerTable:
         module: ModuleType = bindings(revision).methods
         return module
 
-    def method_handlers(self, revision: str) -> Mapping[str, MethodHandler]:
-        """Return the methods that the author's handlers serve to peers of *revision*."""
-        found = self._method_handlers.get(revision)
-        if found is None:
-            found = self._method_handlers[revision] = self._make_method_handlers(revision)
-        return found
-
-    def capabilities(self, revision: str) -> Mapping[str, object]:
-        """Return the capabilities that the server declares to peers of *revision*."""
-        found = self._capabilities.get(revision)
-        if found is None:
-            declared: dict[str, object] = {**msgspec.to_builtins(self._handlers.capabilities())}
-            declared |= self._more_capabilities
-            adapted = codec(self.native_revision, revision).definition("ServerCapabilities", declared)
-            silent: dict[str, object] = {"completions": {}} if self._completes_silently(revision) else {}
-            found = self._capabilities[revision] = {**adapted, **silent}
-        return found
+    def _adapted_capabilities(self, revision: str) -> Mapping[str, object]:
+        declared: dict[str, object] = {**msgspec.to_builtins(self._handlers.capabilities())}
+        declared |= self._more_capabilities
+        adapted = codec(self.native_revision, revision).definition("ServerCapabilities", declared)
+        silent: dict[str, object] = {"completions": {}} if self._completes_silently(revision) else {}
+        return {**adapted, **silent}
 
     def _completes_silently(self, revision: str) -> bool:
         """Whether the native revision has completions without a capability (2024-11-05), and *revision* has one."""
@@ -200,39 +195,40 @@ class HandlerTable:
         found = self._param_headers[tool]
         return found if found.annotations else None
 
-    def initialize_result(self, revision: str) -> bytes:
+    def _initialize_result(self, revision: str) -> bytes:
         """Return the result of `initialize` that agrees on *revision*.
 
         Spec:
             2025-11-25, basic/lifecycle, "Initialization".
         """
-        return self._result(
-            "initialize",
-            revision,
-            lambda: {
+        return self._with_instructions(
+            {
                 "protocolVersion": revision,
                 "capabilities": self.capabilities(revision),
                 "serverInfo": self.info(revision),
-            },
+            }
         )
 
-    def discover_result(self, revision: str) -> bytes:
+    def _discover_result(self, revision: str) -> bytes:
         """Return the result of `server/discover`.
 
         Spec:
             2026-07-28, server/discover, "Response"; server/utilities/caching.
         """
-        return self._result(
-            "server/discover",
-            revision,
-            lambda: {
+        return self._with_instructions(
+            {
                 "resultType": "complete",
                 "supportedVersions": list(reversed(self.served)),
                 "capabilities": self.capabilities(revision),
                 "ttlMs": 0,
                 "cacheScope": "private",
-            },
+            }
         )
+
+    def _with_instructions(self, result: dict[str, object]) -> bytes:
+        if self._instructions is not None:
+            result["instructions"] = self._instructions
+        return msgspec.json.encode(result)
 
     def sign(self, result: bytes, revision: str) -> bytes:
         """Return the JSON of a *result* with this server's name in its metadata, unless it names one itself.
@@ -274,7 +270,7 @@ class HandlerTable:
         name = self._requests.get(method)
         return getattr(self._handlers, name) if name is not None and self._overrides(name) else None
 
-    def _make_method_handlers(self, revision: str) -> dict[str, MethodHandler]:
+    def _method_handlers(self, revision: str) -> Mapping[str, MethodHandler]:
         peer = self.methods(revision)
         declared = self.capabilities(revision)
         made: dict[str, MethodHandler] = {}
@@ -308,15 +304,6 @@ class HandlerTable:
 
     def _overrides(self, name: str) -> bool:
         return overrides(self._handlers, self.native_revision, "server", name)
-
-    def _result(self, method: str, revision: str, make: Callable[[], dict[str, object]]) -> bytes:
-        found = self._results.get((method, revision))
-        if found is None:
-            value = make()
-            if self._instructions is not None:
-                value["instructions"] = self._instructions
-            found = self._results[method, revision] = msgspec.json.encode(value)
-        return found
 
 
 async def _call_middleware(middleware: Middleware, call: Call, params: Any, context: Any) -> Any:

@@ -27,7 +27,7 @@ from mcpgen.runtime.server.exchange import Exchange
 from mcpgen.runtime.server.subscriptions import notify_change
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.protocol.messages import Notification, RequestId
+    from mcpgen.runtime.protocol.messages import Notification
     from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.server.server_session import ServerSession
 
@@ -77,8 +77,11 @@ def _cancel(session: ServerSession, params: Raw | UnsetType) -> None:
         2025-11-25, basic/utilities/cancellation, "Behavior Requirements": one that is unknown, over or malformed is
         ignored; no response is sent.
     """
-    request_id = _cancelled_id(params)
-    found = None if request_id is None else session.exchanges.pop(request_id, None)
+    try:
+        request_id = _decode_cancelled(b"{}" if isinstance(params, UnsetType) else params).request_id
+    except (msgspec.DecodeError, RecursionError):
+        return
+    found = session.exchanges.pop(request_id, None)
     if found is None:
         return
     _LOG.info("the client has cancelled the request %r", request_id)
@@ -88,13 +91,6 @@ def _cancel(session: ServerSession, params: Raw | UnsetType) -> None:
     if found.on_cancel is not None:
         found.on_cancel()
     session.drop(found)
-
-
-def _cancelled_id(params: Raw | UnsetType) -> RequestId | None:
-    try:
-        return _decode_cancelled(b"{}" if isinstance(params, UnsetType) else params).request_id
-    except (msgspec.DecodeError, RecursionError):
-        return None
 
 
 def send_progress(exchange: Exchange, progress: float, total: float | None, message: str | None) -> None:

@@ -26,6 +26,7 @@ import json
 import math
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias
 
 from mcpgen.runtime.errors import McpgenError, RequestError, UsageError
@@ -227,15 +228,11 @@ def _canonical(value: _Json) -> str:
     if isinstance(value, _Number):
         return value
     if isinstance(value, _Members):  # sorted by key alone: equal keys keep their order
-        inner = [f"{json.dumps(key)}:{_canonical(each)}" for key, each in sorted(value, key=_key)]
+        inner = [f"{json.dumps(key)}:{_canonical(each)}" for key, each in sorted(value, key=itemgetter(0))]
         return "{" + ",".join(inner) + "}"
     if isinstance(value, list):
         return "[" + ",".join([_canonical(each) for each in value]) + "]"
     return json.dumps(value)
-
-
-def _key(member: tuple[str, _Json]) -> str:
-    return member[0]
 
 
 def _binding(principal: str, method: str, digest: bytes) -> bytes:

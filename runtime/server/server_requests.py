@@ -205,24 +205,19 @@ def receive_result(request: ServerRequest, raw: Raw) -> None:
 
 
 def read_result(request: ServerRequest, raw: Raw) -> Any:
-    """Return the client's result in the native revision.
+    """Return the client's result in the native revision; a multi-select field of a form always has a list.
+
+    Before 2025-11-25 forms have no multi-select: the adapter makes a single choice of it, and a string comes back.
 
     Raises:
         InvalidPayload: It is not valid in the client's revision.
-    """
-    return _with_lists(request.value, request.codec.result(raw))
-
-
-def _with_lists(params: Any, result: Any) -> Any:
-    """Return the result of an elicitation with a list for each multi-select field.
-
-    Before 2025-11-25 forms have no multi-select: the adapter makes a single choice of it, and a string comes back.
 
     Spec:
         2025-11-25, client/elicitation, "Supported Schema Types" (multi-select enums are new).
     """
+    result = request.codec.result(raw)
     content = getattr(result, "content", UNSET)
-    schema = getattr(params, "requested_schema", None)
+    schema = getattr(request.value, "requested_schema", None)
     if not is_object(content) or schema is None:
         return result
     properties: dict[str, Any] = msgspec.to_builtins(schema).get("properties", {})

@@ -19,11 +19,10 @@ from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.newest import ErrorCode
-from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED
 from mcpgen.runtime.server.exchange import Exchange, OpenRequest, ResponseBody
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.protocol.capabilities import Peer
@@ -48,7 +47,7 @@ class SubscriptionStream(Struct, eq=False):
     filter: SubscriptionFilter
 
 
-class Subscriptions:
+class Subscriptions(Struct, eq=False):
     """What the clients of one connection are subscribed to.
 
     Attributes:
@@ -56,22 +55,13 @@ class Subscriptions:
         streams: The open `subscriptions/listen`, by id.
     """
 
-    def __init__(self) -> None:
-        self.uris: dict[str, None] = {}
-        self.streams: dict[str | int, SubscriptionStream] = {}
+    uris: dict[str, None] = {}
+    streams: dict[str | int, SubscriptionStream] = {}
 
     @property
     def size(self) -> int:
         """How many resources are subscribed to, by the session and on all streams."""
         return len(self.uris) + sum(len(each.filter.resource_subscriptions) for each in self.streams.values())
-
-    def includes(self, method: str, uri: str | None) -> bool:
-        """Whether the client of the handshake gets the notification *method*."""
-        return method != RESOURCE_UPDATED or uri in self.uris
-
-    def streams_for(self, method: str, uri: str | None) -> Iterator[SubscriptionStream]:
-        """Yield the streams that get the notification *method*."""
-        return (each for each in list(self.streams.values()) if each.filter.passes(method, uri))
 
 
 class ServerSession:

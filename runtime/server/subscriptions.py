@@ -104,17 +104,14 @@ def notify_change(session: ServerSession, method: str, uri: str | None = None) -
     Spec:
         2025-11-25, server/resources, "Subscriptions"; 2026-07-28, basic/patterns/subscriptions.
     """
-    peer = session.peer
-    if (
-        peer is not None
-        and session.is_initialized
-        and session.subscriptions.includes(method, uri)
-        and offers(session.declared, peer.revision, method)
-    ):
+    peer, subscriptions = session.peer, session.subscriptions
+    is_subscribed = session.is_initialized and (method != RESOURCE_UPDATED or uri in subscriptions.uris)
+    if peer is not None and is_subscribed and offers(session.declared, peer.revision, method):
         session.output.send(_change(peer.revision, method, uri, None), None)
-    for stream in session.subscriptions.streams_for(method, uri):
-        message = _change(stream.request.peer.revision, method, uri, stream.request.id)
-        session.output.send(message, stream.request)
+    for stream in list(subscriptions.streams.values()):
+        if stream.filter.passes(method, uri):
+            message = _change(stream.request.peer.revision, method, uri, stream.request.id)
+            session.output.send(message, stream.request)
 
 
 def _change(revision: str, method: str, uri: str | None, stream_id: str | int | None) -> bytes:

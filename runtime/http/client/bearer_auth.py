@@ -32,23 +32,20 @@ def bearer(token: str | Callable[[], str | Awaitable[str]]) -> httpx.Auth:
     import_httpx()
     import httpx  # noqa: PLC0415 (it takes long to load)
 
-    get_token = token if callable(token) else _constant(_checked(token))
+    if not callable(token):
+        _checked(token)
 
     class BearerAuth(httpx.Auth):
         def __repr__(self) -> str:
             return "<bearer token>"
 
         async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-            found = get_token()
+            found = token() if callable(token) else token
             value = await found if inspect.isawaitable(found) else found
             request.headers["Authorization"] = f"Bearer {_checked(value)}"
             yield request
 
     return BearerAuth()
-
-
-def _constant(token: str) -> Callable[[], str]:
-    return lambda: token
 
 
 def _checked(token: object) -> str:

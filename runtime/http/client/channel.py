@@ -19,6 +19,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 import anyio
+from msgspec import Struct, field
 
 from mcpgen.runtime.errors import McpgenError, RequestLost, TransportClosed
 from mcpgen.runtime.http.client.http_protocol import HttpProtocol
@@ -31,7 +32,8 @@ from mcpgen.runtime.http.client.outgoing_messages import (
 )
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.http.client.http_protocol import ServerRecord
+    from collections.abc import Hashable
+
     from mcpgen.runtime.http.client.http_requests import HttpRequests
     from mcpgen.runtime.http.client.http_session import HttpSession
     from mcpgen.runtime.limits import ClientLimits
@@ -47,7 +49,7 @@ _LOG = logging.getLogger("mcpgen.client")
 _SEND_SECONDS: Final = 30.0
 
 
-class _PendingRequest:
+class _PendingRequest(Struct, eq=False):
     """A request that is waiting to be sent or answered.
 
     Attributes:
@@ -56,12 +58,9 @@ class _PendingRequest:
         is_queued: Whether it has not been sent yet.
     """
 
-    __slots__ = ("is_queued", "message", "scope")
-
-    def __init__(self, message: OutgoingMessage) -> None:
-        self.message = message
-        self.scope = anyio.CancelScope()
-        self.is_queued = True
+    message: OutgoingMessage
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    is_queued: bool = True
 
 
 class HttpChannel:
@@ -71,13 +70,13 @@ class HttpChannel:
         requests: Makes the HTTP requests.
         limits: The limits of the client.
         group: Runs the channel's tasks until it is closed.
-        record: What is remembered of the server.
+        identity: The `Http.identity` of the server.
     """
 
-    def __init__(self, requests: HttpRequests, limits: ClientLimits, group: Group, record: ServerRecord) -> None:
+    def __init__(self, requests: HttpRequests, limits: ClientLimits, group: Group, identity: Hashable) -> None:
         self._limits = limits
         self._group = group
-        self._protocol = HttpProtocol(requests, limits, group, record)
+        self._protocol = HttpProtocol(requests, limits, group, identity)
         self._slots = anyio.Semaphore(limits.max_connections)
         self._pending: dict[RequestId, _PendingRequest] = {}
         self._queue: deque[tuple[OutgoingMessage, HttpSession | None]] = deque()  # messages that are not requests

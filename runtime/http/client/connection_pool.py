@@ -47,8 +47,6 @@ _KEEP_ALIVE: Final = [
     ),
 ]
 
-_SCHEMES: Final = ("http", "https")
-
 _Origin: TypeAlias = tuple[bytes, bytes, int]
 
 
@@ -73,7 +71,7 @@ class ConnectionPool(httpx.AsyncBaseTransport):
         Raises:
             httpx.TransportError: It failed.
         """
-        if request.url.scheme not in _SCHEMES:
+        if request.url.scheme not in ("http", "https"):
             raise httpx.UnsupportedProtocol(
                 f"the scheme {request.url.scheme!r} is not supported; use http or https", request=request
             )

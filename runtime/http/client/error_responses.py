@@ -29,35 +29,34 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.client.address import Address
     from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
 
-__all__ = ["HEADER_MISMATCH", "NOT_FOUND", "ErrorReply", "not_a_message", "read_error_reply"]
+__all__ = ["NOT_FOUND", "ErrorReply", "not_a_message", "read_error_reply"]
 
-HEADER_MISMATCH: Final = ErrorCode.HEADER_MISMATCH
 # 2026-07-28, basic/transports/streamable-http, "Backward Compatibility": errors that only servers of a stateless
 # revision send.
 _STATELESS_CODES: Final = frozenset(
-    {HEADER_MISMATCH, ErrorCode.MISSING_REQUIRED_CLIENT_CAPABILITY, ErrorCode.UNSUPPORTED_PROTOCOL_VERSION}
+    {
+        ErrorCode.HEADER_MISMATCH,
+        ErrorCode.MISSING_REQUIRED_CLIENT_CAPABILITY,
+        ErrorCode.UNSUPPORTED_PROTOCOL_VERSION,
+    }
 )
 
 NOT_FOUND: Final = 404
-_UNAUTHORIZED: Final = 401
-_FORBIDDEN: Final = 403
-_TOO_MANY: Final = 429
-_UNAVAILABLE: Final = 503
 
 # 2025-06-18, basic/transports, "Backwards Compatibility": any status of 400 to 499 may mean HTTP+SSE. These do not
 # depend on the endpoint.
-_NOT_OF_THE_ENDPOINT: Final = frozenset({_UNAUTHORIZED, _FORBIDDEN, 407, 408, _TOO_MANY})
+_NOT_OF_THE_ENDPOINT: Final = frozenset({401, 403, 407, 408, 429})
 
 _ADVICE: Final = {
-    _UNAUTHORIZED: "the server requires credentials; pass Http(url, auth=bearer(token)), or headers",
-    _FORBIDDEN: "the server does not allow this with these credentials, or from this origin or host",
+    401: "the server requires credentials; pass Http(url, auth=bearer(token)), or headers",
+    403: "the server does not allow this with these credentials, or from this origin or host",
     404: "there is nothing at this URL",
     405: "this URL does not accept this kind of request",
     407: "a proxy requires credentials",
     413: "the message is longer than the server accepts",
-    _TOO_MANY: "there were too many requests",
+    429: "there were too many requests",
     502: "a gateway cannot reach the server",
-    _UNAVAILABLE: "the server is not ready, or overloaded",
+    503: "the server is not ready, or overloaded",
     504: "the server did not answer a gateway in time",
 }
 _MAX_RETRY_AFTER_CHARS: Final = 40
@@ -124,7 +123,7 @@ def _failure(response: httpx.Response, address: Address, excerpt: str, *, is_jso
     if response.has_redirect_location:
         advice = f"it redirects to {_location(response, address)}; redirects are not followed, so use that URL"
     retry_after = response.headers.get("retry-after", "")
-    if status in (_TOO_MANY, _UNAVAILABLE) and retry_after:
+    if status in (429, 503) and retry_after:
         unit = " seconds" if retry_after.isdigit() else ""
         advice += f"; try again {'in' if unit else 'at'} {printable(retry_after[:_MAX_RETRY_AFTER_CHARS])}{unit}"
     return HttpRefused(url=address.shown, status=status, excerpt=excerpt, advice=advice)

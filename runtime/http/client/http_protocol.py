@@ -16,28 +16,31 @@ Spec:
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from msgspec import UnsetType
 
 from mcpgen.runtime.errors import McpgenError, RequestLost, TransportClosed
-from mcpgen.runtime.http.client.error_responses import HEADER_MISMATCH, ErrorReply
 from mcpgen.runtime.http.client.get_stream import read_get_stream
 from mcpgen.runtime.http.client.http_session import HttpSession
 from mcpgen.runtime.http.client.incoming_messages import IncomingMessages
-from mcpgen.runtime.http.client.legacy_sse import LegacySse
+from mcpgen.runtime.http.client.legacy_sse import LEGACY_SERVERS, LegacySse
 from mcpgen.runtime.http.client.outgoing_messages import CALL, INITIALIZE, OutgoingMessage, message_headers
 from mcpgen.runtime.http.client.param_header_cache import list_tools_again
 from mcpgen.runtime.http.client.post_requests import PostRequests, SessionLost
 from mcpgen.runtime.http.client.session_renewal import renew_session
+from mcpgen.runtime.protocol.newest import ErrorCode
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from mcpgen.runtime.http.client.error_responses import ErrorReply
     from mcpgen.runtime.http.client.http_requests import HttpRequests
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.transports.spawner import Group
 
-__all__ = ["HttpProtocol", "ServerRecord"]
+__all__ = ["HttpProtocol"]
 
 _INITIALIZED: Final = "notifications/initialized"
 _HANDSHAKE: Final = (INITIALIZE, _INITIALIZED)
@@ -46,18 +49,6 @@ _HANDSHAKE: Final = (INITIALIZE, _INITIALIZED)
 _ENDPOINT_PROBES: Final = 2
 
 _LOG = logging.getLogger("mcpgen.client")
-
-
-class ServerRecord(Protocol):
-    """What is remembered of a server after a connection to it."""
-
-    @property
-    def uses_legacy_sse(self) -> bool:
-        """Whether it used HTTP+SSE."""
-        ...
-
-    @uses_legacy_sse.setter
-    def uses_legacy_sse(self, value: bool) -> None: ...
 
 
 class HttpProtocol:
@@ -72,18 +63,18 @@ class HttpProtocol:
         requests: Makes the HTTP requests.
         limits: The limits of the client.
         group: Runs background tasks.
-        record: What is remembered of the server.
+        identity: The key of the server in `LEGACY_SERVERS`.
     """
 
-    def __init__(self, requests: HttpRequests, limits: ClientLimits, group: Group, record: ServerRecord) -> None:
+    def __init__(self, requests: HttpRequests, limits: ClientLimits, group: Group, identity: Hashable) -> None:
         self.incoming: IncomingMessages = IncomingMessages(limits.max_batch_length)
         self.ended: anyio.Event = anyio.Event()
         self.failure: TransportClosed | None = None
         self._requests = requests
         self._limits = limits
         self._group = group
-        self._record = record
-        self._uses_legacy_sse = record.uses_legacy_sse
+        self._identity = identity
+        self._uses_legacy_sse = identity in LEGACY_SERVERS
         self._posts = PostRequests(requests, limits, self.incoming.receive)
         self._legacy_sse: LegacySse | None = None
         self._handshake: OutgoingMessage | None = None  # the message of the handshake that is being sent
@@ -178,7 +169,7 @@ class HttpProtocol:
 
     async def _request_stateless(self, message: OutgoingMessage) -> None:
         if self._uses_legacy_sse:
-            self._record.uses_legacy_sse = False  # until `_initialize` finds it again
+            LEGACY_SERVERS.discard(self._identity)  # until `_initialize` finds it again
             shown = self._requests.address.shown
             raise RequestLost(
                 f"{message.method} was not sent: {shown} used HTTP+SSE before, but no longer does; connect again"
@@ -186,7 +177,7 @@ class HttpProtocol:
         param_headers, listings = self.incoming.param_headers, self._listings
         headers = message_headers(message, param_headers.of(message.tool))
         error = await self._posts.send_request(message, headers, None)
-        if error is not None and error.code == HEADER_MISMATCH and message.method == CALL:
+        if error is not None and error.code == ErrorCode.HEADER_MISMATCH and message.method == CALL:
             await self._list_tools_again(message, listings)
             corrected = message_headers(message, param_headers.of(message.tool))
             if corrected != headers:
@@ -226,7 +217,7 @@ class HttpProtocol:
             if self._legacy_sse is not None:
                 await self._legacy_sse.post(message, {})
                 return
-            self._record.uses_legacy_sse = False
+            LEGACY_SERVERS.discard(self._identity)
         error = await self._posts.send_request(message, {}, session)
         if error is not None and error.may_be_legacy_sse:
             failure = await self._try_legacy_sse(session)
@@ -247,7 +238,7 @@ class HttpProtocol:
             legacy_sse.scope.cancel()
             return legacy_sse.failure if legacy_sse.has_bad_endpoint else None
         self._legacy_sse = legacy_sse
-        self._record.uses_legacy_sse = True
+        LEGACY_SERVERS.add(self._identity)
         return None
 
     async def _run_legacy_sse(self, legacy_sse: LegacySse) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.client.address import Address
     from mcpgen.runtime.limits import ClientLimits
 
-__all__ = ["HttpRequests", "new_client"]
+__all__ = ["HttpRequests", "open_client"]
 
 # Closing a connection takes no time, unless TLS must send its last bytes to a peer that does not read.
 _CLOSE_SECONDS: Final = 1.0
@@ -37,16 +37,22 @@ _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HT
 _UNREACHABLE: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 
 
-def new_client(limits: ClientLimits) -> httpx.AsyncClient:
-    """Return an httpx client that uses the proxies and certificates of the environment."""
+@asynccontextmanager
+async def open_client(limits: ClientLimits) -> AsyncGenerator[httpx.AsyncClient]:
+    """Open an httpx client that uses the proxies and certificates of the environment."""
     headers = {"User-Agent": f"mcpgen/{__version__}"}
     timeout = httpx.Timeout(limits.open_seconds, read=None, pool=None)
     if getproxies():  # as httpx reads them; httpx decides which hosts they are for
         unbounded = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-        return httpx.AsyncClient(headers=headers, timeout=timeout, verify=_trust(), limits=unbounded)
-    return httpx.AsyncClient(
-        headers=headers, timeout=timeout, transport=ConnectionPool(_trust(), limits.max_connections)
-    )
+        client = httpx.AsyncClient(headers=headers, timeout=timeout, verify=_trust(), limits=unbounded)
+    else:
+        pool = ConnectionPool(_trust(), limits.max_connections)
+        client = httpx.AsyncClient(headers=headers, timeout=timeout, transport=pool)
+    try:
+        yield client
+    finally:
+        with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
+            await client.aclose()
 
 
 @cache

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw, Struct, UnsetType
 
 from mcpgen.generated.registry import REVISIONS
+from mcpgen.runtime.errors import RequestLost
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.param_headers import standard_headers
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
     from mcpgen.runtime.protocol.messages import RequestId
 
-__all__ = ["HttpSession", "SessionState", "is_session_id"]
+__all__ = ["HttpSession", "SessionState"]
 
 _HANDSHAKES: Final = frozenset(each.label for each in REVISIONS if each.era == "handshake")
 
@@ -62,6 +63,18 @@ class HttpSession:
             found[http.SESSION] = self.id
         return found
 
+    def set_id(self, session_id: str | None) -> None:
+        """Set the id that the server sent, if any.
+
+        Raises:
+            RequestLost: It is not valid.
+        """
+        if session_id is not None and _ID.fullmatch(session_id) is None:
+            raise RequestLost(
+                "the server sent an invalid Mcp-Session-Id: it is too long, or has characters other than visible ASCII"
+            )
+        self.id = session_id
+
     def set_revision(self, revision: str) -> None:
         """Set the negotiated revision; ignore an unknown one, which the client refuses."""
         if revision in _HANDSHAKES:
@@ -72,11 +85,6 @@ class HttpSession:
         self.server_requests[request_id] = None
         if len(self.server_requests) > _MAX_SERVER_REQUESTS:
             self.server_requests.popitem(last=False)
-
-
-def is_session_id(text: str) -> bool:
-    """Return whether *text* is a valid session id."""
-    return _ID.fullmatch(text) is not None
 
 
 class SessionState:

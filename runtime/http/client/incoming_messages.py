@@ -7,7 +7,7 @@ Spec:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from mcpgen.runtime.transports.interfaces import ClientEndpoint
 
 __all__ = ["IncomingMessages"]
-
-_CANCEL_REASON: Final = "the session of this request is lost"
 
 
 class _Initialized(Struct, rename="camel"):
@@ -104,11 +102,8 @@ class IncomingMessages:
     def cancel_server_requests(self, session: HttpSession) -> None:
         """Cancel the handlers of the server's requests in a lost session, whose answers a new one must not get."""
         for request_id in list(session.server_requests):
-            self._deliver(
-                envelope.encode_notification(
-                    "notifications/cancelled", {"requestId": request_id, "reason": _CANCEL_REASON}
-                )
-            )
+            cancelled = {"requestId": request_id, "reason": "the session of this request is lost"}
+            self._deliver(envelope.encode_notification("notifications/cancelled", cancelled))
         session.server_requests.clear()
 
     def _request_of(self, found: Message | Malformed, message: OutgoingMessage | None) -> OutgoingMessage | None:

@@ -1,11 +1,14 @@
 """HTTP+SSE of 2024-11-05: a stream on which the server sends its messages, and a second URL for those of the client.
 
+`LEGACY_SERVERS` remembers which servers use it.
+
 Spec:
     2024-11-05, basic/transports, "HTTP with SSE"; 2025-11-25, basic/transports, "Backwards Compatibility".
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -19,7 +22,7 @@ from mcpgen.runtime.http.media_types import EVENT_STREAM
 from mcpgen.runtime.http.sse import EventReader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
 
     from mcpgen.runtime.http.client.address import Address
     from mcpgen.runtime.http.client.http_requests import HttpRequests
@@ -29,8 +32,9 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.sse import Event
     from mcpgen.runtime.limits import ClientLimits
 
-__all__ = ["LegacySse"]
+__all__ = ["LEGACY_SERVERS", "LegacyServers", "LegacySse"]
 
+_MAX_LEGACY_SERVERS: Final = 10_000
 _MAX_SHOWN_CHARS: Final = 200
 
 
@@ -121,3 +125,33 @@ class LegacySse:
             if not response.is_success:
                 raise (await read_error_reply(response, None, self.endpoint or self._requests.address)).failure
             await read_head(response)  # frees the connection for other requests
+
+
+class LegacyServers:
+    """The servers that were found to use HTTP+SSE, up to 10,000, by `Http.identity`.
+
+    No request that only Streamable HTTP knows is sent to them again.
+
+    Spec:
+        2025-11-25, basic/transports, "Backwards Compatibility"; 2026-07-28, basic/versioning, "Backward Compatibility".
+    """
+
+    def __init__(self) -> None:
+        self._servers: OrderedDict[Hashable, None] = OrderedDict()
+
+    def __contains__(self, server: Hashable) -> bool:
+        return server in self._servers
+
+    def add(self, server: Hashable) -> None:
+        """Add *server*, and drop the one that was added longest ago if there are too many."""
+        self._servers[server] = None
+        self._servers.move_to_end(server)
+        if len(self._servers) > _MAX_LEGACY_SERVERS:
+            self._servers.popitem(last=False)
+
+    def discard(self, server: Hashable) -> None:
+        """Remove *server*."""
+        self._servers.pop(server, None)
+
+
+LEGACY_SERVERS: Final = LegacyServers()

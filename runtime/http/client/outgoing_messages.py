@@ -66,7 +66,7 @@ class _Arguments(Struct):
 _decode_params: Final = msgspec.json.Decoder(_Params).decode
 
 
-class OutgoingMessage:
+class OutgoingMessage(Struct, eq=False):
     """A message to the server; answers may be a batch.
 
     Attributes:
@@ -75,32 +75,27 @@ class OutgoingMessage:
         id: The id of the request, or of the request that it answers; None for other messages.
         method: Empty for answers.
         params: Not decoded.
-        params_in_headers: The params that standard headers repeat, if they are there.
         revision: The stateless revision that its metadata names; None if it names none.
         is_internal: Whether the transport itself sends the request, so that its answer is not delivered to the client.
         answer: The answer, if the request is internal.
+        params_in_headers: The params that standard headers repeat, if they are there.
     """
 
-    __slots__ = ("answer", "body", "id", "is_internal", "kind", "method", "params", "params_in_headers", "revision")
+    body: bytes
+    kind: Kind
+    id: RequestId | None
+    method: str
+    params: Raw | UnsetType
+    revision: str | None = None
+    is_internal: bool = False
+    answer: Response | ErrorResponse | None = None
+    params_in_headers: dict[str, Any] = {}
 
-    def __init__(
-        self, body: bytes, kind: Kind, request_id: RequestId | None, method: str, params: Raw | UnsetType
-    ) -> None:
-        self.body: bytes = body
-        self.kind: Kind = kind
-        self.id: RequestId | None = request_id
-        self.method: str = method
-        self.params: Raw | UnsetType = params
-        self.revision: str | None = None
-        self.is_internal: bool = False
-        self.answer: Response | ErrorResponse | None = None
-        self.params_in_headers: dict[str, Any] = {}
-        if not isinstance(params, UnsetType):
-            self._read_params(params)
-
-    def _read_params(self, params: Raw) -> None:
+    def __post_init__(self) -> None:
+        if isinstance(self.params, UnsetType):
+            return
         try:
-            found = _decode_params(params)
+            found = _decode_params(self.params)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return  # the server reports the error
         self.params_in_headers = {"name": found.name, "uri": found.uri}

@@ -19,7 +19,6 @@ import httpx
 
 from mcpgen.runtime.errors import RequestLost, printable
 from mcpgen.runtime.http.client.error_responses import NOT_FOUND, ErrorReply, not_a_message, read_error_reply
-from mcpgen.runtime.http.client.http_session import is_session_id
 from mcpgen.runtime.http.client.outgoing_messages import INITIALIZE
 from mcpgen.runtime.http.client.response_body import read_body, read_events, read_head, response_type
 from mcpgen.runtime.http.errors import HttpRefused
@@ -102,7 +101,7 @@ class PostRequests:
             if not response.is_success:
                 return await read_error_reply(response, message, address)
             if message.method == INITIALIZE and session is not None:
-                _set_session_id(session, response)
+                session.set_id(response.headers.get(http.SESSION))
             kind = response_type(response)
             if kind == JSON:
                 if not self._receive(await read_body(response, self._limits.max_frame_bytes), message, session):
@@ -177,7 +176,11 @@ class PostRequests:
             try:
                 headers = {**session.headers, "last-event-id": last_id or ""}
                 async with self._requests.open("GET", EVENT_STREAM, headers) as response:
-                    self._raise_for(await self._refusal(response), session)
+                    if not response.is_success:
+                        refusal = (await read_error_reply(response, None, self._requests.address)).failure
+                        raise SessionLost if refusal.status == NOT_FOUND and session.id is not None else refusal
+                    if response_type(response) != EVENT_STREAM:
+                        raise not_a_message(response, self._requests.address, "the body is not an event stream")
                     if await self._read_events(response, reader, message, session) is None:
                         return
                 idle = idle + 1 if resumable_id(reader) == last_id else 0
@@ -189,21 +192,6 @@ class PostRequests:
                     raise RequestLost(
                         f"the stream broke before {message.method} was answered, and cannot be resumed: {error}"
                     ) from error
-
-    async def _refusal(self, response: httpx.Response) -> HttpRefused | None:
-        if not response.is_success:
-            return (await read_error_reply(response, None, self._requests.address)).failure
-        if response_type(response) != EVENT_STREAM:
-            return not_a_message(response, self._requests.address, "the body is not an event stream")
-        return None
-
-    @staticmethod
-    def _raise_for(refusal: HttpRefused | None, session: HttpSession) -> None:
-        if refusal is None:
-            return
-        if refusal.status == NOT_FOUND and session.id is not None:
-            raise SessionLost
-        raise refusal
 
 
 def resumable_id(reader: EventReader) -> str | None:
@@ -232,12 +220,3 @@ def retry_delay(reader: EventReader, failures: int, idle: int, max_seconds: floa
         return growing
     server_seconds = max(_MIN_DELAY_SECONDS, reader.retry_ms / 1000)
     return max(server_seconds, growing) if failures else server_seconds
-
-
-def _set_session_id(session: HttpSession, response: httpx.Response) -> None:
-    session_id: str | None = response.headers.get(http.SESSION)
-    if session_id is not None and not is_session_id(session_id):
-        raise RequestLost(
-            "the server sent an invalid Mcp-Session-Id: it is too long, or has characters other than visible ASCII"
-        )
-    session.id = session_id

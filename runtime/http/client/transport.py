@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import weakref
-from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from hashlib import blake2b
@@ -24,14 +23,14 @@ if TYPE_CHECKING:
 
     import httpx
 
+    from mcpgen.runtime.http.client.channel import HttpChannel
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.transports.interfaces import Channel
 
-__all__ = ["Http", "LegacyServers", "import_httpx"]
+__all__ = ["Http", "import_httpx"]
 
-# Closing a client should not wait long for its server: to end the session, and to close the connections.
+# Closing a client should not wait long for its server to end the session.
 _END_SESSION_SECONDS: Final = 1.0
-_CLOSE_SECONDS: Final = 1.0
 
 # The key of the digests, so that their secrets cannot be found by trying.
 _DIGEST_KEY: Final = os.urandom(32)
@@ -44,8 +43,6 @@ _RESERVED: Final = frozenset(
     }
 )
 _VALUE: Final = re.compile(r"[\x20-\x7e\t]*")
-
-_MAX_LEGACY_SERVERS: Final = 10_000
 
 
 def import_httpx() -> ModuleType:
@@ -92,7 +89,7 @@ class Http:
         if client is not None and not isinstance(client, found.AsyncClient):
             raise UsageError(f"`client` must be an httpx.AsyncClient, not {type(client).__name__}")
         self._auth = auth
-        self._client = client
+        self._client: httpx.AsyncClient | None = client
 
     def __repr__(self) -> str:
         return f"Http({self.description!r})"  # without headers and query, which may hold secrets
@@ -119,80 +116,25 @@ class Http:
         """Open a channel; it connects when the first message is sent."""
         # These load httpx.
         from mcpgen.runtime.http.client.channel import HttpChannel  # noqa: PLC0415
-        from mcpgen.runtime.http.client.http_requests import HttpRequests, new_client  # noqa: PLC0415
+        from mcpgen.runtime.http.client.http_requests import HttpRequests, open_client  # noqa: PLC0415
 
         async with AsyncExitStack() as stack:
             client = self._client
             if client is None:
-                client = new_client(limits)
-                stack.push_async_callback(_close, client)
+                client = await stack.enter_async_context(open_client(limits))
             requests = HttpRequests(client, self._address, self._headers, self._auth)
-            record = _ServerRecord(self.identity)
-            channel: HttpChannel | None = None
-            try:
-                async with open_group() as group:
-                    channel = HttpChannel(requests, limits, group, record)
-                    try:
-                        yield channel
-                    finally:
-                        channel.close()
-            finally:
-                if channel is not None:
-                    with anyio.move_on_after(_END_SESSION_SECONDS, shield=True):
-                        await channel.end_session()
+            async with open_group() as group:
+                channel = HttpChannel(requests, limits, group, self.identity)
+                stack.push_async_callback(_end_session, channel)  # called when the tasks of the group have ended
+                try:
+                    yield channel
+                finally:
+                    channel.close()
 
 
-class LegacyServers:
-    """The servers that were found to use HTTP+SSE, up to 10,000.
-
-    No request that only Streamable HTTP knows is sent to them again.
-
-    Spec:
-        2025-11-25, basic/transports, "Backwards Compatibility"; 2026-07-28, basic/versioning, "Backward Compatibility".
-    """
-
-    def __init__(self) -> None:
-        self._servers: OrderedDict[Hashable, None] = OrderedDict()
-
-    def __contains__(self, server: Hashable) -> bool:
-        return server in self._servers
-
-    def add(self, server: Hashable) -> None:
-        """Add *server*, and drop the one that was added longest ago if there are too many."""
-        self._servers[server] = None
-        self._servers.move_to_end(server)
-        if len(self._servers) > _MAX_LEGACY_SERVERS:
-            self._servers.popitem(last=False)
-
-    def discard(self, server: Hashable) -> None:
-        """Remove *server*."""
-        self._servers.pop(server, None)
-
-
-_LEGACY_SERVERS: Final = LegacyServers()
-
-
-class _ServerRecord:
-    """The part of `_LEGACY_SERVERS` that is about one server."""
-
-    def __init__(self, identity: Hashable) -> None:
-        self._identity = identity
-
-    @property
-    def uses_legacy_sse(self) -> bool:
-        return self._identity in _LEGACY_SERVERS
-
-    @uses_legacy_sse.setter
-    def uses_legacy_sse(self, value: bool) -> None:
-        if value:
-            _LEGACY_SERVERS.add(self._identity)
-        else:
-            _LEGACY_SERVERS.discard(self._identity)
-
-
-async def _close(client: httpx.AsyncClient) -> None:
-    with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
-        await client.aclose()
+async def _end_session(channel: HttpChannel) -> None:
+    with anyio.move_on_after(_END_SESSION_SECONDS, shield=True):
+        await channel.end_session()
 
 
 def _checked_headers(headers: Any) -> dict[str, str]:  # noqa: ANN401 (any object that a caller passes)

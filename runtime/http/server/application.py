@@ -217,8 +217,7 @@ class Application:
         elif method not in ("GET", "DELETE") or not self._engine.handlers.handshake_revisions:
             # 2026-07-28, basic/transports/streamable-http, "Earlier Streamable HTTP Revisions".
             allowed = "GET, POST, DELETE" if self._engine.handlers.handshake_revisions else "POST"
-            reason = f"the endpoint does not accept {method}, only {allowed}"
-            await responses.send_error(send, 405, reason, headers=((b"allow", allowed.encode()),))
+            await _refuse_method(send, f"the endpoint does not accept {method}, only {allowed}", allowed)
         elif method == "DELETE":
             await session_endpoint.delete(self._state, headers, user, send)
         elif not accepts(headers.get("accept"), EVENT_STREAM):
@@ -231,9 +230,7 @@ class Application:
         self, scope: Scope, headers: Mapping[str, str], user: str, receive: Receive, send: Send
     ) -> None:
         if scope["method"] != "GET":
-            await responses.send_error(
-                send, 405, "this path accepts only GET, which opens the stream", headers=((b"allow", b"GET"),)
-            )
+            await _refuse_method(send, "this path accepts only GET, which opens the stream", "GET")
         elif not accepts(headers.get("accept"), EVENT_STREAM):
             await responses.send_error(send, 406, f"the Accept header must allow {EVENT_STREAM}")
         else:
@@ -243,9 +240,7 @@ class Application:
         self, scope: Scope, headers: Mapping[str, str], user: str, receive: Receive, send: Send
     ) -> None:
         if scope["method"] != "POST":
-            await responses.send_error(
-                send, 405, "this path accepts only POST, which sends a message", headers=((b"allow", b"POST"),)
-            )
+            await _refuse_method(send, "this path accepts only POST, which sends a message", "POST")
             return
         body = await self._read_body(headers, receive, send, accepted=())
         if body is not None:
@@ -275,6 +270,10 @@ class Application:
             # The rest of the body is not read, so the connection cannot be used for another request.
             await responses.send_error(send, error.status, error.reason, headers=((b"connection", b"close"),))
         return None
+
+
+async def _refuse_method(send: Send, reason: str, allowed: str) -> None:
+    await responses.send_error(send, 405, reason, headers=((b"allow", allowed.encode()),))
 
 
 def _check(limits: object, user: object, events: object) -> None:

@@ -53,16 +53,14 @@ class DirectCall:
         handler: How the call is served.
         params: The params of the function.
         peer: The client.
-        text: The function's result, if it has returned a text.
         is_waiting: Whether the function has to wait.
     """
 
-    __slots__ = ("_failure", "_steps", "_value", "_waits_for", "handler", "is_waiting", "params", "peer", "text")
+    __slots__ = ("_failure", "_steps", "_value", "_waits_for", "handler", "is_waiting", "params", "peer")
 
     def __init__(self, handler: MethodHandler, params: Struct, peer: Peer) -> None:
         self.params: Struct = params
         self.peer: Peer = peer
-        self.text: str | None = None
         self.is_waiting: bool = False
         self._value: Any = None
         self._failure: BaseException | None = None
@@ -75,24 +73,22 @@ class DirectCall:
             self.is_waiting = True
         except StopIteration as done:
             self._value = done.value
-            self.text = done.value if type(done.value) is str else None
         except BaseException as failure:  # noqa: BLE001 (raised where the function is awaited)
             self._failure = failure
 
     def answer(self, request: Request) -> bytes | None:
         """Return the answer to *request* if the function has returned a text; None otherwise."""
-        frame = self.handler.text_frame
-        if self.text is None or frame is None:
+        frame, text = self.handler.text_frame, self._value
+        if frame is None or type(text) is not str:
             return None
-        return envelope.encode_response(request.id, frame[0] + _encode(self.text) + frame[1])
+        return envelope.encode_response(request.id, frame[0] + _encode(text) + frame[1])
 
     def as_handler(self) -> MethodHandler:
         """Return how the call is served, with a function that goes on from here."""
         return msgspec.structs.replace(self.handler, call=self._finish)
 
-    async def _finish(self, params: Any, context: Any) -> Any:  # noqa: ANN401 (as of any handler)
+    async def _finish(self, _params: Any, _context: Any) -> Any:  # noqa: ANN401 (as of any handler)
         """Return the result of the function, which has its params already and takes no context."""
-        del params, context
         return await self
 
     def __await__(self) -> Generator[Any, Any, Any]:
@@ -176,7 +172,7 @@ async def finish_call(  # noqa: PLR0913 (the call, its connection, and two callb
     call: DirectCall,
     *,
     send_all: Callable[[], Awaitable[None]],
-    sent: Callable[[], None] | None = None,
+    sent: Callable[[], None],
 ) -> None:
     """Finish a call that has started in this task, and send its response.
 
@@ -206,8 +202,7 @@ async def finish_call(  # noqa: PLR0913 (the call, its connection, and two callb
         except Exception as error:  # noqa: BLE001 (raised below, in the task of the request)
             failure = error
         finally:
-            if sent is not None:
-                sent()
+            sent()
             has_sent.set()
 
     (await state.open()).start(send_meanwhile)

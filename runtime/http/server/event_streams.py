@@ -12,60 +12,40 @@ Spec:
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
-from mcpgen.runtime.http.server.event_store import event_id
+from msgspec import Struct
+
+from mcpgen.runtime.http.server.event_store import EventStore, event_id
+from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.sse import encode_event
-
-if TYPE_CHECKING:
-    from mcpgen.runtime.http.server.event_store import EventStore
-    from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 
 __all__ = ["EventStream"]
 
 _LOG = logging.getLogger("mcpgen.http")
 
 
-class EventStream:
-    """A stream of messages to one client; a `mcpgen.runtime.transports.interfaces.Writer`.
-
-    Args:
-        name: Unique among the streams of all sessions, and not guessable.
-        store: Stores its events.
-        response: Its first connection, if it has one already.
-        max_waiting: How many different messages wait for its first connection.
+class EventStream(Struct, eq=False):
+    """A stream of messages to one client; a `mcpgen.runtime.transports.interfaces.MessageWriter`.
 
     Attributes:
+        name: Unique among the streams of all sessions, and not guessable.
+        store: Stores its events.
         response: The HTTP response that it is sent over; None while it has no connection.
+        max_waiting: How many different messages wait for its first connection.
         has_ended: Whether no more messages will be written.
         is_resumable: Whether an event was sent, so that the client knows an id to resume it with.
         has_gap: Whether the store has failed to store an event.
     """
 
-    __slots__ = (
-        "_max_waiting",
-        "_number",
-        "_store",
-        "_waiting",
-        "has_ended",
-        "has_gap",
-        "is_resumable",
-        "name",
-        "response",
-    )
-
-    def __init__(
-        self, name: str, store: EventStore, response: ResponseBuffer | None = None, max_waiting: int = 0
-    ) -> None:
-        self.name: str = name
-        self.response: ResponseBuffer | None = response
-        self.has_ended: bool = False
-        self.is_resumable: bool = False
-        self.has_gap: bool = False
-        self._store = store
-        self._number = 0
-        self._max_waiting = max_waiting
-        self._waiting: dict[bytes, None] | None = None
+    name: str
+    store: EventStore
+    response: ResponseBuffer | None = None
+    max_waiting: int = 0
+    has_ended: bool = False
+    is_resumable: bool = False
+    has_gap: bool = False
+    _number: int = 0
+    _waiting: dict[bytes, None] | None = None
 
     @property
     def is_reachable(self) -> bool:
@@ -90,10 +70,10 @@ class EventStream:
             self.response.write(message)
         elif self.is_resumable:
             self._store_event(message)
-        elif self._max_waiting:
+        elif self.max_waiting:
             waiting = self._waiting = self._waiting or {}
             waiting[message] = None  # equal messages, such as two notifications of one change, are sent once
-            if len(waiting) > self._max_waiting:
+            if len(waiting) > self.max_waiting:
                 del waiting[next(iter(waiting))]
 
     async def drain(self) -> None:
@@ -138,7 +118,7 @@ class EventStream:
             if self.has_gap:
                 return False
             sent = self._number
-            found = await self._store.after(self.name, seen)
+            found = await self.store.after(self.name, seen)
             if found is None:
                 return False
             missed += [self._encode(each, message) for each, message in found if message]
@@ -187,7 +167,7 @@ class EventStream:
         self._number += 1
         if not self.has_gap:
             try:
-                self._store.append(self.name, self._number, message)
+                self.store.append(self.name, self._number, message)
             except Exception:  # noqa: BLE001 (the boundary: a store that fails must not cost the client its answer)
                 _LOG.exception("the event store failed; the stream cannot be resumed")
                 self.has_gap = True

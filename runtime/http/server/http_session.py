@@ -11,6 +11,7 @@ Spec:
 
 from __future__ import annotations
 
+from itertools import dropwhile
 from typing import TYPE_CHECKING, Final
 
 from mcpgen.generated.registry import REVISIONS
@@ -35,7 +36,7 @@ __all__ = ["HttpSession"]
 
 # 2025-11-25, changelog: a server may close a connection after an event without data, which tells the client an id to
 # resume with. Clients of earlier revisions may take such an event for a broken message.
-_POLLING: Final = frozenset(each.label for each in REVISIONS if each.label >= "2025-11-25")
+_POLLING: Final = frozenset(each.label for each in dropwhile(lambda each: each.label != "2025-11-25", REVISIONS))
 
 # The store has long dropped the streams that ended before these.
 _MAX_ENDED_STREAMS: Final = 1000
@@ -154,11 +155,11 @@ class HttpSession(Connection):
             exchange.request.stream = self._current_stream
         super().start(exchange)
 
-    def send(self, message: bytes, about: Exchange | OpenRequest | None) -> None:
+    def send(self, message: bytes, about: Exchange | OpenRequest | None, /) -> None:
         """Write *message* to the stream of its request, or else to the GET stream."""
         self._target(about).write(message)
 
-    def respond(self, message: bytes, request: OpenRequest | None) -> None:
+    def respond(self, message: bytes, request: OpenRequest | None, /) -> None:
         """Write an answer, which is the last message of its stream."""
         stream = self._stream(request)
         if stream is None:
@@ -167,19 +168,19 @@ class HttpSession(Connection):
         if request is not None or not self._is_batch:  # an invalid message of a batch does not end its stream
             self._end(stream, has_answer=True)
 
-    def drop(self, request: OpenRequest | None) -> None:
+    def drop(self, request: OpenRequest | None, /) -> None:
         """End the stream of a request that will not be answered."""
         stream = self._stream(request)
         if stream is not None:
             self._end(stream)
 
-    async def drain(self, about: Exchange | None) -> None:
+    async def drain(self, about: Exchange | None, /) -> None:
         """Wait until the stream of *about* is no longer full."""
         stream = self._target(about)
         if stream.is_full:
             await stream.drain()
 
-    def disconnect(self, exchange: Exchange, retry_ms: int | None) -> bool:
+    def disconnect(self, exchange: Exchange, retry_ms: int | None, /) -> bool:
         """Close the connection over which *exchange* would be answered; its client can resume the stream."""
         stream = self._stream(exchange.request)
         if stream is None or stream.has_ended or stream.response is None or self.session.revision not in _POLLING:

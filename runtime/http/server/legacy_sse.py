@@ -9,6 +9,7 @@ Spec:
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote
 
@@ -55,7 +56,7 @@ class LegacySse:
         connection.session.user = user
         session_id = random_id()
         url = f"{quote(scope.get('root_path', ''))}{quote(self._path)}?session={session_id}"
-        response.start_stream(_encode, encode_event(url.encode(), name="endpoint"))
+        response.start_stream(partial(encode_event, name="message"), encode_event(url.encode(), name="endpoint"))
         self._sessions[session_id] = connection, response, user
         state.connections[connection] = None
         state.add_response(response)
@@ -89,7 +90,3 @@ class LegacySse:
             await responses.send_error(send, 400, message.fault.reason, code=message.fault.code)
         else:
             await responses.send_empty(send, 202)
-
-
-def _encode(message: bytes) -> bytes:
-    return encode_event(message, name="message")

@@ -10,18 +10,20 @@ Spec:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from mcpgen.runtime.http.server import responses
+from mcpgen.runtime.http.server.app_state import AppState
 from mcpgen.runtime.http.server.direct_calls import CALL, finish_call, start_session_call, start_stateless_call
 from mcpgen.runtime.http.server.http_session import HttpSession
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
+from mcpgen.runtime.http.server.responses import Receive, Send
 from mcpgen.runtime.http.server.session_table import random_id
 from mcpgen.runtime.http.server.stateless_request import (
-    HEADER_MISMATCH,
     StatelessConnection,
     has_required_metadata,
     header_problem,
@@ -37,12 +39,8 @@ from mcpgen.runtime.server.dispatcher import take
 from mcpgen.runtime.server.exchange import Exchange, OpenRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mcpgen.runtime.http.server.app_state import AppState
     from mcpgen.runtime.http.server.direct_calls import DirectCall
     from mcpgen.runtime.http.server.event_streams import EventStream
-    from mcpgen.runtime.http.server.responses import Receive, Send
     from mcpgen.runtime.protocol.messages import Message
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.connection import Connection
@@ -57,10 +55,10 @@ _NO_SESSION_ID: Final = (
 )
 
 
-class PostRequest:
+class PostRequest(Struct, eq=False):
     """One POST on the endpoint.
 
-    Args:
+    Attributes:
         state: The state of the application.
         headers: The request's headers, as `headers_by_name` returns them.
         user: The user who sends it.
@@ -68,74 +66,65 @@ class PostRequest:
         send: Of ASGI.
     """
 
-    __slots__ = ("_handlers", "_headers", "_receive", "_send", "_size", "_state", "_user")
-
-    def __init__(self, state: AppState, headers: Mapping[str, str], user: str, receive: Receive, send: Send) -> None:
-        self._state = state
-        self._headers = headers
-        self._user = user
-        self._receive = receive
-        self._send = send
-        self._handlers = state.engine.handlers
-        self._size = 0
+    state: AppState
+    headers: Mapping[str, str]
+    user: str
+    receive: Receive
+    send: Send
+    _size: int = 0
 
     async def serve(self, body: bytes) -> None:
         """Handle the message in *body*, and answer it."""
         self._size = len(body)
-        overload = self._state.overload(self._size)
+        overload = self.state.overload(self._size)
         if overload is not None:
-            await responses.send_error(self._send, 503, overload, headers=(_RETRY_AFTER,))
+            await responses.send_error(self.send, 503, overload, headers=(_RETRY_AFTER,))
             return
-        limit = self._state.engine.limits.max_batch_length
+        limit = self.state.engine.limits.max_batch_length
         message = envelope.decode(body, max_batch_length=limit)
         meta = read_meta(message.params) if isinstance(message, Request) else None
         is_stateless = self._is_stateless(message, meta)
-        if meta is not None and isinstance(message, Request):
-            started = self._start_call(message, meta, is_stateless) if message.method == CALL else None
-            if started is not None:
-                await self._finish_call(message, meta, *started)
-            elif is_stateless:
-                await self._serve_stateless(message, meta)
-            else:
-                await self._serve_handshake(message)
+        if meta is None or not isinstance(message, Request):
+            await (self._serve_stateless_other(message) if is_stateless else self._serve_handshake(message))
+        elif message.method == CALL and await self._serve_directly(message, meta, is_stateless):
+            return
         elif is_stateless:
-            await self._serve_stateless_other(message)
+            await self._serve_stateless(message, meta)
         else:
             await self._serve_handshake(message)
 
-    def _start_call(
+    async def _serve_directly(
         self,
         request: Request,
         meta: RequestMeta,
         is_stateless: bool,  # noqa: FBT001 (of `serve`)
-    ) -> tuple[DirectCall, HttpSession | None] | None:
-        """Start a tool call in this task, if that is possible; return it with its session."""
-        if not self._state.runs_inline:
-            return None
+    ) -> bool:
+        """Start a tool call in this task, and answer it; return False if that is not possible."""
+        if not self.state.runs_inline:
+            return False
+        session = None if is_stateless else self._session()
+        call: DirectCall | None = None
         if is_stateless:
-            call = start_stateless_call(self._handlers, self._headers, meta)
-            return None if call is None else (call, None)
-        session = self._session()
-        call = None if session is None else start_session_call(session.session, request, meta)
-        return None if call is None else (call, session)
-
-    async def _finish_call(
-        self, request: Request, meta: RequestMeta, call: DirectCall, session: HttpSession | None
-    ) -> None:
+            call = start_stateless_call(self.state.engine.handlers, self.headers, meta)
+        elif session is not None:
+            call = start_session_call(session.session, request, meta)
+        if call is None:
+            return False
         answer = call.answer(request)
         if answer is not None:
-            await responses.send_json(self._send, answer)
+            await responses.send_json(self.send, answer)
         elif session is None:
             await self._answer_stateless(request, meta, call)
         else:
-            await self._answer_in_session(session, request, meta, call)
+            await self._answer_in_session(session, request, _exchange(session, request, meta, call), call)
+        return True
 
     def _session(self) -> HttpSession | None:
         """Return the session that the headers name; None if there is none, or the headers are wrong."""
-        session_id, revision = self._headers.get(http.SESSION), self._headers.get(http.REVISION)
-        if session_id is None or (revision is not None and revision not in self._handlers.served):
+        session_id, revision = self.headers.get(http.SESSION), self.headers.get(http.REVISION)
+        if session_id is None or (revision is not None and revision not in self.state.engine.handlers.served):
             return None
-        return self._state.sessions.find(session_id, self._user)
+        return self.state.sessions.find(session_id, self.user)
 
     def _is_stateless(self, message: Message | Batch | Malformed, meta: RequestMeta | None) -> bool:
         """Return whether the metadata or the header of a message names a stateless revision.
@@ -143,45 +132,46 @@ class PostRequest:
         Spec:
             2026-07-28, basic/versioning, "Compatibility Matrix": metadata selects the one era, `initialize` the other.
         """
-        handlers = self._handlers
+        handlers = self.state.engine.handlers
         if not handlers.stateless_revisions or not handlers.handshake_revisions:
             return bool(handlers.stateless_revisions)
         if meta is not None and not isinstance(meta.revision, UnsetType):
             return True
         if isinstance(message, Request) and message.method == "initialize":
             return False
-        return self._headers.get(http.REVISION, "").strip() in handlers.stateless_revisions
+        return self.headers.get(http.REVISION, "").strip() in handlers.stateless_revisions
 
     async def _serve_stateless(self, request: Request, meta: RequestMeta) -> None:
-        handlers = self._handlers
-        revision = self._headers.get(http.REVISION, "").strip()
+        handlers = self.state.engine.handlers
+        revision = self.headers.get(http.REVISION, "").strip()
         if meta.revision is not UNSET and meta.revision == revision and revision not in handlers.stateless_revisions:
-            await responses.send_unsupported_revision(self._send, revision, handlers.served, request_id=request.id)
+            await responses.send_unsupported_revision(self.send, revision, handlers.served, request_id=request.id)
             return
-        problem = header_problem(handlers, self._headers, request, meta)
+        problem = header_problem(handlers, self.headers, request, meta)
         if problem is not None:
             data = None
             if request.method == "initialize":  # tells a client of a handshake revision what the server supports
                 data = {"supported": list(reversed(handlers.served))}
                 problem += f"; this server supports {', '.join(data['supported'])}"
-            await responses.send_error(self._send, 400, problem, code=HEADER_MISMATCH, request_id=request.id, data=data)
+            code = ErrorCode.HEADER_MISMATCH
+            await responses.send_error(self.send, 400, problem, code=code, request_id=request.id, data=data)
             return
         await self._answer_stateless(request, meta)
 
     async def _answer_stateless(self, request: Request, meta: RequestMeta, call: DirectCall | None = None) -> None:
         """Answer a stateless request on a connection of its own, which ends with the answer or a disconnect."""
-        state = self._state
+        state = self.state
         spawner = await state.open()
         response = ResponseBuffer(state.engine.limits.max_buffered_bytes)
-        connection = StatelessConnection(state.engine, response, spawner, self._user)
+        connection = StatelessConnection(state.engine, response, spawner, self.user)
         state.connections[connection] = None
         state.add_response(response, self._size)
         try:
             send_all = partial(
                 responses.send_response,
                 state,
-                self._receive,
-                self._send,
+                self.receive,
+                self.send,
                 response,
                 start_stream=partial(response.start_stream, encode_event),
                 json_seconds=state.limits.keep_alive_seconds,
@@ -206,31 +196,32 @@ class PostRequest:
         Spec:
             2026-07-28, basic/transports/streamable-http, "Sending Messages".
         """
-        unsupported = self._state.unsupported_revision(self._headers)
+        unsupported = self.state.unsupported_revision(self.headers)
         if unsupported is not None:
-            await responses.send_unsupported_revision(self._send, unsupported, self._handlers.served)
+            await responses.send_unsupported_revision(self.send, unsupported, self.state.engine.handlers.served)
         elif isinstance(message, Notification):
-            await responses.send_empty(self._send, 202)
+            await responses.send_empty(self.send, 202)
         elif isinstance(message, Malformed):
             await self._refuse(message)
         elif isinstance(message, Batch):
             await self._refuse(Malformed(Fault.NO_BATCHES))
         else:
-            await responses.send_error(self._send, 400, "this revision does not allow a client to send responses")
+            await responses.send_error(self.send, 400, "this revision does not allow a client to send responses")
 
     async def _serve_handshake(self, message: Message | Batch | Malformed) -> None:
-        unsupported = self._state.unsupported_revision(self._headers)
+        unsupported = self.state.unsupported_revision(self.headers)
         if unsupported is not None:
             # 2026-07-28, streamable-http, "Backward Compatibility": this revision's code tells a client that the server
             # is stateless; so a server without stateless revisions must not use it, or the client sends no initialize.
-            code = None if self._handlers.stateless_revisions else ErrorCode.INVALID_REQUEST
-            await responses.send_unsupported_revision(self._send, unsupported, self._handlers.served, code=code)
+            handlers = self.state.engine.handlers
+            code = None if handlers.stateless_revisions else ErrorCode.INVALID_REQUEST
+            await responses.send_unsupported_revision(self.send, unsupported, handlers.served, code=code)
             return
-        session_id = self._headers.get(http.SESSION)
+        session_id = self.headers.get(http.SESSION)
         if session_id is not None:
-            session = self._state.sessions.find(session_id, self._user)
+            session = self.state.sessions.find(session_id, self.user)
             if session is None:
-                await responses.send_unknown_session(self._send)
+                await responses.send_unknown_session(self.send)
             else:
                 await self._serve_in_session(session, message)
         elif isinstance(message, Request) and message.method == "initialize":
@@ -239,11 +230,11 @@ class PostRequest:
             await self._refuse(message)
         else:
             request_id = message.id if isinstance(message, Request) else UNSET
-            await responses.send_error(self._send, 400, _NO_SESSION_ID, request_id=request_id)
+            await responses.send_error(self.send, 400, _NO_SESSION_ID, request_id=request_id)
 
     async def _start_session(self, request: Request) -> None:
         """Answer `initialize`, and start a session if the answer is no error."""
-        state = self._state
+        state = self.state
         spawner = await state.open()
         session = HttpSession(
             state.engine,
@@ -252,28 +243,28 @@ class PostRequest:
             state.limits,
             session_id=random_id(),
             streams_id=random_id(),
-            user=self._user,
+            user=self.user,
         )
         _, response = session.take(request)
         body = response.take()  # the server session has answered already
         if session.session.peer is None:
             session.close()
-            await responses.send_json(self._send, body)
+            await responses.send_json(self.send, body)
             return
         if not state.sessions.make_room():  # only now, since it may end another client's session
             session.close()
             reason = "there are too many sessions (max_sessions)"
-            await responses.send_error(self._send, 503, reason, headers=(_RETRY_AFTER,))
+            await responses.send_error(self.send, 503, reason, headers=(_RETRY_AFTER,))
             return
         state.sessions.add(session)
         state.engine.add(session)
-        await responses.send_json(self._send, body, headers=((b"mcp-session-id", session.id.encode()),))
+        await responses.send_json(self.send, body, headers=((b"mcp-session-id", session.id.encode()),))
 
     async def _serve_in_session(self, session: HttpSession, message: Message | Batch | Malformed) -> None:
         revision = session.session.revision
         if isinstance(message, Notification | Response | ErrorResponse):
             take(session.session, message)
-            await responses.send_empty(self._send, 202)
+            await responses.send_empty(self.send, 202)
         elif isinstance(message, Malformed):
             if message.kind == "response":  # fails the request that it answers
                 take(session.session, message)
@@ -289,56 +280,51 @@ class PostRequest:
         self,
         session: HttpSession,
         message: Request | Batch,
-        meta: RequestMeta | None = None,
+        exchange: Exchange | None = None,
         call: DirectCall | None = None,
     ) -> None:
-        exchange = None
-        if call is None or meta is None or not isinstance(message, Request):
-            stream, response = session.take(message)
-        else:
-            exchange = _exchange(session, message, meta, call)
-            stream, response = session.open_stream(exchange)
-        self._state.sessions.hold(session)
-        self._state.add_response(response, self._size)
+        stream, response = session.take(message) if exchange is None else session.open_stream(exchange)
+        self.state.sessions.hold(session)
+        self.state.add_response(response, self._size)
         try:
             if response.has_ended and response.is_empty:  # a batch without requests
-                await responses.send_empty(self._send, 202)
+                await responses.send_empty(self.send, 202)
                 return
             send_all = partial(self._send_in_session, session, stream, response)
             if exchange is None or call is None:
                 await send_all()
             else:
                 sent = partial(self._leave_session, session, stream, response)
-                await finish_call(self._state, session, exchange, call, send_all=send_all, sent=sent)
+                await finish_call(self.state, session, exchange, call, send_all=send_all, sent=sent)
         finally:
             self._leave_session(session, stream, response)
 
     async def _send_in_session(self, session: HttpSession, stream: EventStream, response: ResponseBuffer) -> None:
-        state = self._state
+        state = self.state
         try:
             await responses.send_response(
                 state,
-                self._receive,
-                self._send,
+                self.receive,
+                self.send,
                 response,
                 start_stream=partial(_start_stream, session, stream),
                 json_seconds=state.limits.stream_after_seconds,
             )
         except _SessionEnded:
-            await responses.send_unknown_session(self._send)
+            await responses.send_unknown_session(self.send)
 
     def _leave_session(self, session: HttpSession, stream: EventStream, response: ResponseBuffer) -> None:
         """Detach *response*, once; its call may go on, and its session may have ended."""
-        if response in self._state.open_responses:
+        if response in self.state.open_responses:
             stream.detach(response)
-            self._state.remove_response(response, self._size)
-            self._state.sessions.release(session)
+            self.state.remove_response(response, self._size)
+            self.state.sessions.release(session)
 
     async def _refuse(self, malformed: Malformed) -> None:
         has_answer = malformed.kind not in ("notification", "response")
         request_id = malformed.id if has_answer and malformed.id is not None else UNSET
         await responses.send_error(
-            self._send, 400, malformed.fault.reason, code=malformed.fault.code, request_id=request_id
+            self.send, 400, malformed.fault.reason, code=malformed.fault.code, request_id=request_id
         )
 
 

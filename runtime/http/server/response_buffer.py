@@ -8,62 +8,42 @@ of events: that depends on whether anything is sent before the answer. So messag
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import anyio
+from msgspec import Struct, field
 
-from mcpgen.runtime.transports.auto_reset_event import auto_reset_event
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent
+from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent, auto_reset_event
 
 __all__ = ["ResponseBuffer"]
 
 
-class ResponseBuffer:
+class ResponseBuffer(Struct, eq=False):
     """The messages of one HTTP response; a `mcpgen.runtime.transports.interfaces.MessageWriter`.
 
-    Args:
-        max_bytes: How many bytes wait before it is full.
-
     Attributes:
+        max_bytes: How many bytes wait before it is full.
         has_ended: Whether no more messages will be written.
         is_stream: Whether the response is a stream of events.
         is_disconnected: Whether the client has closed its connection.
         has_answer: Whether the last message is the answer; the messages before it are not.
     """
 
-    __slots__ = (
-        "_chunks",
-        "_drained",
-        "_encode",
-        "_max_bytes",
-        "_size",
-        "_written",
-        "has_answer",
-        "has_ended",
-        "is_disconnected",
-        "is_stream",
-    )
-
-    def __init__(self, max_bytes: int) -> None:
-        self.has_ended: bool = False
-        self.is_stream: bool = False
-        self.is_disconnected: bool = False
-        self.has_answer: bool = False
-        self._chunks: deque[bytes] = deque()
-        self._size = 0
-        self._max_bytes = max_bytes
-        self._encode: Callable[[bytes], bytes] | None = None
-        self._written: AutoResetEvent | None = None
-        self._drained: anyio.Event | None = None
+    max_bytes: int
+    has_ended: bool = False
+    is_stream: bool = False
+    is_disconnected: bool = False
+    has_answer: bool = False
+    _chunks: deque[bytes] = field(default_factory=deque)
+    _size: int = 0
+    _encode: Callable[[bytes], bytes] | None = None
+    _written: AutoResetEvent | None = None
+    _drained: anyio.Event | None = None
 
     @property
     def is_full(self) -> bool:
         """Whether the client reads too slowly."""
-        return self._size >= self._max_bytes
+        return self._size >= self.max_bytes
 
     @property
     def is_ready(self) -> bool:

@@ -26,8 +26,6 @@ __all__ = ["delete", "get"]
 
 _NO_SESSION_ID: Final = "the request has no Mcp-Session-Id header; start a session by posting initialize"
 
-_LAST_EVENT_ID: Final = "last-event-id"
-
 _LOG = logging.getLogger("mcpgen.http")
 
 
@@ -45,7 +43,7 @@ async def get(state: AppState, headers: Mapping[str, str], user: str, receive: R
     state.add_response(response)
     try:
         try:
-            is_attached = await _attach(session, headers.get(_LAST_EVENT_ID), response)
+            is_attached = await _attach(session, headers.get("last-event-id"), response)
         except Exception:  # noqa: BLE001 (the boundary: a user's event store)
             _LOG.exception("the event store failed; a stream cannot be resumed now")
             await responses.send_error(send, 500, "the stream cannot be resumed now; try again later")

@@ -17,25 +17,25 @@ from mcpgen.runtime.protocol.negotiation import missing_fields
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.param_headers import header_mismatch
 from mcpgen.runtime.server.connection import Connection
+from mcpgen.runtime.server.exchange import SessionOutput
 from mcpgen.runtime.server.subscriptions import stream_closed_notification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
-    from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.protocol.messages import Request
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.engine import Engine
-    from mcpgen.runtime.server.exchange import Call, Exchange, OpenRequest
+    from mcpgen.runtime.server.exchange import OpenRequest
     from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.transports.spawner import Spawner
 
-__all__ = ["HEADER_MISMATCH", "StatelessConnection", "header_problem", "has_required_metadata", "http_status"]
+__all__ = ["StatelessConnection", "header_problem", "has_required_metadata", "http_status"]
 
 T = TypeVar("T")
 
-HEADER_MISMATCH: Final = ErrorCode.HEADER_MISMATCH
+_CLOSED_OUTPUT: Final = SessionOutput()
 
 # 2026-07-28, basic/transports/streamable-http, "Protocol Version Header" and "Server Validation"; basic/index, "_meta"
 # and "Error Codes". Errors that a handler raises have the status 200.
@@ -43,7 +43,7 @@ _STATUS: Final[dict[int, int]] = {
     ErrorCode.PARSE_ERROR: 400,
     ErrorCode.INVALID_REQUEST: 400,
     ErrorCode.METHOD_NOT_FOUND: 404,
-    HEADER_MISMATCH: 400,
+    ErrorCode.HEADER_MISMATCH: 400,
     ErrorCode.MISSING_REQUIRED_CLIENT_CAPABILITY: 400,
     ErrorCode.UNSUPPORTED_PROTOCOL_VERSION: 400,
 }
@@ -74,15 +74,13 @@ class StatelessConnection(Connection):
         self.session.user = user
         self._response = response
 
-    def respond(self, message: bytes, request: OpenRequest | None) -> None:
+    def respond(self, message: bytes, _request: OpenRequest | None, /) -> None:
         """Write the answer, which is the last message."""
-        del request
         self._response.write(message)
         self._response.end(has_answer=True)
 
-    def drop(self, request: OpenRequest | None) -> None:
+    def drop(self, _request: OpenRequest | None, /) -> None:
         """End the response without an answer."""
-        del request
         self._response.end()
 
     def end_of_input(self) -> None:
@@ -98,49 +96,7 @@ class StatelessConnection(Connection):
     def close(self) -> None:
         """Cancel the handler, and forget the request."""
         super().close()
-        self.session.output = _CLOSED  # breaks a reference cycle between connection and session
-
-    async def drain(self, about: Exchange | None) -> None:
-        """Wait until the response is no longer full."""
-        del about
-        if self._response.is_full:
-            await self._response.drain()
-
-
-class _ClosedOutput:
-    """The `SessionOutput` of a request that has ended, while its handler waits for the client's retry."""
-
-    def send(self, message: bytes, about: Exchange | OpenRequest | None) -> None:
-        """Drop a message."""
-
-    def respond(self, message: bytes, request: OpenRequest | None) -> None:
-        """Drop an answer."""
-
-    def drop(self, request: OpenRequest | None) -> None:
-        """Do nothing."""
-
-    def start(self, exchange: Exchange) -> None:
-        """Do nothing."""
-
-    def start_notification_handler(self, call: Call, params: object, peer: Peer) -> None:
-        """Do nothing."""
-
-    def flush_soon(self, exchange: Exchange) -> None:
-        """Do nothing: the requests of the handler are sent with the retry."""
-
-    async def drain(self, about: Exchange | None) -> None:
-        """Return at once."""
-
-    def disconnect(self, exchange: Exchange, retry_ms: int | None) -> bool:
-        """Return False: there is no connection."""
-        del exchange, retry_ms
-        return False
-
-    def expire_later(self) -> None:
-        """Do nothing."""
-
-
-_CLOSED: Final = _ClosedOutput()
+        self.session.output = _CLOSED_OUTPUT  # breaks a reference cycle between connection and session
 
 
 def header_problem(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-__all__ = ["BoundedProtocol", "BoundedHeadProtocol"]
+__all__ = ["BoundedProtocol"]
 
 # How many requests may wait behind one that is being answered. Browsers and common libraries do not pipeline.
 MAX_PIPELINED_REQUESTS: Final = 64
@@ -46,58 +46,6 @@ _UPGRADE_HEADERS: Final = (b"upgrade", b"http2-settings")
 # The limit of h11, too. A tool's arguments may be in headers, so it cannot be small.
 MAX_HEAD_BYTES: Final = 64 * 1024
 _HEAD_SECONDS: Final = 10
-
-
-class BoundedHeadProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, with limits on the length and the time of a request's head."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
-        """Start the time limit of the first head."""
-        super().connection_made(_CoalescingTransport(transport, self.loop))  # type: ignore[arg-type] # it has all that is used
-        self._is_in_head = True
-        self._head_bytes = 0
-        self._head_timer: asyncio.TimerHandle | None = self.loop.call_later(_HEAD_SECONDS, self._refuse_slow_head)
-
-    def data_received(self, data: bytes) -> None:
-        """Count the bytes of a head."""
-        super().data_received(data)
-        if not self._is_in_head:
-            return
-        self._head_bytes += len(data)
-        if self._head_bytes > MAX_HEAD_BYTES:
-            self._refuse(b"431 Request Header Fields Too Large", b"the request head is longer than 64 KiB")
-        elif self._head_timer is None:
-            self._head_timer = self.loop.call_later(_HEAD_SECONDS, self._refuse_slow_head)
-
-    def on_headers_complete(self) -> None:
-        """Stop counting the bytes of the head."""
-        self._is_in_head = False
-        self._head_bytes = 0
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
-        super().on_headers_complete()
-
-    def on_message_begin(self) -> None:
-        """Start to count the bytes of a head."""
-        self._is_in_head = True
-        super().on_message_begin()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the time limit."""
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-        super().connection_lost(exc)
-
-    def _refuse_slow_head(self) -> None:
-        self._head_timer = None
-        if not self.transport.is_closing():
-            self._refuse(b"408 Request Timeout", b"the request head did not arrive in time")
-
-    def _refuse(self, status: bytes, reason: bytes) -> None:
-        head = b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
-        self.transport.write(head % (status, len(reason)) + reason)
-        self.transport.close()
 
 
 class _CoalescingTransport:
@@ -135,7 +83,7 @@ class _CoalescingTransport:
         return getattr(self._transport, name)
 
 
-class BoundedProtocol(BoundedHeadProtocol):
+class BoundedProtocol(HttpToolsProtocol):
     """uvicorn's protocol, with limits on what a client may do with its connection.
 
     Args:
@@ -155,13 +103,26 @@ class BoundedProtocol(BoundedHeadProtocol):
         self._write_timer: asyncio.TimerHandle | None = None
         self._close_timer: asyncio.TimerHandle | None = None
 
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
+        """Start the time limit of the first head."""
+        super().connection_made(_CoalescingTransport(transport, self.loop))  # type: ignore[arg-type] # it has all that is used
+        self._is_in_head = True
+        self._head_bytes = 0
+        self._head_timer: asyncio.TimerHandle | None = self.loop.call_later(_HEAD_SECONDS, self._refuse_slow_head)
+
     def data_received(self, data: bytes) -> None:
-        """Count the bytes that are neither head nor body."""
+        """Count the bytes of a head, and those that are neither head nor body."""
         self._data = data
         self._overhead_bytes += len(data)
         self._head_bytes = max(0, self._head_bytes)
         super().data_received(data)
         self._data = b""
+        if self._is_in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES:
+                self._refuse(b"431 Request Header Fields Too Large", b"the request head is longer than 64 KiB")
+            elif self._head_timer is None:
+                self._head_timer = self.loop.call_later(_HEAD_SECONDS, self._refuse_slow_head)
         if self._is_complete or self._is_in_head or self.transport.is_closing():
             self._overhead_bytes = 0
         elif self.cycle.response_complete:
@@ -176,16 +137,22 @@ class BoundedProtocol(BoundedHeadProtocol):
             self._overhead_bytes = max(0, self._overhead_bytes)
 
     def on_message_begin(self) -> None:
-        """Note that a request starts."""
+        """Note that a request starts, with its head."""
         self._is_complete = False
+        self._is_in_head = True
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Start to count the bytes that are not body."""
+        """Count the bytes that are not body from now on, instead of those of the head."""
         if self.parser.should_upgrade():
             return  # see `_unsupported_upgrade_warning`
         if len(self.pipeline) >= MAX_PIPELINED_REQUESTS:
             raise OverflowError("too many pipelined requests")  # uvicorn then calls `send_400_response`
+        self._is_in_head = False
+        self._head_bytes = 0
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
         super().on_headers_complete()
         self.headers: list[tuple[bytes, bytes]] = []  # collects trailers, which are ignored
         self._overhead_bytes = 0
@@ -244,7 +211,7 @@ class BoundedProtocol(BoundedHeadProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop all time limits."""
-        for each in (self._unread_timer, self._write_timer, self._close_timer):
+        for each in (self._head_timer, self._unread_timer, self._write_timer, self._close_timer):
             if each is not None:
                 each.cancel()
         self._disconnect_cycles()
@@ -255,13 +222,16 @@ class BoundedProtocol(BoundedHeadProtocol):
         answered = self._answered
         return answered is not None and answered.response_started and not answered.response_complete
 
+    def _refuse_slow_head(self) -> None:
+        self._head_timer = None
+        if not self.transport.is_closing():
+            self._refuse(b"408 Request Timeout", b"the request head did not arrive in time")
+
     def _refuse(self, status: bytes, reason: bytes) -> None:
-        if self._is_answering:
-            self._close_now()
-        else:
-            super()._refuse(status, reason)
-            self._limit_closing()
-            self._disconnect_cycles()
+        if not self._is_answering:
+            head = b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+            self.transport.write(head % (status, len(reason)) + reason)
+        self._close_now()
 
     def _watch_reading(self) -> None:
         size = self.transport.get_write_buffer_size()

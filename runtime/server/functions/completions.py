@@ -17,7 +17,7 @@ from mcpgen.runtime.server.functions.signatures import read_signature
 if TYPE_CHECKING:
     from mcpgen.runtime.server.functions.signatures import BaseContext
 
-__all__ = ["Completion", "make_completion", "no_completions"]
+__all__ = ["Completion", "make_completion"]
 
 # The parameters that a completion function may have, beside a `Context`.
 PARAMETER_NAMES = ("value", "arguments")
@@ -68,11 +68,6 @@ def _truncated(completion: models.CompleteResultCompletion) -> models.CompleteRe
         return completion
     total = len(completion.values) if completion.total is UNSET else completion.total
     return models.CompleteResultCompletion(values=completion.values[:MAX_COMPLETION_VALUES], total=total, has_more=True)
-
-
-def no_completions() -> models.CompleteResult:
-    """Return the result for an argument without a completion function."""
-    return models.CompleteResult(completion=models.CompleteResultCompletion(values=[], total=0, has_more=False))
 
 
 def make_completion(function: Callable[..., Any]) -> Completion:

@@ -25,7 +25,7 @@ PARAMETER_FIELDS = frozenset({"param", "parameter", "arg", "argument", "key", "k
 OMITTED_FIELDS = frozenset(
     {"type", "return", "returns", "rtype", "raise", "raises", "except", "exception", "yield", "yields", "ytype"}
 )
-GOOGLE_ITEM = re.compile(r"\*{0,2}(?P<name>\w+)\s*(?:\([^)]*\))?\s*:(?:\s+(?P<text>.*))?$")
+GOOGLE_ITEM = re.compile(r"(?P<names>\*{0,2}\w+)\s*(?:\([^)]*\))?\s*:(?:\s+(?P<text>.*))?$")
 NUMPY_ITEM = re.compile(r"(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$")
 
 
@@ -76,16 +76,8 @@ def _google(lines: list[str], parameters: dict[str, str]) -> int:
     if not any(each.strip() for each in body):
         return 0
     if title[:-1] in PARAMETERS:
-        _google_items(inspect.cleandoc("\n" + "\n".join(body)).splitlines(), parameters)
+        _read_items(GOOGLE_ITEM, inspect.cleandoc("\n" + "\n".join(body)).splitlines(), parameters)
     return 1 + len(body)
-
-
-def _google_items(lines: list[str], parameters: dict[str, str]) -> None:
-    while lines:
-        more = _indented(lines[1:])
-        if match := GOOGLE_ITEM.match(lines[0]):
-            parameters[match["name"]] = _joined([match["text"] or "", *more])
-        del lines[: 1 + len(more)]
 
 
 def _numpy(lines: list[str], parameters: dict[str, str]) -> int:
@@ -94,15 +86,20 @@ def _numpy(lines: list[str], parameters: dict[str, str]) -> int:
         return 0
     body = lines[2:]
     end = next((index for index in range(len(body)) if _is_underlined(body[index:])), len(body))
-    items = body[:end]
     if lines[0].strip().lower() in PARAMETERS:
-        while items:
-            more = _indented(items[1:])
-            if match := NUMPY_ITEM.match(items[0].rstrip()):
-                names = [each.strip().lstrip("*") for each in match["names"].split(",")]
-                parameters.update(dict.fromkeys(names, _joined(more)))
-            del items[: 1 + len(more)]
+        _read_items(NUMPY_ITEM, body[:end], parameters)
     return 2 + end
+
+
+def _read_items(item: re.Pattern[str], lines: list[str], parameters: dict[str, str]) -> None:
+    """Read the body of a section: items that match *item*, each with the indented lines behind it."""
+    while lines:
+        more = _indented(lines[1:])
+        if match := item.match(lines[0].rstrip()):
+            description = _joined([match.groupdict().get("text") or "", *more])
+            names = [each.strip().lstrip("*") for each in match["names"].split(",")]
+            parameters.update(dict.fromkeys(names, description))
+        del lines[: 1 + len(more)]
 
 
 def _is_underlined(lines: list[str]) -> bool:

@@ -8,12 +8,12 @@ from msgspec import UNSET
 
 from mcpgen.runtime.errors import RequestError, quoted
 from mcpgen.runtime.protocol.newest import ErrorCode, ServerHandlers, models
-from mcpgen.runtime.server.functions.completions import no_completions
 from mcpgen.runtime.server.functions.pagination import PAGE_SIZE
 from mcpgen.runtime.server.functions.registrations import FunctionRegistry, Registrations
 from mcpgen.runtime.server.functions.resources import ResourceFunction, ResourceNotFound
 
 if TYPE_CHECKING:
+    from mcpgen.runtime.server.functions.prompts import Prompt
     from mcpgen.runtime.server.functions.signatures import BaseContext
     from mcpgen.runtime.server.functions.tools import Tool
 
@@ -57,26 +57,23 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         tool = self._registry.tools.entries.get(name)
         return None if tool is None else tool.definition.input_schema
 
-    def may_replay(self, method: str, params: object) -> bool:
+    def may_replay(self, _method: str, params: object) -> bool:
         """Whether the function that a request is for was registered with ``replay=True``."""
-        match method, params:
-            case "tools/call", models.CallToolRequestParams(name=name):
-                tool = self._registry.tools.entries.get(name)
-                return tool is not None and tool.replay
-            case "prompts/get", models.GetPromptRequestParams(name=name):
-                prompt = self._registry.prompts.entries.get(name)
-                return prompt is not None and prompt.replay
-            case "resources/read", models.ReadResourceRequestParams(uri=uri):
-                found = self._reader(uri)
-                return found is not None and found[0].replay
+        found: Tool | Prompt | ResourceFunction | None = None
+        match params:
+            case models.CallToolRequestParams():
+                found = self._registry.tools.entries.get(params.name)
+            case models.GetPromptRequestParams():
+                found = self._registry.prompts.entries.get(params.name)
+            case models.ReadResourceRequestParams():
+                reader = self._reader(params.uri)
+                found = None if reader is None else reader[0]
             case _:
-                return False
+                pass
+        return found is not None and found.replay
 
     async def list_tools(
-        self,
-        params: models.PaginatedRequestParams,
-        context: BaseContext,  # noqa: ARG002 (all clients get the same lists)
-        /,
+        self, params: models.PaginatedRequestParams, _context: BaseContext, /
     ) -> models.ListToolsResult:
         """List the tools."""
         shown, following = self._registry.tools.page(params.cursor)
@@ -96,20 +93,14 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         return await tool.call(params.arguments, context)
 
     async def list_resources(
-        self,
-        params: models.PaginatedRequestParams,
-        context: BaseContext,  # noqa: ARG002 (as above)
-        /,
+        self, params: models.PaginatedRequestParams, _context: BaseContext, /
     ) -> models.ListResourcesResult:
         """List the resources at fixed URIs."""
         shown, following = self._registry.resources.page(params.cursor)
         return models.ListResourcesResult(resources=[each.definition for each in shown], next_cursor=following)
 
     async def list_resource_templates(
-        self,
-        params: models.PaginatedRequestParams,
-        context: BaseContext,  # noqa: ARG002 (as above)
-        /,
+        self, params: models.PaginatedRequestParams, _context: BaseContext, /
     ) -> models.ListResourceTemplatesResult:
         """List the resource templates."""
         shown, following = self._registry.templates.page(params.cursor)
@@ -141,10 +132,7 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         return None
 
     async def list_prompts(
-        self,
-        params: models.PaginatedRequestParams,
-        context: BaseContext,  # noqa: ARG002 (as above)
-        /,
+        self, params: models.PaginatedRequestParams, _context: BaseContext, /
     ) -> models.ListPromptsResult:
         """List the prompts."""
         shown, following = self._registry.prompts.page(params.cursor)
@@ -180,4 +168,4 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
             raise RequestError(ErrorCode.INVALID_PARAMS, f"Unknown reference: {quoted(key)}")
         if argument not in known:
             raise RequestError(ErrorCode.INVALID_PARAMS, f"Unknown argument: {quoted(argument)}")
-        return no_completions()
+        return models.CompleteResult(completion=models.CompleteResultCompletion(values=[], total=0, has_more=False))

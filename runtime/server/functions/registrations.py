@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 import msgspec
@@ -15,8 +16,7 @@ from mcpgen.runtime.server.functions.resources import FixedResource, ResourceFun
 from mcpgen.runtime.server.functions.tools import Tool, make_tool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
+    from collections.abc import Callable, Generator, Sequence
 
 __all__ = ["FunctionRegistry", "Registrations"]
 
@@ -64,11 +64,10 @@ class Registrations:
     def __init__(self, *, page_size: int = PAGE_SIZE) -> None:
         self._registry: FunctionRegistry = FunctionRegistry(page_size)
 
-    def _will_change(self) -> None:
-        """Called before a function is registered or removed; a subclass may raise to forbid it."""
-
-    def _has_changed(self) -> None:
-        """Called after a function was registered or removed."""
+    @contextmanager
+    def _changing(self) -> Generator[None]:
+        """Register or remove a function within the block; a subclass may forbid it, or note it."""
+        yield
 
     @overload
     def tool(self, function: F, /) -> F: ...
@@ -120,23 +119,22 @@ class Registrations:
         """
 
         def register(function: F) -> F:
-            self._will_change()
-            tool = make_tool(
-                function,
-                name=name,
-                title=title,
-                description=description,
-                annotations=annotations,
-                icons=icons,
-                meta=meta,
-                replay=replay,
-                structured=structured,
-            )
-            _check_definition(tool.definition, tool.label)
-            existing = self._registry.tools.entries.get(tool.definition.name)
-            _check_unused("tool", tool.definition.name, tool, existing)
-            self._registry.tools.add(tool.definition.name, tool)
-            self._has_changed()
+            with self._changing():
+                tool = make_tool(
+                    function,
+                    name=name,
+                    title=title,
+                    description=description,
+                    annotations=annotations,
+                    icons=icons,
+                    meta=meta,
+                    replay=replay,
+                    structured=structured,
+                )
+                _check_definition(tool.definition, tool.label)
+                existing = self._registry.tools.entries.get(tool.definition.name)
+                _check_unused("tool", tool.definition.name, tool, existing)
+                self._registry.tools.add(tool.definition.name, tool)
             return function
 
         return register if function is None else register(function)
@@ -178,28 +176,27 @@ class Registrations:
             raise UsageError('`resource` needs a URI; write @server.resource("config://app")')
 
         def register(function: F) -> F:
-            self._will_change()
-            made = make_resource(
-                function,
-                uri,
-                name=name,
-                title=title,
-                description=description,
-                mime_type=mime_type,
-                annotations=annotations,
-                icons=icons,
-                size=size,
-                meta=meta,
-                replay=replay,
-            )
-            _check_definition(made.definition, made.function.label)
-            existing = self._registry.resources.entries.get(uri) or self._registry.templates.entries.get(uri)
-            _check_unused("resource", uri, made.function, None if existing is None else existing.function)
-            if isinstance(made, FixedResource):
-                self._registry.resources.add(uri, made)
-            else:
-                self._registry.templates.add(uri, made)
-            self._has_changed()
+            with self._changing():
+                made = make_resource(
+                    function,
+                    uri,
+                    name=name,
+                    title=title,
+                    description=description,
+                    mime_type=mime_type,
+                    annotations=annotations,
+                    icons=icons,
+                    size=size,
+                    meta=meta,
+                    replay=replay,
+                )
+                _check_definition(made.definition, made.function.label)
+                existing = self._registry.resources.entries.get(uri) or self._registry.templates.entries.get(uri)
+                _check_unused("resource", uri, made.function, None if existing is None else existing.function)
+                if isinstance(made, FixedResource):
+                    self._registry.resources.add(uri, made)
+                else:
+                    self._registry.templates.add(uri, made)
             return function
 
         return register
@@ -240,15 +237,14 @@ class Registrations:
         """
 
         def register(function: F) -> F:
-            self._will_change()
-            prompt = make_prompt(
-                function, name=name, title=title, description=description, icons=icons, meta=meta, replay=replay
-            )
-            _check_definition(prompt.definition, prompt.label)
-            existing = self._registry.prompts.entries.get(prompt.definition.name)
-            _check_unused("prompt", prompt.definition.name, prompt, existing)
-            self._registry.prompts.add(prompt.definition.name, prompt)
-            self._has_changed()
+            with self._changing():
+                prompt = make_prompt(
+                    function, name=name, title=title, description=description, icons=icons, meta=meta, replay=replay
+                )
+                _check_definition(prompt.definition, prompt.label)
+                existing = self._registry.prompts.entries.get(prompt.definition.name)
+                _check_unused("prompt", prompt.definition.name, prompt, existing)
+                self._registry.prompts.add(prompt.definition.name, prompt)
             return function
 
         return register if function is None else register(function)
@@ -274,39 +270,35 @@ class Registrations:
             raise UsageError(f"{reference!r} has no argument {argument!r}; it has {', '.join(known) or 'none'}")
 
         def register(function: F) -> F:
-            self._will_change()
-            completion = make_completion(function)
-            existing = self._registry.completions.get((kind, reference, argument))
-            _check_unused("completion of", f"{reference} {argument}", completion, existing)
-            self._registry.completions[kind, reference, argument] = completion
-            self._registry.had_completions = True
-            self._has_changed()
+            with self._changing():
+                completion = make_completion(function)
+                existing = self._registry.completions.get((kind, reference, argument))
+                _check_unused("completion of", f"{reference} {argument}", completion, existing)
+                self._registry.completions[kind, reference, argument] = completion
+                self._registry.had_completions = True
             return function
 
         return register
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool. Raises UsageError if there is none."""
-        self._will_change()
-        self._registry.tools.remove(name)
-        self._has_changed()
+        with self._changing():
+            self._registry.tools.remove(name)
 
     def remove_resource(self, uri: str) -> None:
         """Remove a resource or, with its completions, a resource template. Raises UsageError if there is none."""
-        self._will_change()
-        if uri in self._registry.templates.entries:
-            self._registry.templates.remove(uri)
-            self._forget_completions(TEMPLATE, uri)
-        else:
-            self._registry.resources.remove(uri)
-        self._has_changed()
+        with self._changing():
+            if uri in self._registry.templates.entries:
+                self._registry.templates.remove(uri)
+                self._forget_completions(TEMPLATE, uri)
+            else:
+                self._registry.resources.remove(uri)
 
     def remove_prompt(self, name: str) -> None:
         """Remove a prompt and its completions. Raises UsageError if there is none."""
-        self._will_change()
-        self._registry.prompts.remove(name)
-        self._forget_completions(PROMPT, name)
-        self._has_changed()
+        with self._changing():
+            self._registry.prompts.remove(name)
+            self._forget_completions(PROMPT, name)
 
     def _arguments_of(self, kind: str, reference: str) -> tuple[str, ...] | None:
         """Return the names of the arguments of a prompt or resource template; None if there is none of that name."""

@@ -98,7 +98,7 @@ def read_signature(function: Callable[..., Any]) -> Signature:
     target = _annotated_function(function)
     doc = docstrings.parse(target.__doc__ or (None if inspect.isroutine(function) else type(function).__doc__))
     # A request must not change an argument that a partial binds.
-    bound = _bound_names(function)
+    bound = cast("Any", function).keywords if isinstance(function, partial) else {}
     parameters: list[Parameter] = []
     context: list[str] = []
     try:
@@ -204,10 +204,6 @@ def _annotated_description(annotation: Annotation, what: str) -> str:
                     "such as `Meta(ge=0)`"
                 )
     return found
-
-
-def _bound_names(function: object) -> frozenset[str]:
-    return frozenset(cast("Any", function).keywords) if isinstance(function, partial) else frozenset()
 
 
 def _annotated_function(function: Any) -> Callable[..., object]:

@@ -11,7 +11,7 @@ from msgspec import inspect
 from msgspec.structs import replace
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.server.functions.signatures import Annotation, arms, origin_of
+from mcpgen.runtime.server.functions.signatures import arms, origin_of
 
 if TYPE_CHECKING:
     from mcpgen.runtime.server.functions.signatures import Parameter
@@ -39,11 +39,8 @@ TEXTUAL = (
 def is_list(parameter: Parameter) -> bool:
     """Whether a parameter takes several values."""
     origins = [origin_of(each) or each for each in arms(parameter.annotation)]
-    return any(isinstance(each, type) and _is_collection(each) for each in origins)
-
-
-def _is_collection(origin: type) -> bool:
-    return issubclass(origin, Collection) and not issubclass(origin, (str, bytes, bytearray, dict, Enum))
+    kinds = [each for each in origins if isinstance(each, type) and issubclass(each, Collection)]
+    return not all(issubclass(each, (str, bytes, bytearray, dict, Enum)) for each in kinds)
 
 
 def check_texts(parameter: Parameter, what: str) -> None:
@@ -64,12 +61,8 @@ def check_textual(parameter: Parameter, what: str) -> None:
     Raises:
         UsageError: The parameter has such a type.
     """
-    if not all(map(_is_textual, arms(parameter.annotation))):
+    if not all(arm is object or isinstance(inspect.type_info(arm), TEXTUAL) for arm in arms(parameter.annotation)):
         raise UsageError(
             f"{what} has the type {parameter.annotation!r}, but its value arrives as text; use str, a number, bool, a "
             "date or time, UUID, Decimal, an Enum or a Literal"
         )
-
-
-def _is_textual(annotation: Annotation) -> bool:
-    return annotation is object or isinstance(inspect.type_info(annotation), TEXTUAL)

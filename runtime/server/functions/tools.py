@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -50,19 +51,12 @@ NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 # From 2025-11-25 on, server/tools#error-handling lists input validation among the errors that a tool reports in its
 # result; up to 2025-06-18, the same section lists invalid arguments among the protocol errors.
-FIRST_WITH_ARGUMENT_ERRORS_IN_RESULTS = "2025-11-25"
+ARGUMENT_ERRORS_IN_RESULTS = frozenset(
+    each.label for each in dropwhile(lambda each: each.label != "2025-11-25", REVISIONS)
+)
 
 # Doubles represent all integers up to here exactly (IEEE 754), so 5.0 can be read as 5.
 MAX_EXACT_INTEGER = 2**53
-
-
-def since(label: str) -> frozenset[str]:
-    """Return the labels of the revisions from *label* on."""
-    labels = [each.label for each in REVISIONS]
-    return frozenset(labels[labels.index(label) :])
-
-
-ARGUMENT_ERRORS_IN_RESULTS = since(FIRST_WITH_ARGUMENT_ERRORS_IN_RESULTS)
 
 
 class ToolError(McpgenError):
@@ -102,15 +96,11 @@ class Tool(Struct, frozen=True):
                 function raised it.
         """
         try:
-            arguments = asdict(self._decode({} if given is UNSET else given))
+            arguments = self._decode({} if given is UNSET else given)
         except (ValidationError, RecursionError) as error:
             return self._invalid_arguments(error, context)
-        for name in self._context:
-            arguments[name] = context
-        try:
-            return self._format.to_result(await self._call(**arguments))
-        except Exception as error:  # noqa: BLE001 (where a tool's failure becomes its result)
-            return self._failed(error)
+        value = await self.run(arguments, context)
+        return self._format.to_result(value) if isinstance(value, str) else value
 
     def read(self, arguments: Raw | UnsetType) -> Struct | None:
         """Return *arguments* decoded for the function; None if they are invalid, or only `call` can read them."""
@@ -194,7 +184,7 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
     """Make a tool of a function.
 
     Raises:
-        UsageError: The function cannot be a tool, or its name cannot be a tool's.
+        UsageError: The function cannot be a tool, its name cannot be a tool's, or an ``x-mcp-header`` breaks a rule.
     """
     signature = read_signature(function)
     tool_name = signature.name if name is None else name
@@ -205,7 +195,10 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
         )
     arguments = argument_type(signature)
     schema = input_schema(signature, arguments)
-    _check_param_headers(schema, signature.label)
+    try:
+        param_headers_of(schema)
+    except InvalidParamHeader as error:
+        raise UsageError(_param_header_problem(error, signature.label)) from error
     results = result_format(read_result(function), signature.label, structured=structured)
     definition = models.Tool(
         name=tool_name,
@@ -220,18 +213,6 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
     call = invocation.as_awaitable(function)
     read = msgspec.json.Decoder(arguments, dec_hook=any_object).decode
     return Tool(definition, signature.label, replay, arguments, call, signature.context, results, read)
-
-
-def _check_param_headers(schema: dict[str, Any], label: str) -> None:
-    """Check each ``x-mcp-header`` in the schema of a function's arguments.
-
-    Raises:
-        UsageError: One breaks a rule.
-    """
-    try:
-        param_headers_of(schema)
-    except InvalidParamHeader as error:
-        raise UsageError(_param_header_problem(error, label)) from error
 
 
 def _param_header_problem(error: InvalidParamHeader, label: str) -> str:

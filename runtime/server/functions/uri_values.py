@@ -43,8 +43,13 @@ def decode(raw: str, variable: Variable) -> str | None:
     """Return the decoded value of a variable; None if it is refused."""
     if not variable.spans and any(each in raw for each in "/?#"):
         return None
-    value = _decoded(raw)
-    if value is None or not all(map(_is_below, _forms(value))):
+    if MALFORMED.search(raw):
+        return None
+    try:
+        value = unquote_to_bytes(raw).decode()
+    except UnicodeError:
+        return None
+    if not all(map(_is_below, _forms(value))):
         return None
     if not variable.spans and any(map(SEPARATORS.search, _forms(value))):
         return None
@@ -74,15 +79,6 @@ def encode(value: str, *, reserved: bool) -> str:
     )
 
 
-def _decoded(text: str) -> str | None:
-    if MALFORMED.search(text):
-        return None
-    try:
-        return unquote_to_bytes(text).decode()
-    except UnicodeError:
-        return None
-
-
 def _forms(value: str) -> tuple[str, ...]:
     """Return a value and, if it differs, its compatibility form."""
     return (value,) if value.isascii() else (value, unicodedata.normalize("NFKC", value))
@@ -92,8 +88,4 @@ def _is_below(form: str) -> bool:
     """Whether a text, joined to a folder, names something below it."""
     if CONTROLS.search(form) or DRIVE.match(form) or SEPARATORS.match(form):
         return False
-    return not any(map(_is_dots, SEPARATORS.split(form)))
-
-
-def _is_dots(segment: str) -> bool:
-    return "." in segment and not segment.strip(". ")
+    return not any("." in segment and not segment.strip(". ") for segment in SEPARATORS.split(form))

@@ -22,16 +22,15 @@ from base64 import urlsafe_b64encode
 from collections import Counter
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from mcpgen.generated.v2025_11_25 import models
-from mcpgen.generated.v2025_11_25.methods import REVISION, ErrorCode, MetaKey
+from mcpgen.generated.v2025_11_25.methods import REVISION, ErrorCode
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.limits import TaskLimits
-from mcpgen.runtime.server.tasks.pending_results import PendingResult, PendingResults
 from mcpgen.runtime.server.tasks.running_task import RunningTask, error_outcome, related
 from mcpgen.runtime.server.tasks.task_store import StoreFull, TaskRecord, cursor_behind, position_at
 
@@ -40,9 +39,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.server.tasks.task_store import Outcome, Status, TaskStore
 
-__all__ = ["IMMEDIATE_RESPONSE", "REQUEST_CANCELLED", "REVISION", "Tasks"]
-
-IMMEDIATE_RESPONSE: Final = MetaKey.MODEL_IMMEDIATE_RESPONSE
+__all__ = ["REQUEST_CANCELLED", "REVISION", "Tasks"]
 
 # A cancelled request gets no answer, so neither MCP nor JSON-RPC has a code for it. But a `tasks/result` that waits for
 # a cancelled task needs an answer. This is the code of the Language Server Protocol, outside of JSON-RPC's range.
@@ -57,20 +54,6 @@ _TOO_LARGE_MESSAGE: Final = "The result is too large for the task store"
 _TOO_LARGE: Final = error_outcome(ErrorCode.INTERNAL_ERROR, _TOO_LARGE_MESSAGE)
 
 _logger = logging.getLogger("mcpgen.tasks")
-
-
-class TaskAugmentedParams(Protocol):
-    """The params of a request that may ask to run as a task."""
-
-    @property
-    def task(self) -> models.TaskMetadata | UnsetType:
-        """The requested lifetime; UNSET if the request does not ask for a task."""
-        ...
-
-    @property
-    def meta(self) -> dict[str, Any] | UnsetType:
-        """Its ``_meta``."""
-        ...
 
 
 class Tasks:
@@ -100,16 +83,16 @@ class Tasks:
         self._limits = limits or TaskLimits()
         self._running: dict[str, RunningTask] = {}  # including stopped ones that have not ended yet
         self._running_by_principal: Counter[str] = Counter()
-        self._pending_results = PendingResults(self._limits.max_waits_per_task)
+        # The `tasks/result` requests that wait for each task, in the order of their arrival, by a key of their own.
+        self._waiting: dict[str, dict[object, Callable[[Outcome], None]]] = {}
 
     def create(
         self,
-        params: TaskAugmentedParams,
+        params: models.CallToolRequestParams,
         run: Callable[[RunningTask], Callable[[], None]],
         *,
         principal: str,
-        changed: Callable[[models.TaskStatusNotificationParams], None] | None = None,
-        immediate: str | None = None,
+        changed: Callable[[models.TaskStatusNotificationParams], None],
     ) -> models.CreateTaskResult:
         """Accept a request as a task, and start it.
 
@@ -119,7 +102,6 @@ class Tasks:
                 requestor receives the task before any message about it.
             principal: The owner of the task.
             changed: Called with the params of ``notifications/tasks/status`` whenever the task has changed.
-            immediate: A text for the model while the task runs.
 
         Raises:
             RequestError: There is no room for another task.
@@ -134,19 +116,13 @@ class Tasks:
             raise RequestError(ErrorCode.INTERNAL_ERROR, "Too many tasks are running; try again later")
         record = self._add(principal, params.task)
         task_id = record.task_id
-        token = UNSET if params.meta is UNSET else params.meta.get("progressToken", UNSET)
         running = RunningTask(
-            task_id,
-            progress_token=token,
-            change=partial(self._change, task_id),
-            changed=changed,
-            closed=partial(self._closed, record),
+            task_id, change=partial(self._change, task_id), changed=changed, closed=partial(self._closed, record)
         )
         self._running[task_id] = running
         self._running_by_principal[principal] += 1
         self._start(record, running, run)
-        meta = related(task_id) if immediate is None else related(task_id, {IMMEDIATE_RESPONSE: immediate})
-        return models.CreateTaskResult(task=self._task(record), meta=meta)
+        return models.CreateTaskResult(task=self._task(record), meta=related(task_id))
 
     def get(self, task_id: str, *, principal: str) -> dict[str, object]:
         """Return the result of ``tasks/get``.
@@ -174,7 +150,7 @@ class Tasks:
         following = cursor_behind(records[size - 1].position) if len(records) > size else UNSET
         return models.ListTasksResult(tasks=[self._task(each) for each in records[:size]], next_cursor=following)
 
-    def result(self, task_id: str, *, principal: str, deliver: Callable[[Outcome], None]) -> Callable[[], None]:
+    def result(self, task_id: str, *, principal: str, deliver: Callable[[Outcome], None]) -> Callable[[], object]:
         """Answer a ``tasks/result``: at once if the task has ended, otherwise when it does.
 
         Args:
@@ -194,13 +170,15 @@ class Tasks:
         """
         record = self._own(task_id, principal)
         _logger.info("result of task %s requested by %r, %s", task_id[:8], principal, record.status)
-        pending = PendingResult(deliver)
         if record.outcome is not None:
-            pending.deliver(record.outcome)
-            return pending.drop
-        if not self._pending_results.add(task_id, pending):
+            deliver(record.outcome)
+            return lambda: None
+        waiting = self._waiting.setdefault(task_id, {})
+        if len(waiting) >= self._limits.max_waits_per_task:
             raise RequestError(ErrorCode.INTERNAL_ERROR, "Too many requests wait for this task; try again later")
-        return pending.drop
+        key = object()
+        waiting[key] = deliver
+        return lambda: waiting.pop(key, None)
 
     def cancel(self, task_id: str, *, principal: str) -> dict[str, object]:
         """Cancel a task, and return the result of ``tasks/cancel``.
@@ -313,7 +291,9 @@ class Tasks:
             if record is not None:
                 running.notify(models.TaskStatusNotificationParams(**msgspec.structs.asdict(self._task(record))))
         if outcome is not None:
-            self._pending_results.deliver(task_id, outcome)
+            waiting = self._waiting.pop(task_id, {})
+            while waiting:  # an answer may drop another request
+                waiting.pop(next(iter(waiting)))(outcome)
 
     def _cancel(self, record: TaskRecord, message: str) -> TaskRecord | None:
         cancelled = self._change(record.task_id, "cancelled", message=message, outcome=_CANCELLED)

@@ -69,35 +69,25 @@ class RunningTask:
     Attributes:
         task_id: Its id.
         has_ended: Whether it has finished, failed, expired or was cancelled; later reports are ignored.
+        notify: Notifies the requestor of the task's status.
     """
 
     def __init__(
         self,
         task_id: str,
         *,
-        progress_token: str | int | UnsetType,
         change: Change,
-        changed: Callable[[models.TaskStatusNotificationParams], None] | None,
+        changed: Callable[[models.TaskStatusNotificationParams], None],
         closed: Callable[[], None],
     ) -> None:
         self.task_id = task_id
         self.has_ended = False
-        self._progress_token = progress_token
+        self.notify = changed
         self._change = change
-        self._changed = changed
         self._closed: Callable[[], None] | None = closed
         self._stop: Callable[[], None] | None = None
         self._has_outcome = False
         self._input_requests = 0
-
-    @property
-    def progress_token(self) -> str | int | UnsetType:
-        """The token of progress notifications: that of the original request, until the task ends.
-
-        Spec:
-            2025-11-25, basic/utilities/progress, "Behavior Requirements".
-        """
-        return UNSET if self.has_ended else self._progress_token
 
     def related(self, meta: Mapping[str, object] | UnsetType = UNSET) -> dict[str, object]:
         """Return *meta* of a request or notification that the handler sends, with the id of the task."""
@@ -157,11 +147,6 @@ class RunningTask:
         stop, self._stop = self._stop, None
         if stop is not None and not self._has_outcome:
             stop()
-
-    def notify(self, task: models.TaskStatusNotificationParams) -> None:
-        """Notify the requestor of the task's status."""
-        if self._changed is not None:
-            self._changed(task)
 
 
 def _first_text(members: Mapping[str, Raw]) -> str:

@@ -1,36 +1,61 @@
-"""The tasks of a server's sessions: tool calls that become tasks, and the methods ``tasks/*``.
+"""The tasks of a server's sessions: the tool calls that become tasks, and the methods ``tasks/*``.
 
 Only a server whose native revision has tasks offers them, and only to peers of that revision.
 
 Spec:
-    2025-11-25, basic/utilities/tasks.
+    2025-11-25, basic/utilities/tasks, "Capabilities", "Tool-Level Negotiation", "Task Support and Handling".
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET
 
-from mcpgen.generated.v2025_11_25.methods import REVISION
-from mcpgen.runtime.errors import UnsupportedByPeer, UsageError
+from mcpgen.generated.v2025_11_25 import models
+from mcpgen.generated.v2025_11_25.methods import REVISION, ErrorCode
+from mcpgen.runtime.errors import RequestError, UnsupportedByPeer, UsageError
 from mcpgen.runtime.server import notifications
 from mcpgen.runtime.server.exchange import ResponseBody
-from mcpgen.runtime.server.tasks.task_support import runs_as_task, task_capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mcpgen.generated.v2025_11_25 import models
     from mcpgen.runtime.server.exchange import Exchange, MethodHandler, OpenRequest
     from mcpgen.runtime.server.server_session import ServerSession
     from mcpgen.runtime.server.tasks.lifecycle import Tasks
     from mcpgen.runtime.server.tasks.running_task import RunningTask
     from mcpgen.runtime.server.tasks.task_store import Outcome
-    from mcpgen.runtime.server.tasks.task_support import TaskSupport
 
-__all__ = ["TaskRequests"]
+__all__ = ["TaskRequests", "TaskSupport", "runs_as_task"]
+
+TaskSupport: TypeAlias = Literal["forbidden", "optional", "required"]
+
+
+def runs_as_task(support: TaskSupport, *, is_asked: bool, is_offered: bool) -> bool:
+    """Return whether a ``tools/call`` runs as a task.
+
+    Args:
+        support: ``execution.taskSupport`` of the tool.
+        is_asked: Whether the request has ``task``.
+        is_offered: Whether the server declares ``tasks.requests.tools.call`` to this client. If not, ``task`` is
+            ignored, and a tool that requires it is called like any other.
+
+    Raises:
+        RequestError: The tool does not support tasks, or requires one.
+    """
+    if not is_offered:
+        return False
+    if is_asked and support == "forbidden":
+        raise RequestError(
+            ErrorCode.METHOD_NOT_FOUND, "This tool cannot run as a task; call it without the `task` parameter"
+        )
+    if support == "required" and not is_asked:
+        raise RequestError(
+            ErrorCode.METHOD_NOT_FOUND, "This tool runs only as a task; add the `task` parameter to the call"
+        )
+    return is_asked
 
 
 class TaskRequests:
@@ -59,7 +84,9 @@ class TaskRequests:
     @property
     def capabilities(self) -> dict[str, object]:
         """What the server declares. Each connection is a principal of its own, so tasks can be listed."""
-        return {"tasks": msgspec.to_builtins(task_capabilities(is_identified=True))}
+        tools = models.ServerCapabilitiesTasksRequestsTools(call={})
+        requests = models.ServerCapabilitiesTasksRequests(tools=tools)
+        return {"tasks": msgspec.to_builtins(models.ServerCapabilitiesTasks(cancel={}, list_={}, requests=requests))}
 
     def becomes_task(self, request: OpenRequest, handler: MethodHandler, params: Any) -> bool:
         """Whether a request is to be run as a task.

@@ -235,7 +235,8 @@ class MemoryTaskStore:
 
     def expire(self, now_ms: int) -> list[TaskRecord]:
         """Remove the expired tasks, and return them."""
-        expired = [self._records[task_id] for _, task_id in self._expiries[: self._expired(now_ms)]]
+        end = bisect_left(self._expiries, (now_ms + 1, ""))
+        expired = [self._records[task_id] for _, task_id in self._expiries[:end]]
         for record in expired:
             self.remove(record.task_id)
         return expired
@@ -243,9 +244,6 @@ class MemoryTaskStore:
     def next_expiry_ms(self) -> int | None:
         """Return the time at which the next task expires; None if there are no tasks."""
         return self._expiries[0][0] if self._expiries else None
-
-    def _expired(self, now_ms: int) -> int:
-        return bisect_left(self._expiries, (now_ms + 1, ""))
 
     def _drop_cancelled(self, records: Iterable[TaskRecord]) -> None:
         oldest = next((record for record in records if record.status == "cancelled"), None)

@@ -18,8 +18,8 @@ from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.limits import TaskLimits
 from mcpgen.runtime.server.tasks.lifecycle import Tasks
 from mcpgen.runtime.server.tasks.running_task import MAX_STATUS_MESSAGE_CHARS, RunningTask, related
+from mcpgen.runtime.server.tasks.task_requests import TaskRequests, TaskSupport, runs_as_task
 from mcpgen.runtime.server.tasks.task_store import MemoryTaskStore, Outcome, StoreFull, TaskRecord
-from mcpgen.runtime.server.tasks.task_support import TaskSupport, runs_as_task, task_capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,12 +79,9 @@ class Bench:
         run: Callable[[RunningTask], Callable[[], None]] | None = None,
         ttl: int | UnsetType = 60_000,
         meta: dict[str, Any] | UnsetType = UNSET,
-        immediate: str | None = None,
     ) -> models.CreateTaskResult:
         params = models.CallToolRequestParams(name="weather", task=models.TaskMetadata(ttl=ttl), meta=meta)
-        return self.tasks.create(
-            params, run or self._run, principal=principal, changed=self.told.append, immediate=immediate
-        )
+        return self.tasks.create(params, run or self._run, principal=principal, changed=self.told.append)
 
     def get(self, task_id: str, principal: str = "alice") -> dict[str, Any]:
         return self.tasks.get(task_id, principal=principal)
@@ -92,7 +89,7 @@ class Bench:
     def status(self, task_id: str, principal: str = "alice") -> str:
         return str(self.get(task_id, principal)["status"])
 
-    def wait(self, task_id: str, principal: str = "alice") -> tuple[list[Outcome], Callable[[], None]]:
+    def wait(self, task_id: str, principal: str = "alice") -> tuple[list[Outcome], Callable[[], object]]:
         got: list[Outcome] = []
         return got, self.tasks.result(task_id, principal=principal, deliver=got.append)
 
@@ -124,24 +121,16 @@ NO_TASK = (-32602, "There is no such task; it may have expired")
 
 @pytest.mark.spec("2025-11-25", f"{TASKS}#server-capabilities")
 def test_a_server_declares_listing_cancelling_and_the_requests_that_may_be_tasks() -> None:
-    declared = msgspec.json.encode(task_capabilities(is_identified=True))
+    requests = TaskRequests(Bench().tasks, lambda _name: "optional", clock=lambda: START)
 
-    assert b'{"cancel":{},"list":{},"requests":{"tools":{"call":{}}}}' == declared
-
-
-@pytest.mark.spec("2025-11-25", f"{TASKS}#task-isolation-and-access-control")
-def test_a_server_that_cannot_tell_requestors_apart_does_not_declare_listing() -> None:
-    declared = msgspec.json.encode(task_capabilities(is_identified=False))
-
-    assert b'{"cancel":{},"requests":{"tools":{"call":{}}}}' == declared
+    assert {"tasks": {"cancel": {}, "list": {}, "requests": {"tools": {"call": {}}}}} == requests.capabilities
 
 
 @pytest.mark.spec("2025-11-25", f"{TASKS}#tool-level-negotiation")
-@pytest.mark.parametrize("support", [UNSET, "forbidden"])
-def test_a_tool_that_is_no_task_refuses_to_be_called_as_one(support: TaskSupport | UnsetType) -> None:
-    assert not runs_as_task(support, is_asked=False, is_offered=True)
+def test_a_tool_that_is_no_task_refuses_to_be_called_as_one() -> None:
+    assert not runs_as_task("forbidden", is_asked=False, is_offered=True)
     assert (-32601, "This tool cannot run as a task; call it without the `task` parameter") == refusal(
-        runs_as_task, support, is_asked=True, is_offered=True
+        runs_as_task, "forbidden", is_asked=True, is_offered=True
     )
 
 
@@ -160,11 +149,9 @@ def test_a_tool_that_must_be_a_task_refuses_to_be_called_otherwise() -> None:
 
 
 @pytest.mark.spec("2025-11-25", f"{TASKS}#task-support-and-handling")
-@pytest.mark.parametrize("support", [UNSET, "forbidden", "optional", "required"])
+@pytest.mark.parametrize("support", ["forbidden", "optional", "required"])
 @pytest.mark.parametrize("is_asked", [False, True])
-def test_where_tasks_are_not_declared_the_wish_for_one_is_ignored(
-    support: TaskSupport | UnsetType, *, is_asked: bool
-) -> None:
+def test_where_tasks_are_not_declared_the_wish_for_one_is_ignored(support: TaskSupport, *, is_asked: bool) -> None:
     assert not runs_as_task(support, is_asked=is_asked, is_offered=False)
 
 
@@ -180,16 +167,6 @@ def test_a_request_that_is_accepted_as_a_task_is_answered_with_the_task() -> Non
         b'"status":"working","taskId":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE","ttl":60000,"pollInterval":1000},'
         b'"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE"}}}'
     ) == msgspec.json.encode(result)
-
-
-@pytest.mark.spec("2025-11-25", f"{TASKS}#creating-tasks")
-def test_a_model_can_be_given_something_to_go_on_with() -> None:
-    result = Bench().create_result(immediate="It is being looked up.")
-
-    assert {
-        "io.modelcontextprotocol/model-immediate-response": "It is being looked up.",
-        RELATED: {"taskId": FIRST},
-    } == result.meta
 
 
 @pytest.mark.spec("2025-11-25", f"{TASKS}#task-status-lifecycle")
@@ -219,7 +196,7 @@ def test_an_id_has_256_bits_of_what_it_is_given_as_random() -> None:
     drawn = bytes(range(100, 132))
     tasks = Tasks(MemoryTaskStore(), clock=lambda: START, random_bytes=lambda count: drawn[:count])
     params = models.CallToolRequestParams(name="weather", task=models.TaskMetadata())
-    task_id = tasks.create(params, lambda _running: lambda: None, principal="").task.task_id
+    task_id = tasks.create(params, lambda _running: lambda: None, principal="", changed=print).task.task_id
 
     assert drawn == base64.urlsafe_b64decode(task_id + "=")
 
@@ -297,7 +274,7 @@ def test_a_task_that_expires_is_stopped_and_those_who_wait_hear_of_it() -> None:
     bench.now += 60
     assert bench.tasks.expire() is None
     assert [Outcome(b'{"code":-32602,"message":"The task has expired"}', is_error=True)] == got
-    assert ([FIRST], True, UNSET) == (bench.stopped, running.has_ended, running.progress_token)
+    assert ([FIRST], True) == (bench.stopped, running.has_ended)
     running.finish(RESULT)
     running.close()
     assert ([], [FIRST], 1) == (bench.told, bench.stopped, len(got))
@@ -645,29 +622,6 @@ def test_getting_listing_and_cancelling_do_not_name_the_task_twice() -> None:
     assert "_meta" not in bench.tasks.cancel(FIRST, principal="alice")
 
 
-@pytest.mark.spec("2025-11-25", f"{TASKS}#task-progress-notifications")
-@pytest.mark.spec("2025-11-25", "basic/utilities/progress#behavior-requirements")
-@pytest.mark.parametrize("token", ["abc123", 7])
-@pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
-def test_the_progress_token_of_the_request_is_good_until_the_task_ends(token: str | int, status: str) -> None:
-    bench = Bench()
-    running = bench.create(meta={"progressToken": token})
-    with running.awaiting_input():
-        assert token == running.progress_token
-    tokens = [running.progress_token]
-    end(bench, running, status)
-    tokens.append(running.progress_token)
-
-    assert [token, UNSET] == tokens
-
-
-def test_without_a_progress_token_there_is_none() -> None:
-    bench = Bench()
-
-    assert bench.create().progress_token is UNSET
-    assert bench.create(meta={"a/b": 1}).progress_token is UNSET
-
-
 @pytest.mark.spec("2025-11-25", f"{TASKS}#task-notifications")
 def test_a_status_notification_tells_the_whole_task_and_names_it_once() -> None:
     bench = Bench()
@@ -681,15 +635,6 @@ def test_a_status_notification_tells_the_whole_task_and_names_it_once() -> None:
         b'"taskId":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE","ttl":60000,"pollInterval":1000,'
         b'"statusMessage":"no such city"}'
     ) == msgspec.json.encode(bench.told[0])
-
-
-def test_a_requestor_need_not_be_told() -> None:
-    bench = Bench()
-    params = models.CallToolRequestParams(name="weather", task=models.TaskMetadata())
-    bench.tasks.create(params, bench._run, principal="alice")
-    bench.running[FIRST].finish(RESULT)
-
-    assert ("completed", []) == (bench.status(FIRST), bench.told)
 
 
 def test_the_record_changes_first_then_the_requestor_is_told_then_waits_end_and_then_the_handler_stops() -> None:
@@ -932,7 +877,7 @@ def test_nothing_is_left_of_tasks_that_are_over() -> None:
         running.close()
     tasks = bench.tasks
 
-    assert ({}, {}, {}) == (tasks._running, tasks._running_by_principal, tasks._pending_results._pending)
+    assert ({}, {}, {}) == (tasks._running, tasks._running_by_principal, tasks._waiting)
 
 
 def test_the_tasks_of_one_who_will_not_come_back_are_dropped() -> None:

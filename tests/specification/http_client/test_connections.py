@@ -12,7 +12,7 @@ import pytest
 
 from mcpgen import ClientLimits
 from mcpgen.runtime.http.client.connection_pool import ConnectionPool, _CoalescingStream
-from mcpgen.runtime.http.client.http_requests import new_client
+from mcpgen.runtime.http.client.http_requests import open_client
 from tests.patience import PATIENCE_SECONDS
 from tests.specification.client.scripted_server import on_both_loops
 from tests.specification.http_client.scripted_http_server import Played, played
@@ -109,7 +109,7 @@ async def test_a_proxy_of_the_environment_is_heeded(monkeypatch: pytest.MonkeyPa
         proxy.is_judged = False
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
         monkeypatch.delenv("no_proxy", raising=False)
-        async with new_client(ClientLimits()) as client:
+        async with open_client(ClientLimits()) as client:
             asking = proxy.start(client.get("http://mcpgen.invalid/mcp"))
             asked = await proxy.hear("GET")
             await asked.answer(200, b"x")

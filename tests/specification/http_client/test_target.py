@@ -11,7 +11,7 @@ import pytest
 
 from mcpgen import Http, UsageError, bearer, connect
 from mcpgen.runtime.http.client.address import join_url, parse_address
-from mcpgen.runtime.http.client.transport import LegacyServers
+from mcpgen.runtime.http.client.legacy_sse import LegacyServers
 from tests.specification.client.scripted_server import discovered, on_both_loops
 from tests.specification.http_client.scripted_http_server import NEWEST, closed, played
 
