@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["ABSENT", "index_of", "is_array", "is_object", "look_up", "pointer_to", "tokens_of"]
+__all__ = ["ABSENT", "index_of", "is_array", "is_object", "linked_pointer", "look_up", "pointer_to", "tokens_of"]
 
 ABSENT: Final = object()
 """The result of looking up a place that does not exist; null is a value."""
@@ -29,6 +29,15 @@ def is_array(value: object) -> TypeGuard[list[Any]]:
 def pointer_to(tokens: Iterable[str | int]) -> str:
     """Return the pointer of these keys and indexes, outermost first."""
     return "".join("/" + str(token).replace("~", "~0").replace("/", "~1") for token in tokens)
+
+
+def linked_pointer(at: tuple[Any, ...]) -> str:
+    """Return the pointer of a place that is linked to its parents: ``(((), "items"), 0)`` is ``/items/0``."""
+    tokens: list[str | int] = []
+    while at:
+        at, token = at
+        tokens.append(token)
+    return pointer_to(reversed(tokens))
 
 
 def tokens_of(pointer: str) -> tuple[str, ...]:

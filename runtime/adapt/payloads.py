@@ -16,13 +16,13 @@ import msgspec
 from msgspec import Struct
 
 from mcpgen.generated import registry
-from mcpgen.runtime.adapt.json_pointer import is_array, is_object, pointer_to
+from mcpgen.runtime.adapt.json_pointer import is_array, is_object, linked_pointer, pointer_to
 from mcpgen.runtime.errors import InvalidPayload, UnknownDefinition, UnknownMethod, UnknownRevision, UsageError
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["Part", "Payload", "Sender", "bindings", "definition_payload", "message_payload", "senders"]
+__all__ = ["Part", "Payload", "Sender", "bindings", "definition_payload", "message_payload", "needs_params", "senders"]
 
 Part: TypeAlias = Literal["params", "result", "notification", "error"]
 """A part of a message: the params of a request or a notification, or the answer to a request."""
@@ -145,6 +145,14 @@ def senders(label: str, method: str, part: Part) -> list[Sender]:
     return list(dict.fromkeys(sender for sender, table in tables if method in table))
 
 
+def needs_params(label: str, method: str, part: Part, sender: Sender) -> bool:
+    """Return whether a request or notification without params is invalid in the revision *label*."""
+    if part not in ("params", "notification"):
+        return False
+    tables = [table for side, table in _tables(bindings(label).methods, part) if side == sender]
+    return any(table[method].params_required for table in tables if method in table)
+
+
 def _found(label: str, method: str, part: Part, sender: Sender | None) -> list[Any]:
     """Return the entries of *method* in the tables of its revision."""
     methods = bindings(label).methods
@@ -196,7 +204,7 @@ def _first_non_json(value: object) -> tuple[str, str]:
     while pending:
         at, found = pending.pop()
         if reason := _non_json(found):
-            return reason, _linked_pointer(at)
+            return reason, linked_pointer(at)
         members: Any = found.items() if is_object(found) else enumerate(found) if is_array(found) else ()
         pending.extend(reversed([((at, key), member) for key, member in members]))
     return "it is not a JSON value", ""
@@ -237,14 +245,6 @@ def _is_writable(number: int) -> bool:
         # More than 64 bits in older releases of msgspec, Python's limit of digits in newer ones, or a subclass of int.
         return False
     return True
-
-
-def _linked_pointer(at: tuple[Any, ...]) -> str:
-    tokens: list[str | int] = []
-    while at:
-        at, token = at
-        tokens.append(token)
-    return pointer_to(reversed(tokens))
 
 
 _PLACE = re.compile(r"(?P<what>.*?)(?: in `(?P<inner>[^`]*)`)?(?: - at `(?:key` in `)?\$(?P<path>[^`]*)`)?", re.DOTALL)

@@ -168,10 +168,6 @@ def _canonical(value: object) -> bytes:
     return msgspec.json.encode(value, order="deterministic")
 
 
-def _ordered(value: object) -> bytes:
-    return msgspec.json.encode(value)
-
-
 def _digest(data: bytes) -> str:
     # Eight bytes are enough to detect a change. They do not authenticate the stash, which is not needed.
     return hashlib.blake2b(data, digest_size=8).hexdigest()
@@ -194,7 +190,7 @@ class _Comparison:
         if now is wanted:
             return
         if len(at) == MAX_TOKENS:
-            if _ordered(now) != _ordered(wanted):
+            if msgspec.json.encode(now) != msgspec.json.encode(wanted):
                 self._edits.append(Edit(at=pointer_to(at), was=self._was(now, item), value=wanted))
         elif is_object(now) and is_object(wanted):
             self._compare_objects(now, wanted, at, item)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeGuard, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from msgspec import UnsetType
 
@@ -44,10 +44,7 @@ class Client(BaseClient):
         return ClientMethods(self)
 
     async def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, object] | None = None,
-        **options: Unpack[CallOptions],
+        self, name: str, arguments: Mapping[str, object] | None = None, **options: Unpack[CallOptions]
     ) -> models.CallToolResult:
         """Call a tool. If the server requires input first, the client's handlers give it.
 
@@ -63,20 +60,13 @@ class Client(BaseClient):
         result: models.CallToolResult = await self._engine.call("tools/call", params, **options)
         return result
 
-    async def read_resource(
-        self,
-        uri: str,
-        **options: Unpack[CallOptions],
-    ) -> models.ReadResourceResult:
+    async def read_resource(self, uri: str, **options: Unpack[CallOptions]) -> models.ReadResourceResult:
         """Return the contents of a resource."""
         result: models.ReadResourceResult = await self._engine.call("resources/read", {"uri": uri}, **options)
         return result
 
     async def get_prompt(
-        self,
-        name: str,
-        arguments: Mapping[str, str] | None = None,
-        **options: Unpack[CallOptions],
+        self, name: str, arguments: Mapping[str, str] | None = None, **options: Unpack[CallOptions]
     ) -> models.GetPromptResult:
         """Return the messages of a prompt."""
         params: dict[str, Any] = {"name": name}
@@ -133,44 +123,38 @@ class Client(BaseClient):
         result: models.ListResourceTemplatesResult = await self._page("resources/templates/list", cursor, options)
         return result
 
-    async def tools(self, **options: Unpack[CallOptions]) -> AsyncIterator[models.Tool]:
+    def tools(self, **options: Unpack[CallOptions]) -> AsyncIterator[models.Tool]:
         """Iterate over all tools. A page is requested when the iteration reaches it."""
-        async for page in self._pages(self.list_tools, options):
-            for each in page.tools:
-                yield each
+        return self._items("tools", options)
 
-    async def prompts(self, **options: Unpack[CallOptions]) -> AsyncIterator[models.Prompt]:
+    def prompts(self, **options: Unpack[CallOptions]) -> AsyncIterator[models.Prompt]:
         """Iterate over all prompts."""
-        async for page in self._pages(self.list_prompts, options):
-            for each in page.prompts:
-                yield each
+        return self._items("prompts", options)
 
-    async def resources(self, **options: Unpack[CallOptions]) -> AsyncIterator[models.Resource]:
+    def resources(self, **options: Unpack[CallOptions]) -> AsyncIterator[models.Resource]:
         """Iterate over all resources."""
-        async for page in self._pages(self.list_resources, options):
-            for each in page.resources:
-                yield each
+        return self._items("resources", options)
 
-    async def resource_templates(self, **options: Unpack[CallOptions]) -> AsyncIterator[models.ResourceTemplate]:
+    def resource_templates(self, **options: Unpack[CallOptions]) -> AsyncIterator[models.ResourceTemplate]:
         """Iterate over all resource templates."""
-        async for page in self._pages(self.list_resource_templates, options):
-            for each in page.resource_templates:
-                yield each
+        return self._items("resource_templates", options)
 
     async def _page(self, method: str, cursor: str | None, options: Mapping[str, Any]) -> Any:
         return await self._engine.call(method, {} if cursor is None else {"cursor": cursor}, **options)
 
-    async def _pages(self, get: Callable[..., Awaitable[Any]], options: Mapping[str, Any]) -> AsyncIterator[Any]:
-        """Iterate over the pages of a list.
+    async def _items(self, name: str, options: Mapping[str, Any]) -> AsyncIterator[Any]:
+        """Iterate over the items of all pages of the list *name*.
 
         Raises:
             InvalidPayload: The pages do not end.
         """
+        get_page: Callable[..., Awaitable[Any]] = getattr(self, f"list_{name}")
         cursor: str | None = None
         seen: set[str] = set()
         for _ in range(self._engine.session.limits.max_pages):
-            page = await get(cursor, **options)
-            yield page
+            page = await get_page(cursor, **options)
+            for each in getattr(page, name):
+                yield each
             following: str | UnsetType = page.next_cursor
             if isinstance(following, UnsetType):
                 return
@@ -187,10 +171,6 @@ class Client(BaseClient):
 
 
 def _mapping(arguments: object) -> dict[str, Any]:
-    if not _is_mapping(arguments):
+    if not isinstance(arguments, Mapping):
         raise UsageError(f"`arguments` must be a mapping, such as {{'name': 'value'}}, not {arguments!r}")
-    return dict(arguments)
-
-
-def _is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(value, Mapping)
+    return dict(cast("Mapping[str, Any]", arguments))

@@ -224,7 +224,7 @@ def _transport(target: Any) -> Transport:
     if isinstance(target, str) and is_url(target):
         return Http(target)
     if isinstance(target, str | list | tuple):
-        return Process(_command(target))
+        return Process(cast("str | Sequence[str]", target))  # which checks the parts of a list
     if isinstance(target, ServerInterface) and not isinstance(target, type):
         return Memory(target)
     if isinstance(target, Transport) and not isinstance(target, type):
@@ -233,11 +233,6 @@ def _transport(target: Any) -> Transport:
     raise UsageError(
         f"`target` must be a URL, a command, a Server or a transport such as Process, not {target!r}{hint}"
     )
-
-
-def _command(target: Any) -> str | Sequence[str]:
-    command: str | Sequence[str] = target  # Process checks its parts
-    return command
 
 
 def _features(options: Mapping[str, Any], native_revision: str) -> ClientFeatures:

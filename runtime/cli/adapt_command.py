@@ -76,7 +76,6 @@ def adapt(  # noqa: PLR0913 (one parameter for each option)
     Exit status: 0 if it worked, 1 if the input is not valid in A or cannot be adapted to B, 2 if the command was used
     wrongly.
     """
-    _check_usage(method, part, sender, definition)
     try:
         chosen = _route(source, target, (method, part, sender), definition)
         adapted = chosen.adapt(_read(file), keep=keep)
@@ -89,20 +88,15 @@ def adapt(  # noqa: PLR0913 (one parameter for each option)
         raise SystemExit(1)
 
 
-def _check_usage(method: str | None, part: Part | None, sender: Sender | None, definition: str | None) -> None:
-    is_message = method is not None and part is not None
-    is_partial = (method, part, sender) != (None, None, None)
-    if is_message == (definition is not None) or (definition is not None and is_partial):
-        raise click.UsageError("Give `--method` and `--part` (`--sender` if needed), or `--definition` alone.")
-
-
 def _route(
     source: str, target: str, message: tuple[str | None, Part | None, Sender | None], definition: str | None
 ) -> Route:
     method, part, sender = message
-    if method is not None and part is not None:
+    if definition is None and method is not None and part is not None:
         return route(source, target, method, part, sender=sender)
-    return definition_route(source, target, str(definition))
+    if definition is None or message != (None, None, None):
+        raise click.UsageError("Give `--method` and `--part` (`--sender` if needed), or `--definition` alone.")
+    return definition_route(source, target, definition)
 
 
 def _read(file: IO[bytes]) -> Any:  # noqa: ANN401 (any JSON value)

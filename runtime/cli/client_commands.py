@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial, reduce
+import sys
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
 
@@ -23,7 +24,7 @@ from mcpgen.runtime.cli.client.inventory import PROMPTS, TOOLS, fetch_inventory,
 from mcpgen.runtime.cli.client.overview import overview_lines, parameter_lines
 from mcpgen.runtime.cli.client.progress_display import ProgressDisplay
 from mcpgen.runtime.cli.client.result_output import ResultOutput
-from mcpgen.runtime.cli.client.terminal import Keyboard, Screen, stderr, stdout
+from mcpgen.runtime.cli.client.terminal import Keyboard, Screen
 from mcpgen.runtime.cli.target import parse_target
 from mcpgen.runtime.cli.terminal_text import escaped_line
 from mcpgen.runtime.errors import UnsupportedByPeer
@@ -107,45 +108,51 @@ class _ServerOptions(TypedDict):
     bearer_env: str | None
 
 
+class _ClientOptions(_ServerOptions):
+    roots: tuple[str, ...]
+    log_level: Level | None
+
+
 class _Command:
     """The common part of these commands: the server that the command line names, and the two output streams."""
 
-    def __init__(self, words: Sequence[str], **options: Unpack[_ServerOptions]) -> None:
-        self.out: Screen = stdout()
-        self.err: Screen = stderr()
+    def __init__(
+        self,
+        words: Sequence[str],
+        roots: Sequence[str] = (),
+        log_level: Level | None = None,
+        **options: Unpack[_ServerOptions],
+    ) -> None:
+        self.out: Screen = Screen(sys.stdout)
+        self.err: Screen = Screen(sys.stderr)
         self.is_json: bool = options["is_json"]
         self.results: ResultOutput = ResultOutput(self.out, self.err, is_json=self.is_json)
         self.target = parse_target(words, options["env"], options["cwd"], options["headers"], options["bearer_env"])
         self.display: ProgressDisplay = ProgressDisplay(self.err)
         self.client_run: ClientRun
-        self._open = partial(
-            ClientRun,
-            self.target,
-            self.err,
-            self.display.note,
-            revision=options["revision"],
-            seconds=options["seconds"],
-        )
-        self._level: Level | None = None
+        self._options = options
+        self._roots = roots
+        self._level: Level | None = log_level
 
-    def declare_nothing(self) -> None:
-        """Prepare a client without capabilities."""
-        self.client_run = self._open()
+    def prepare(self, **features: Unpack[Options]) -> None:
+        """Prepare a client with these options of `connect`."""
+        revision, seconds = self._options["revision"], self._options["seconds"]
+        note = self.display.note
+        self.client_run = ClientRun(self.target, self.err, note, revision=revision, seconds=seconds, **features)
 
-    def declare(self, roots: Sequence[str], log_level: Level | None) -> None:
+    def declare_features(self) -> None:
         """Prepare a client with roots and logging; and with elicitation, if a user sits at the terminal."""
-        self._level = log_level
-        self.display.level = log_level or self.display.level
+        self.display.level = self._level or self.display.level
         options: Options = {"log": self.display.log}
-        if roots:
-            paths = [Path(each).resolve() for each in roots]
+        if self._roots:
+            paths = [Path(each).resolve() for each in self._roots]
             options["roots"] = [models.Root(uri=each.as_uri(), name=each.name) for each in paths]
         if Keyboard.is_there():
             prompt = ElicitationPrompt(
                 self.err, Keyboard(), server=(self.target.kind, self.target.name), display=self.display
             )
             options |= {"elicit": prompt.elicit, "elicit_url": prompt.elicit_url}
-        self.client_run = self._open(**options)
+        self.prepare(**options)
 
     def run(self, work: Callable[[Client], Any]) -> None:
         """Connect, do *work*, and exit with its status."""
@@ -185,7 +192,7 @@ def inspect(*, target: tuple[str, ...], **options: Unpack[_ServerOptions]) -> No
             )
         return 1 if inventory.failures else 0
 
-    command.declare_nothing()
+    command.prepare()
     command.run(work)
 
 
@@ -199,16 +206,14 @@ def inspect(*, target: tuple[str, ...], **options: Unpack[_ServerOptions]) -> No
 @_TARGET
 @click.argument("tool", metavar="TOOL")
 @click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]...")
-def call(  # noqa: PLR0913 (one parameter for each option)
+def call(
     *,
     target: str,
     tool: str,
     arguments: tuple[str, ...],
     json_args: str | None,
     output: str | None,
-    roots: tuple[str, ...],
-    log_level: Level | None,
-    **options: Unpack[_ServerOptions],
+    **options: Unpack[_ClientOptions],
 ) -> None:
     """Call a tool of a server, and show its result.
 
@@ -224,7 +229,7 @@ def call(  # noqa: PLR0913 (one parameter for each option)
     command = _Command([target], **options)
     pairs = parse_pairs(arguments)
     whole = None if json_args is None else parse_json_object(json_args)
-    command.declare(roots, log_level)
+    command.declare_features()
 
     async def work(client: Client) -> int:
         items = await fetch_list(client, command.client_run, TOOLS)
@@ -251,15 +256,7 @@ def call(  # noqa: PLR0913 (one parameter for each option)
 )
 @_TARGET
 @click.argument("uri", metavar="URI")
-def read(
-    *,
-    target: str,
-    uri: str,
-    output: str | None,
-    roots: tuple[str, ...],
-    log_level: Level | None,
-    **options: Unpack[_ServerOptions],
-) -> None:
+def read(*, target: str, uri: str, output: str | None, **options: Unpack[_ClientOptions]) -> None:
     """Read a resource of a server, and write its content.
 
     TARGET is the server's URL, its command (in quotes), or FILE.py[:OBJECT] as for "mcpgen serve".
@@ -267,7 +264,7 @@ def read(
     The content goes to standard output unchanged. A terminal shows only the type and the size of binary content.
     """
     command = _Command([target], **options)
-    command.declare(roots, log_level)
+    command.declare_features()
 
     async def work(client: Client) -> int:
         await command.set_log_level(client)
@@ -283,15 +280,8 @@ def read(
 @_TARGET
 @click.argument("name", metavar="NAME")
 @click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]...")
-def prompt(  # noqa: PLR0913 (one parameter for each option)
-    *,
-    target: str,
-    name: str,
-    arguments: tuple[str, ...],
-    output: str | None,
-    roots: tuple[str, ...],
-    log_level: Level | None,
-    **options: Unpack[_ServerOptions],
+def prompt(
+    *, target: str, name: str, arguments: tuple[str, ...], output: str | None, **options: Unpack[_ClientOptions]
 ) -> None:
     """Get a prompt of a server, and show its messages.
 
@@ -299,7 +289,7 @@ def prompt(  # noqa: PLR0913 (one parameter for each option)
     """
     command = _Command([target], **options)
     given = _text_arguments(parse_pairs(arguments))
-    command.declare(roots, log_level)
+    command.declare_features()
 
     async def work(client: Client) -> int:
         items = await fetch_list(client, command.client_run, PROMPTS)

@@ -93,11 +93,7 @@ def _serve_http(target: str, address: str, path: str, origins: tuple[str, ...], 
     if not isinstance(found, Server):
         raise Unservable(f"{target} can be served on stdio only: HTTP needs an object of type Server.")
     try:
-        options: Options = {
-            "path": path,
-            "allowed_origins": origins or None,
-            "allowed_hosts": hosts or None,
-        }
+        options: Options = {"path": path, "allowed_origins": origins or None, "allowed_hosts": hosts or None}
         with ExitStack() as stack:
             sockets = [stack.enter_context(each) for each in uvicorn_server.bind(host, port)]
             uvicorn_server.serve_http(found, sockets, options)

@@ -50,11 +50,7 @@ class Target:
     """
 
     def __init__(
-        self,
-        transport: Transport,
-        kind: Literal["command", "url"],
-        stderr: Iterable[str] = (),
-        name: str | None = None,
+        self, transport: Transport, kind: Literal["command", "url"], stderr: Iterable[str] = (), name: str | None = None
     ) -> None:
         self.transport: Transport = transport
         self.kind: Literal["command", "url"] = kind

@@ -26,6 +26,8 @@ __all__ = [
     "escaped_text",
     "lay_out",
     "escaped_line",
+    "json_escaped",
+    "range_text",
     "sentence",
     "wrap",
 ]
@@ -132,11 +134,22 @@ def join_words(parts: Iterable[str], last: str = "or") -> str:
     return f"{', '.join(first)} {last} {end}" if first else end
 
 
+def range_text(least: object, most: object, noun: str) -> Iterator[str]:
+    """Yield a range of numbers as text, if there is a limit: ``1 to 3 items``, ``at most 5``."""
+    low, high = (
+        each if isinstance(each, int | float) and not isinstance(each, bool) else None for each in (least, most)
+    )
+    last = low if high is None else high
+    unit = f" {noun}{'' if last == 1 else 's'}" if noun else ""
+    if low is not None and high is not None:
+        yield f"{low} to {high}{unit}" if low != high else f"exactly {low}{unit}"
+    elif last is not None:
+        yield f"{'at most' if low is None else 'at least'} {last}{unit}"
+
+
 def size_text(count: int) -> str:
     """Return a size in bytes as text."""
-    if count == 1:
-        return "1 byte"
-    return f"{count:,} bytes"
+    return "1 byte" if count == 1 else f"{count:,} bytes"
 
 
 _BEYOND_ASCII: Final = re.compile(r"[^\x20-\x7e\n]")
@@ -147,8 +160,9 @@ def as_json(value: Any, *, is_pretty: bool) -> str:  # noqa: ANN401 (any JSON va
     data = msgspec.json.encode(value)
     if is_pretty:
         data = msgspec.json.format(data, indent=2)
-    return _BEYOND_ASCII.sub(_json_escaped, data.decode("utf-8"))
+    return _BEYOND_ASCII.sub(json_escaped, data.decode("utf-8"))
 
 
-def _json_escaped(match: re.Match[str]) -> str:
+def json_escaped(match: re.Match[str]) -> str:
+    """Return a character of a JSON string as an escape in ASCII."""
     return json.dumps(match[0])[1:-1] if match[0] != "\x7f" else "\\u007f"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import signal
 import sys
 import time
 from contextlib import ExitStack
@@ -14,13 +13,14 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import anyio
 import click
 
+from mcpgen.runtime.cli.client.terminal import encode_text, on_signal, wants_colours
 from mcpgen.runtime.cli.target import parse_url
 from mcpgen.runtime.cli.terminal_text import sentence
-from mcpgen.runtime.cli.trace import Tracer
 from mcpgen.runtime.cli.trace.annotation_text import Style, as_json, as_text
 from mcpgen.runtime.cli.trace.http_relay import HttpRelay
 from mcpgen.runtime.cli.trace.output_buffer import OutputBuffer
 from mcpgen.runtime.cli.trace.stdio_relay import StdioRelay
+from mcpgen.runtime.cli.trace.tracer import Tracer
 from mcpgen.runtime.errors import UsageError, printable
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.transports.command_line import is_url
@@ -30,7 +30,7 @@ from mcpgen.runtime.transports.standard_streams import StandardStreams
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mcpgen.runtime.cli.trace import Annotation
+    from mcpgen.runtime.cli.trace.annotations import Annotation
     from mcpgen.runtime.cli.trace.stdio_relay import TraceSink
 
 __all__ = ["trace"]
@@ -42,9 +42,6 @@ _FLUSH_SECONDS: Final = 0.5
 
 # The server's standard error is written in whole lines, so that annotations do not split them. Longer lines are cut.
 _MAX_LINE: Final = 16 * 1024
-
-# Replacements of the same width for characters that the terminal's encoding lacks.
-_ASCII: Final = str.maketrans({"→": ">", "←": "<", "✗": "x", "·": "-", "…": "~", "µ": "u", "└": "+"})
 
 _RelayFactory: TypeAlias = "Callable[[StandardStreams, TraceSink], StdioRelay | HttpRelay]"
 
@@ -146,11 +143,8 @@ async def _run(
 ) -> tuple[int, int]:
     """Return the exit status, and the number of violations."""
     stderr = OutputBuffer(_STDERR, _skipped)
-    output = (
-        stderr
-        if descriptor == _STDERR
-        else OutputBuffer(descriptor, _skipped_json if output_format == "json" else _skipped)
-    )
+    skipped = _skipped_json if output_format == "json" else _skipped
+    output = stderr if descriptor == _STDERR else OutputBuffer(descriptor, skipped)
     writer = _TraceWriter(output, stderr, output_format)
     relay = make_relay(streams, writer)
     outputs = {output, stderr}
@@ -158,7 +152,7 @@ async def _run(
         async with open_group() as group:
             for each in outputs:
                 group.start_soon(each.run)
-            group.start_soon(_stop_on_signal, relay)
+            group.start_soon(on_signal, relay.stop, list[int]())
             try:
                 await relay.run()
             finally:
@@ -171,18 +165,6 @@ async def _run(
             each.close()
     status = 1 if relay.status is None else relay.status
     return (status if status >= 0 else 128 - status), writer.tracer.violations
-
-
-async def _stop_on_signal(relay: StdioRelay | HttpRelay) -> None:
-    """Stop at SIGINT, SIGTERM or SIGHUP, except those that are ignored, as SIGINT is in the background of a shell."""
-    if sys.platform == "win32":  # there, Ctrl-C cancels `_run`
-        return
-    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    heeded = [each for each in wanted if signal.getsignal(each) is not signal.SIG_IGN]
-    if heeded:
-        with anyio.open_signal_receiver(*heeded) as signals:
-            async for _ in signals:
-                relay.stop()
 
 
 class _TraceWriter:
@@ -202,7 +184,7 @@ class _TraceWriter:
         self._output = output
         self._stderr = stderr
         self._format = output_format
-        self._is_coloured = output.is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self._is_coloured = output.is_terminal and wants_colours()
         self._begin = time.perf_counter()
         self._line = b""  # the incomplete last line of the server's standard error
 
@@ -241,13 +223,7 @@ class _TraceWriter:
         self._output.write(self._encoded("".join([as_text(each, style) for each in annotations])))
 
     def _encoded(self, text: str) -> bytes:
-        if not self._output.is_terminal:
-            return text.encode()
-        encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
-        try:
-            return text.encode(encoding)
-        except UnicodeEncodeError:
-            return text.translate(_ASCII).encode(encoding, "backslashreplace")
+        return encode_text(text, sys.stderr if self._output.is_terminal else None)
 
 
 def _escaped(lines: bytes) -> bytes:

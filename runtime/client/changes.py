@@ -97,10 +97,14 @@ class Changes:
                 revision=server.revision, what=what, reason="the server has not declared that it reports these changes"
             )
         self._opened = session.subscriptions.new_stream(supported, auto_reset_event())
-        if server.era == "stateless":
-            await self._open_stream(self._opened, server.revision)
-        else:
-            await self._share_session(self._opened)
+        try:
+            if server.era == "stateless":
+                await self._open_stream(self._opened, server.revision)
+            else:
+                await self._share_session(self._opened)
+        except BaseException:
+            self._leave()
+            raise
         return self
 
     async def __aexit__(
@@ -162,42 +166,29 @@ class Changes:
         peer_meta = session.features.meta(revision) if revision != NEWEST else None
         self._request = session.send(LISTEN, ask.params(params, peer_meta), stream=stream)
         seconds = session.limits.call_seconds
-        failure: Exception | None = None
-        try:
-            with anyio.move_on_after(seconds) as scope:
-                while stream.acknowledged is None and not stream.is_closed and not self._request.is_done:
-                    await stream.event.wait()
-        except BaseException:
-            self._leave()
-            raise
+        with anyio.move_on_after(seconds) as scope:
+            while stream.acknowledged is None and not stream.is_closed and not self._request.is_done:
+                await stream.event.wait()
         if scope.cancelled_caught:
-            failure = RequestTimedOut(LISTEN, seconds)
-        elif stream.failure is not None:
-            failure = fresh_error(stream.failure)
-        elif self._request.is_done:
-            response = self._request.response()
-            failure = RequestRefused(LISTEN, ask.error(response)) if isinstance(response, ErrorResponse) else None
-        if failure is not None:
-            self._leave()
-            raise failure
+            raise RequestTimedOut(LISTEN, seconds)
+        if stream.failure is not None:
+            raise fresh_error(stream.failure)
+        if self._request.is_done and isinstance(response := self._request.response(), ErrorResponse):
+            raise RequestRefused(LISTEN, ask.error(response))
 
     async def _share_session(self, stream: ChangeStream) -> None:
         """Listen to the session of a handshake server, and subscribe to the resources."""
         subscriptions = self._session.subscriptions
         stream.acknowledged = stream.wanted
         subscriptions.shared[stream] = None
-        try:
-            for uri in stream.wanted.resource_subscriptions:
-                self._subscribed.append(uri)
-                subscriptions.uri_counts[uri] = subscriptions.uri_counts.get(uri, 0) + 1
+        for uri in stream.wanted.resource_subscriptions:
+            self._subscribed.append(uri)
+            subscriptions.uri_counts[uri] = subscriptions.uri_counts.get(uri, 0) + 1
+            try:
                 await self._subscribe(uri)
-        except RequestRefused:
-            self._release(self._subscribed.pop())
-            self._leave()
-            raise
-        except BaseException:
-            self._leave()
-            raise
+            except RequestRefused:
+                self._release(self._subscribed.pop())
+                raise
 
     def _release(self, uri: str) -> bool:
         """Count one listener less for *uri*. Return whether it was the last."""

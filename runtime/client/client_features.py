@@ -7,7 +7,7 @@ Spec:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -26,12 +26,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ClientFeatures", "NotificationHandler", "RequestHandler", "merge_capabilities"]
 
-# 2026-07-28, basic/index, "Per-request protocol fields".
-_REVISION = MetaKey.PROTOCOL_VERSION
-_CLIENT_INFO = MetaKey.CLIENT_INFO
-_CLIENT_CAPABILITIES = MetaKey.CLIENT_CAPABILITIES
-
 Handler: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
+
+C = TypeVar("C")
+H = TypeVar("H")
 
 
 class RequestHandler(Struct, frozen=True, eq=False):
@@ -71,7 +69,7 @@ class ClientFeatures:
         methods = bindings(self.native_revision).methods
         self._requests = handler_names(methods, methods.SERVER_REQUESTS, methods.INPUT_REQUESTS)
         self._notifications = handler_names(methods, methods.SERVER_NOTIFICATIONS)
-        self._request_handlers: dict[str, Mapping[str, RequestHandler]] = {}
+        self._request_handlers: dict[tuple[str, str], RequestHandler | None] = {}
         self._notification_handlers: dict[tuple[str, str], NotificationHandler | None] = {}
         called = (*self._requests.values(), *self._notifications.values())
         check_handlers(handlers, self.native_revision, "client", called=called, answered=["ping"])
@@ -96,9 +94,9 @@ class ClientFeatures:
         if registry.revision(revision).era == "handshake":
             return {}
         return {
-            _REVISION: revision,
-            _CLIENT_INFO: self.info(revision),
-            _CLIENT_CAPABILITIES: self.capabilities(revision),
+            MetaKey.PROTOCOL_VERSION: revision,
+            MetaKey.CLIENT_INFO: self.info(revision),
+            MetaKey.CLIENT_CAPABILITIES: self.capabilities(revision),
         }
 
     def as_peer(self, revision: str) -> Peer:
@@ -106,19 +104,21 @@ class ClientFeatures:
         written = (msgspec.Raw(msgspec.json.encode(each(revision))) for each in (self.capabilities, self.info))
         return client_peer(revision, *written)
 
-    def request_handlers(self, revision: str) -> Mapping[str, RequestHandler]:
-        """Return the handlers for servers of *revision*, by method."""
-        found = self._request_handlers.get(revision)
-        if found is None:
-            found = self._request_handlers[revision] = self._make_request_handlers(revision)
-        return found
+    def request_handler(self, revision: str, method: str) -> RequestHandler | None:
+        """Return the handler of the request *method* of servers of *revision*; None if there is none."""
+        key, made = (revision, method), self._request_handlers
+        if key not in made and method in self._requests:  # only known methods are cached
+            find = codec(self.native_revision, revision, "client").incoming_request
+            made[key] = self._make(RequestHandler, find, method, self._requests[method])
+        return made.get(key)
 
     def notification_handler(self, revision: str, method: str) -> NotificationHandler | None:
         """Return the handler of the notification *method* of servers of *revision*; None if there is none."""
-        key = (revision, method)
-        if key not in self._notification_handlers and method in self._notifications:  # only known methods are cached
-            self._notification_handlers[key] = self._make_notification_handler(revision, method)
-        return self._notification_handlers.get(key)
+        key, made = (revision, method), self._notification_handlers
+        if key not in made and method in self._notifications:
+            find = codec(self.native_revision, revision, "client").incoming_notification
+            made[key] = self._make(NotificationHandler, find, method, self._notifications[method])
+        return made.get(key)
 
     def handles_notification(self, method: str) -> bool:
         """Whether there is a handler of the notification *method*."""
@@ -140,29 +140,10 @@ class ClientFeatures:
                 path = ".".join(capability)
                 raise UsageError(f"the capability {path} is declared, but there is no handler of {method}")
 
-    def _make_request_handlers(self, revision: str) -> dict[str, RequestHandler]:
-        made: dict[str, RequestHandler] = {}
-        for method, name in self._requests.items():
-            if self._overrides(name):
-                try:
-                    made[method] = RequestHandler(
-                        codec(self.native_revision, revision, "client").incoming_request(method),
-                        getattr(self._handlers, name),
-                    )
-                except (AdaptationError, UnknownMethod):
-                    continue  # servers of this revision have no such request
-        return made
-
-    def _make_notification_handler(self, revision: str, method: str) -> NotificationHandler | None:
-        name = self._notifications[method]
-        if not self._overrides(name):
-            return None
+    def _make(self, kind: Callable[[C, Handler], H], find: Callable[[str], C], method: str, name: str) -> H | None:
         try:
-            return NotificationHandler(
-                codec(self.native_revision, revision, "client").incoming_notification(method),
-                getattr(self._handlers, name),
-            )
-        except (AdaptationError, UnknownMethod):
+            return kind(find(method), getattr(self._handlers, name)) if self._overrides(name) else None
+        except (AdaptationError, UnknownMethod):  # servers of this revision have no such method
             return None
 
     def _overrides(self, name: str) -> bool:

@@ -51,7 +51,7 @@ class SessionOutput(Protocol):
         """Make the event that a caller waits for."""
         ...
 
-    def write(self, message: bytes) -> None:
+    def write(self, message: bytes, /) -> None:
         """Send *message*."""
         ...
 

@@ -44,6 +44,7 @@ class ClientConnection:
         requests: The open requests of the server.
         deadlines: The timeouts of the client's requests.
         channel: Where messages are written.
+        write: Sends a message.
         new_event: Makes the event that a caller waits for.
         runs_here: Returns whether the current event loop is the one that the connection was made in.
     """
@@ -57,6 +58,7 @@ class ClientConnection:
         make_context: Callable[[ServerPeer, str], Any],
     ) -> None:
         self.channel: Channel = channel
+        self.write: Callable[[bytes], None] = channel.write
         self.session: ClientSession = ClientSession(features, limits, self)
         self.deadlines: Deadlines = Deadlines(self.session)
         self.new_event: Callable[[], AutoResetEvent] = auto_reset_event_factory()
@@ -114,10 +116,6 @@ class ClientConnection:
     def is_full(self) -> bool:
         """Whether the server reads too slowly."""
         return self.channel.is_full
-
-    def write(self, message: bytes) -> None:
-        """Send *message*."""
-        self.channel.write(message)
 
     def revision_agreed(self) -> None:
         """Handle the notifications that came before the revision was agreed."""

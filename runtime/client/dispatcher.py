@@ -138,7 +138,5 @@ class MessageDispatcher:
         may_respond = session.server is not None and not session.is_stateless
         if malformed.kind == "request" and malformed.id is not None and may_respond:
             refusal = envelope.refusal(malformed, session.revision)
-            if refusal is not None and batch is None:
-                session.respond(refusal)
-            elif refusal is not None and batch is not None:
-                batch.messages.append(refusal)
+            if refusal is not None:
+                self.requests.send(refusal, batch)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ClientEngine"]
 
-_LOG_LEVEL: Final = MetaKey.LOG_LEVEL
 _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 # The client sends these by itself.
 _RESERVED_NOTIFICATIONS: Final = frozenset({"notifications/initialized", "notifications/cancelled"})
@@ -106,7 +105,7 @@ class ClientEngine:
             whole_meta["progressToken"] = token
         peer_meta = self._peer_meta
         if log_level is not None:
-            level = {_LOG_LEVEL: log_level}
+            level = {MetaKey.LOG_LEVEL: log_level}
             whole_meta |= level if self.native_meta else {}
             peer_meta = None if peer_meta is None else {**peer_meta, **level}
         if whole_meta:
@@ -139,7 +138,7 @@ class ClientEngine:
         value = dict(params or {})
         meta = {**value.pop("_meta", {}), **self.session.features.meta(self.server.revision)}
         if self.session.log_level is not None:
-            meta[_LOG_LEVEL] = self.session.log_level
+            meta[MetaKey.LOG_LEVEL] = self.session.log_level
         if meta:
             value["_meta"] = meta
         encoded = msgspec.json.encode(value) if value else UNSET

@@ -257,8 +257,7 @@ class _Negotiation:
         meta = _DiscoverMeta()
         if not isinstance(found.meta, UnsetType):
             meta = msgspec.json.decode(found.meta, type=_DiscoverMeta)
-        instructions = None if isinstance(found.instructions, UnsetType) else found.instructions
-        self._session.agree(server_peer(revision, found.capabilities, meta.info, instructions))
+        self._session.agree(server_peer(revision, found.capabilities, meta.info, found.instructions))
 
     async def _initialize(self, *, is_first: bool, offer: str | None = None) -> None:
         """Send `initialize`, and agree on a revision.
@@ -296,9 +295,8 @@ class _Negotiation:
         revision = found.protocol_version
         if revision not in self._handshake:
             raise NoCommonRevision(offered=self._offered, supported=[revision[:40]])
-        _check(response, revision, "initialize", "InitializeResult")
-        instructions = None if isinstance(found.instructions, UnsetType) else found.instructions
-        session.agree(server_peer(revision, found.capabilities, found.server_info, instructions))
+        _decode(response, revision, "initialize", bindings(revision).models.InitializeResult)
+        session.agree(server_peer(revision, found.capabilities, found.server_info, found.instructions))
         session.notify("notifications/initialized")
 
     async def _handle_initialize_error(self, response: ErrorResponse, *, is_first: bool) -> None:
@@ -356,33 +354,17 @@ def _read_discover_result(raw: Raw, revision: str) -> _DiscoverResult:
     Raises:
         InvalidPayload: *revision* does not allow it.
     """
-    _check(raw, revision, "server/discover", "DiscoverResult")
+    _decode(raw, revision, "server/discover", bindings(revision).models.DiscoverResult)
     found: _DiscoverResult = _decode(raw, revision, "server/discover", _DiscoverResult)
     return found
 
 
-def _check(raw: Raw, revision: str, method: str, definition: str) -> None:
-    """Check that *revision* allows the result *raw*.
-
-    Raises:
-        InvalidPayload: It does not.
-    """
-    types = bindings(revision).models
+def _decode(raw: Raw, revision: str, method: str, kind: Any) -> Any:
     try:
-        types.decode(raw, getattr(types, definition))
+        return bindings(revision).models.decode(raw, kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _invalid(revision, method, error) from None
-
-
-def _decode(raw: Raw, revision: str, method: str, kind: type[Any]) -> Any:
-    try:
-        return msgspec.json.decode(raw, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _invalid(revision, method, error) from None
-
-
-def _invalid(revision: str, method: str, error: Exception) -> InvalidPayload:
-    return InvalidPayload(revision=revision, pointer="", what=f"the result of {method}", reason=str(error)[:500])
+        what = f"the result of {method}"
+        raise InvalidPayload(revision=revision, pointer="", what=what, reason=str(error)[:500]) from None
 
 
 def _supported(response: ErrorResponse) -> list[str]:

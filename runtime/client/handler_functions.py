@@ -7,7 +7,7 @@ Spec:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeAlias, TypedDict
 
 from mcpgen.runtime.errors import RequestError, UsageError
@@ -119,7 +119,10 @@ def _roots_handler(roots: Roots) -> HandlerFunction:
             return models.ListRootsResult(roots=found)
 
         return call
-    fixed = _as_list(roots)
+    given: Any = roots
+    fixed: list[Any] = (
+        list(roots) if isinstance(given, Iterable) else [given]
+    )  # `_check_roots` refuses what is not a list
     _check_roots(fixed, roots)
 
     async def list_roots(self: object, params: object, context: object) -> models.ListRootsResult:
@@ -134,13 +137,6 @@ def _check_roots(found: Sequence[object], given: object) -> None:
         raise UsageError(
             f"`roots` must be a list of Root, such as [Root(uri='file:///home')], or a function, not {given!r}"
         )
-
-
-def _as_list(roots: Any) -> list[Any]:
-    try:
-        return list(roots)
-    except TypeError:  # not iterable; `_check_roots` explains it
-        return [roots]
 
 
 async def _await(outcome: Any) -> Any:

@@ -97,10 +97,10 @@ class IncomingRequests:
         try:
             request = self._check(message, batch)
         except RequestError as error:
-            self._send(envelope.encode_error(message.id, error_json(error)), batch)
+            self.send(envelope.encode_error(message.id, error_json(error)), batch)
             return
         if request is None:
-            self._send(envelope.encode_response(message.id, _EMPTY_RESULT), batch)
+            self.send(envelope.encode_response(message.id, _EMPTY_RESULT), batch)
             return
         if batch is not None:
             batch.open_requests += 1
@@ -177,9 +177,10 @@ class IncomingRequests:
         del self.open[request.id]
         if request.batch is not None:
             request.batch.open_requests -= 1
-        self._send(message, request.batch)
+        self.send(message, request.batch)
 
-    def _send(self, message: bytes, batch: BatchResponse | None) -> None:
+    def send(self, message: bytes, batch: BatchResponse | None) -> None:
+        """Send a response, or add it to those of its batch."""
         if batch is None:
             self._session.respond(message)
             return
@@ -198,7 +199,7 @@ def find_handler(session: ClientSession, method: str, raw: Any) -> tuple[Request
         is not supported, -32602 for a mode or for tools that were not declared.
     """
     revision = session.revision or ""
-    handler = session.features.request_handlers(revision).get(method)
+    handler = session.features.request_handler(revision, method)
     if handler is None or session.client is None:
         raise RequestError(ErrorCode.METHOD_NOT_FOUND, f"this client does not answer {quoted(method)}")
     try:

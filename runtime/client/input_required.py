@@ -30,6 +30,7 @@ __all__ = [
     "InputRequired",
     "all_accepted",
     "collect_input",
+    "invalid_result",
     "read_input_required",
     "retry_params",
     "url_elicitation_required",
@@ -95,19 +96,17 @@ def read_input_required(session: ClientSession, method: str, raw: Raw) -> Raw | 
         return raw
     if isinstance(result_type, UnsetType):
         return Raw(msgspec.json.encode({**_decode_members(raw), "resultType": "complete"}))
-    revision = session.revision or ""
     if result_type != "input_required":
-        raise _invalid(revision, method, "/resultType", f"the result type {result_type[:100]!r} is unknown")
+        raise invalid_result(session, method, f"the result type {result_type[:100]!r} is unknown", "/resultType")
     if method not in INPUT_REQUIRED_METHODS:
-        raise _invalid(
-            revision, method, "", "the server requires input, but the protocol does not allow that for this request"
-        )
+        reason = "the server requires input, but the protocol does not allow that for this request"
+        raise invalid_result(session, method, reason)
     try:
         required = _decode_input_required(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _invalid(revision, method, "", str(error)[:500]) from None
+        raise invalid_result(session, method, str(error)[:500]) from None
     if not required.input_requests and isinstance(required.request_state, UnsetType):
-        raise _invalid(revision, method, "", "it must have `inputRequests` or `requestState`, and has neither")
+        raise invalid_result(session, method, "it must have `inputRequests` or `requestState`, and has neither")
     return required
 
 
@@ -129,14 +128,13 @@ async def collect_input(
     most = session.limits.max_in_flight
     if len(required.input_requests) > most:
         reason = f"it has {len(required.input_requests)} requests, more than `max_in_flight` ({most})"
-        raise _invalid(session.revision or "", method, "/inputRequests", reason)
+        raise invalid_result(session, method, reason, "/inputRequests")
     handlers: dict[str, tuple[RequestHandler, Any, str]] = {}
     for key, each in required.input_requests.items():
         try:
             handler, params = find_handler(session, each.method, each.params)
         except RequestError as error:
-            pointer = pointer_to(("inputRequests", key[:100]))
-            raise _invalid(session.revision or "", method, pointer, error.message) from None
+            raise invalid_result(session, method, error.message, pointer_to(("inputRequests", key[:100]))) from None
         handlers[key] = handler, params, each.method
     responses: dict[str, Raw] = {}
     failures: list[BaseException] = []
@@ -211,5 +209,7 @@ def url_elicitation_required(failure: RequestRefused, visited: Collection[str]) 
     return InputRequired("input_required", wanted) if wanted else None
 
 
-def _invalid(revision: str, method: str, pointer: str, reason: str) -> InvalidPayload:
-    return InvalidPayload(revision=revision, pointer=pointer, what=f"the result of {method}", reason=reason)
+def invalid_result(session: ClientSession, method: str, reason: str, pointer: str = "") -> InvalidPayload:
+    """Return the error for a result of *method* that is invalid at *pointer*."""
+    what = f"the result of {method}"
+    return InvalidPayload(revision=session.revision or "", pointer=pointer, what=what, reason=reason)

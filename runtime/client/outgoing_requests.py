@@ -133,12 +133,8 @@ class RequestSender:
             params = input_required.retry_params(
                 b"{}" if isinstance(params, UnsetType) else params, required, responses
             )
-        raise InvalidPayload(
-            revision=session.revision or "",
-            pointer="",
-            what=f"the result of {request.method}",
-            reason=f"the server required input more than {session.limits.max_rounds} times (`max_rounds`)",
-        )
+        reason = f"the server required input more than {session.limits.max_rounds} times (`max_rounds`)"
+        raise input_required.invalid_result(session, request.method, reason)
 
     async def _visit(self, method: str, required: input_required.InputRequired) -> bool:
         """Ask the user to visit the URLs that an error lists. Return whether the user accepted all of them."""

@@ -18,7 +18,7 @@ Spec:
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 from msgspec import UNSET
@@ -95,20 +95,6 @@ _MATCHINGS: Final = (
 )
 
 
-class ListedTool(Protocol):
-    """A `Tool` of any revision that has output schemas."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def output_schema(self) -> object:
-        """The schema of its structured content; UNSET if it has none."""
-        ...
-
-
 class _Finding(NamedTuple):
     """A fault of one result."""
 
@@ -142,8 +128,8 @@ class OutputValidator:
         """Whether results are checked."""
         return self._policy != "off"
 
-    def learn(self, tools: Iterable[ListedTool], *, is_first_page: bool = False) -> None:
-        """Store the output schemas of one page of `tools/list`.
+    def learn(self, tools: Iterable[Any], *, is_first_page: bool = False) -> None:
+        """Store the output schemas of one page of `tools/list`, whose *tools* are those of any revision.
 
         A first page begins a new listing. The tools of the earlier listing stay until there is no room: a caller that
         stops half-way does not know whether the other tools are gone.
@@ -280,9 +266,7 @@ class _Compiled:
                     )
                 return _Finding("misfit", "", "it does not match the schema; it is too large to find the place")
             _guarded(self._validator.validate, content)
-        except SchemaTooCostly as error:
-            return _uncheckable(str(error))
-        except SchemaRefused as error:
+        except (SchemaTooCostly, SchemaRefused) as error:
             return _uncheckable(str(error))
         except self._library.ValidationError as error:
             kinds = self._library.ValidationErrorKind

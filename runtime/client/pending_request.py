@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from mcpgen.runtime.errors import RequestError, TransportClosed
-from mcpgen.runtime.protocol.messages import ErrorResponse
-
-if TYPE_CHECKING:
-    from mcpgen.runtime.protocol.messages import RequestId
-    from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent
+from mcpgen.runtime.protocol.messages import ErrorResponse, RequestId
+from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent
 
 __all__ = ["PendingRequest", "Progress", "RawResponse", "error_as_received", "fresh_error"]
 
@@ -38,14 +35,14 @@ class Progress(Struct, frozen=True):
     message: str | None = None
 
 
-class PendingRequest:
+class PendingRequest(Struct, eq=False):
     """One request of the client.
 
     Attributes:
         id: Its id.
         method: Its method.
-        token: Its progress token; None if the caller wants no progress.
         event: Set by progress, and when the request is done.
+        token: Its progress token; None if the caller wants no progress.
         progress: Progress that the caller has not seen yet, oldest first; None if the caller wants none.
         timeout_seconds: How long it may take, and again after each progress notification.
         max_seconds: How long it may take in all.
@@ -53,34 +50,22 @@ class PendingRequest:
         final_deadline: When it fails in spite of progress.
     """
 
-    __slots__ = (
-        "_failure",
-        "_response",
-        "deadline",
-        "event",
-        "final_deadline",
-        "id",
-        "max_seconds",
-        "method",
-        "progress",
-        "timeout_seconds",
-        "token",
-    )
+    id: RequestId
+    method: str
+    event: AutoResetEvent
+    token: RequestId | None = None
+    progress: deque[Progress] | None = None
+    timeout_seconds: float = 0
+    max_seconds: float = 0
+    deadline: float | None = None
+    final_deadline: float = 0
+    _response: RawResponse | None = None
+    _failure: Exception | None = None
 
-    def __init__(
-        self, request_id: RequestId, method: str, event: AutoResetEvent, token: RequestId | None = None
-    ) -> None:
-        self.id: RequestId = request_id
-        self.method: str = method
-        self.token: RequestId | None = token
-        self.event: AutoResetEvent = event
-        self.progress: deque[Progress] | None = None if token is None else deque(maxlen=_MAX_QUEUED_PROGRESS)
-        self.timeout_seconds: float = 0
-        self.max_seconds: float = 0
-        self.deadline: float | None = None
-        self.final_deadline: float = 0
-        self._response: RawResponse | None = None
-        self._failure: Exception | None = None
+    def __post_init__(self) -> None:
+        """Make room for progress."""
+        if self.token is not None:
+            self.progress = deque(maxlen=_MAX_QUEUED_PROGRESS)
 
     @property
     def is_done(self) -> bool:

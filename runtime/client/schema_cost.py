@@ -22,6 +22,8 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
+from msgspec import Struct
+
 from mcpgen.runtime.adapt.json_pointer import ABSENT, is_array, is_object, look_up, tokens_of
 from mcpgen.runtime.limits import MAX_SCHEMA_DEPTH
 
@@ -73,34 +75,19 @@ class SchemaTooCostly(Exception):  # noqa: N818 (it says what happened)
     """Checking the value would cost too much; the text says why."""
 
 
-class _Node:
+class _Node(Struct, eq=False):
     """One subschema, and the subschemas that are visited after it. A list may name a node more than once."""
 
-    __slots__ = (
-        "additional",
-        "cost",
-        "items",
-        "key_patterns",
-        "pattern",
-        "pattern_properties",
-        "properties",
-        "property_names",
-        "rank",
-        "same_place",
-    )
-
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        # A keyword with many items is checked item by item.
-        self.cost: int = 1 + sum(len(value) for value in schema.values() if is_array(value) or is_object(value))
-        self.pattern: bool = "pattern" in schema
-        self.key_patterns: int = len(schema.get("patternProperties", ()))
-        self.same_place: list[_Node] = []
-        self.properties: dict[str, _Node] = {}  # by name
-        self.additional: list[_Node] = []  # for properties that are not in `properties`
-        self.pattern_properties: list[_Node] = []  # for the value of any property
-        self.items: list[_Node] = []  # for any item
-        self.property_names: list[_Node] = []  # for the names of properties
-        self.rank: int = 0
+    cost: int
+    pattern: bool
+    key_patterns: int
+    same_place: list[_Node] = []
+    properties: dict[str, _Node] = {}  # by name
+    additional: list[_Node] = []  # for properties that are not in `properties`
+    pattern_properties: list[_Node] = []  # for the value of any property
+    items: list[_Node] = []  # for any item
+    property_names: list[_Node] = []  # for the names of properties
+    rank: int = 0
 
     def children(self) -> Iterator[_Node]:
         """Yield the subschemas for parts of the value."""
@@ -229,7 +216,10 @@ class SchemaGraph:
     def _node(self, schema: dict[str, Any]) -> _Node:
         node = self._nodes.get(id(schema))
         if node is None:
-            node = self._nodes[id(schema)] = _Node(schema)
+            # A keyword with many items is checked item by item.
+            cost = 1 + sum(len(value) for value in schema.values() if is_array(value) or is_object(value))
+            node = _Node(cost, "pattern" in schema, len(schema.get("patternProperties", ())))
+            self._nodes[id(schema)] = node
             if len(self._nodes) > MAX_SUBSCHEMAS:
                 raise SchemaRefused(f"it has more than {MAX_SUBSCHEMAS} subschemas")
             self._unread.append((schema, node))

@@ -16,7 +16,7 @@ from mcpgen.runtime.adapt.payloads import message_payload
 from mcpgen.runtime.client.changes import LISTEN, SUBSCRIBE, UNSUBSCRIBE, Changes
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.protocol.newest import MetaKey
-from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter, supported_filter
+from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, SubscriptionFilter, supported_filter
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -79,12 +79,8 @@ class TranslatedMethods:
         if server is None or server.era != "stateless":
             return
         handles = self._session.features.handles_notification
-        wanted = SubscriptionFilter(
-            tools_list_changed=handles("notifications/tools/list_changed"),
-            prompts_list_changed=handles("notifications/prompts/list_changed"),
-            resources_list_changed=handles("notifications/resources/list_changed"),
-        )
-        wanted = supported_filter(wanted, server.declared, server.revision)
+        handled: dict[str, Any] = {name: handles(method) for method, name in LIST_CHANGES.items()}
+        wanted = supported_filter(SubscriptionFilter(**handled), server.declared, server.revision)
         if wanted != SubscriptionFilter():
             self._lists = Changes(self._session, wanted, self._subscribe)
             await self._lists.__aenter__()

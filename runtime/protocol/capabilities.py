@@ -20,8 +20,7 @@ from mcpgen.runtime.adapt.declared_keys import is_declared
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.adapt.routes import Losses, definition_route
 from mcpgen.runtime.errors import InvalidPayload, RequestError
-from mcpgen.runtime.protocol.negotiation import NEWEST
-from mcpgen.runtime.protocol.newest import ErrorCode, models
+from mcpgen.runtime.protocol.newest import NEWEST, ErrorCode, models
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,7 +85,7 @@ class ServerPeer(Struct, frozen=True, kw_only=True):
 
 
 def server_peer(
-    revision: str, capabilities: Raw | UnsetType, info: Raw | UnsetType, instructions: str | None
+    revision: str, capabilities: Raw | UnsetType, info: Raw | UnsetType, instructions: str | UnsetType
 ) -> ServerPeer:
     """Return a server from its answer to ``initialize`` or ``server/discover``.
 
@@ -114,7 +113,7 @@ def server_peer(
         info=named,
         capabilities=newest,
         declared=MappingProxyType(declared),
-        instructions=instructions,
+        instructions=None if instructions is UNSET else instructions,
     )
 
 

@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET
 
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.adapt.routes import Losses, definition_route, route
@@ -24,7 +24,7 @@ from mcpgen.runtime.protocol.messages import Error
 from mcpgen.runtime.protocol.payload_codec import MethodTranslation, PayloadReader, PayloadWriter, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from mcpgen.runtime.adapt.routes import Loss, Sender
     from mcpgen.runtime.protocol.messages import ErrorResponse
@@ -51,38 +51,18 @@ class IncomingRequestCodec:
 
     Attributes:
         method: The method.
+        params: `PayloadReader.read`, for the params.
+        result: `PayloadWriter.write`, for the result of the handler.
     """
 
-    __slots__ = ("_error", "_params", "_result", "_translation", "method")
+    __slots__ = ("_error", "_translation", "method", "params", "result")
 
     def __init__(self, translation: MethodTranslation) -> None:
         self.method: str = translation.method
+        self.params = PayloadReader(translation, "params").read
+        self.result = PayloadWriter(translation, "result").write
         self._translation = translation
-        self._params = PayloadReader(translation, "params")
-        self._result = PayloadWriter(translation, "result")
         self._error: PayloadWriter | None = None
-
-    def params(self, raw: Raw | UnsetType, meta: Mapping[str, object] | None = None) -> Value:
-        """Return the params of a request in the native type.
-
-        Args:
-            raw: The peer's JSON, which is checked here; absent params are read as empty ones.
-            meta: Keys to add to ``_meta``: the native revision repeats in each request what the peer's says once.
-
-        Raises:
-            InvalidPayload: The peer's revision does not allow them.
-            AdaptationError: The native revision cannot express them.
-        """
-        return self._params.read(raw, meta)
-
-    def result(self, value: Value) -> bytes:
-        """Return a result as the peer's JSON.
-
-        Raises:
-            InvalidPayload: The native revision does not allow it; our handler is wrong.
-            AdaptationError: The peer's revision cannot express it.
-        """
-        return self._result.write(value)
 
     def error(self, code: int, message: str, data: object = UNSET) -> bytes:
         """Return the value of ``error`` as the peer's JSON.
@@ -101,37 +81,17 @@ class OutgoingRequestCodec:
 
     Attributes:
         method: The method.
+        params: `PayloadWriter.write_params`, for the params.
+        result: `PayloadReader.read`, for the result.
     """
 
-    __slots__ = ("_params", "_result", "_translation", "method")
+    __slots__ = ("_translation", "method", "params", "result")
 
     def __init__(self, translation: MethodTranslation) -> None:
         self.method: str = translation.method
+        self.params = PayloadWriter(translation, "params").write_params
+        self.result = PayloadReader(translation, "result").read
         self._translation = translation
-        self._params = PayloadWriter(translation, "params")
-        self._result = PayloadReader(translation, "result")
-
-    def params(self, value: Value | UnsetType, meta: Mapping[str, object] | None = None) -> bytes | UnsetType:
-        """Return params as the peer's JSON.
-
-        Args:
-            value: In the native revision.
-            meta: Keys that the peer's revision wants in the ``_meta`` of each request; an empty ``_meta`` is omitted.
-
-        Raises:
-            InvalidPayload: The native revision does not allow them; our caller is wrong.
-            AdaptationError: The peer's revision cannot express them.
-        """
-        return self._params.write_params(value, meta)
-
-    def result(self, raw: Raw) -> Value:
-        """Return a result in the native type.
-
-        Raises:
-            InvalidPayload: The peer's revision does not allow it.
-            AdaptationError: The native revision cannot express it.
-        """
-        return self._result.read(raw)
 
     def error(self, response: ErrorResponse) -> RequestError:
         """Return an error in the native revision, without data that cannot be read or adapted."""
@@ -153,22 +113,14 @@ class IncomingNotificationCodec:
 
     Attributes:
         method: The method.
+        params: `PayloadReader.read`, for the params.
     """
 
-    __slots__ = ("_params", "method")
+    __slots__ = ("method", "params")
 
     def __init__(self, translation: MethodTranslation) -> None:
         self.method: str = translation.method
-        self._params = PayloadReader(translation, "notification")
-
-    def params(self, raw: Raw | UnsetType) -> Value:
-        """Return the params of a notification in the native type; absent ones are read as empty ones.
-
-        Raises:
-            InvalidPayload: The peer's revision does not allow them.
-            AdaptationError: The native revision cannot express them.
-        """
-        return self._params.read(raw)
+        self.params = PayloadReader(translation, "notification").read
 
 
 class OutgoingNotificationCodec:
@@ -176,22 +128,14 @@ class OutgoingNotificationCodec:
 
     Attributes:
         method: The method.
+        params: `PayloadWriter.write_params`, for the params.
     """
 
-    __slots__ = ("_params", "method")
+    __slots__ = ("method", "params")
 
     def __init__(self, translation: MethodTranslation) -> None:
         self.method: str = translation.method
-        self._params = PayloadWriter(translation, "notification")
-
-    def params(self, value: Value | UnsetType) -> bytes | UnsetType:
-        """Return the params of a notification as the peer's JSON.
-
-        Raises:
-            InvalidPayload: The native revision does not allow them; our caller is wrong.
-            AdaptationError: The peer's revision cannot express them.
-        """
-        return self._params.write_params(value)
+        self.params = PayloadWriter(translation, "notification").write_params
 
 
 def _log_losses(what: str, losses: Callable[[], tuple[Loss, ...]]) -> None:

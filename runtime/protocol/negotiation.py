@@ -17,7 +17,6 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.generated import registry
-from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import RequestError, UnknownRevision, UsageError
 from mcpgen.runtime.protocol.malformed import integer
 from mcpgen.runtime.protocol.newest import ErrorCode, MetaKey
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 __all__ = [
-    "NEWEST",
     "RequestMeta",
     "choose_revision",
     "missing_fields",
@@ -36,13 +34,6 @@ __all__ = [
     "unsupported_revision",
 ]
 
-NEWEST: Final = registry.REVISIONS[-1].label
-"""The default native revision."""
-
-_REVISION: Final = MetaKey.PROTOCOL_VERSION
-_CLIENT_INFO: Final = MetaKey.CLIENT_INFO
-_CLIENT_CAPABILITIES: Final = MetaKey.CLIENT_CAPABILITIES
-_LOG_LEVEL: Final = MetaKey.LOG_LEVEL
 _PROGRESS_TOKEN: Final = "progressToken"  # noqa: S105 (the name of a member, no secret)
 _REQUEST_STATE: Final = "requestState"
 _INPUT_RESPONSES: Final = "inputResponses"
@@ -124,10 +115,10 @@ class RequestMeta(Struct, frozen=True, gc=False):
 
 
 class _Meta(Struct, frozen=True, gc=False):
-    revision: str | UnsetType = field(name=_REVISION, default=UNSET)
-    client_info: Raw | UnsetType = field(name=_CLIENT_INFO, default=UNSET)
-    client_capabilities: Raw | UnsetType = field(name=_CLIENT_CAPABILITIES, default=UNSET)
-    log_level: str | UnsetType = field(name=_LOG_LEVEL, default=UNSET)
+    revision: str | UnsetType = field(name=MetaKey.PROTOCOL_VERSION, default=UNSET)
+    client_info: Raw | UnsetType = field(name=MetaKey.CLIENT_INFO, default=UNSET)
+    client_capabilities: Raw | UnsetType = field(name=MetaKey.CLIENT_CAPABILITIES, default=UNSET)
+    log_level: str | UnsetType = field(name=MetaKey.LOG_LEVEL, default=UNSET)
     progress_token: str | int | UnsetType = field(name=_PROGRESS_TOKEN, default=UNSET)
 
 
@@ -181,10 +172,10 @@ def _member_by_member(params: Raw) -> RequestMeta:
     members = _members(params)
     meta = _members(members.get("_meta", UNSET))
     return RequestMeta(
-        revision=_read(_decode_text, meta.get(_REVISION)),
-        client_info=meta.get(_CLIENT_INFO, UNSET),
-        client_capabilities=meta.get(_CLIENT_CAPABILITIES, UNSET),
-        log_level=_read(_decode_text, meta.get(_LOG_LEVEL)),
+        revision=_read(_decode_text, meta.get(MetaKey.PROTOCOL_VERSION)),
+        client_info=meta.get(MetaKey.CLIENT_INFO, UNSET),
+        client_capabilities=meta.get(MetaKey.CLIENT_CAPABILITIES, UNSET),
+        log_level=_read(_decode_text, meta.get(MetaKey.LOG_LEVEL)),
         progress_token=_token(_read(_decode_token, meta.get(_PROGRESS_TOKEN))),
         request_state=_read(_decode_text, members.get(_REQUEST_STATE)),
         input_responses=members.get(_INPUT_RESPONSES, UNSET),
@@ -224,14 +215,15 @@ def unsupported_revision(requested: str, served: Iterable[str]) -> RequestError:
         2026-07-28, basic/versioning, "Protocol Version Negotiation".
     """
     supported = list(served)[::-1]
-    code = bindings(NEWEST).methods.ErrorCode.UNSUPPORTED_PROTOCOL_VERSION
     if requested in supported:  # a stateless request that names a handshake revision
         message = f"a request of the protocol revision {requested!r} needs a session; send initialize first"
     else:
         message = (
             f"this server does not support the protocol revision {requested[:40]!r}; it supports {', '.join(supported)}"
         )
-    return RequestError(code, message, {"supported": supported, "requested": requested})
+    return RequestError(
+        ErrorCode.UNSUPPORTED_PROTOCOL_VERSION, message, {"supported": supported, "requested": requested}
+    )
 
 
 def missing_fields(meta: RequestMeta) -> RequestError | None:
@@ -242,6 +234,6 @@ def missing_fields(meta: RequestMeta) -> RequestError | None:
     """
     if meta.revision is not UNSET and meta.client_capabilities is not UNSET:
         return None
-    found = ((_REVISION, meta.revision), (_CLIENT_CAPABILITIES, meta.client_capabilities))
+    found = ((MetaKey.PROTOCOL_VERSION, meta.revision), (MetaKey.CLIENT_CAPABILITIES, meta.client_capabilities))
     missing = " and ".join(key for key, value in found if value is UNSET)
     return RequestError(ErrorCode.INVALID_PARAMS, f"params._meta lacks {missing}")

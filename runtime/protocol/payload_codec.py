@@ -19,7 +19,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.adapt.json_pointer import pointer_to
-from mcpgen.runtime.adapt.payloads import MAX_REASON_CHARS, bindings, message_payload
+from mcpgen.runtime.adapt.payloads import MAX_REASON_CHARS, message_payload, needs_params
 from mcpgen.runtime.adapt.routes import Losses, Sender, route
 from mcpgen.runtime.errors import InvalidPayload
 from mcpgen.runtime.protocol.messages import Error
@@ -92,7 +92,7 @@ class PayloadReader:
         self._decode = _decoder(self._native.decoders)
         self._adapt = None if to_native.is_identity else to_native.adapt_valid
         self._is_same = peer == native_revision
-        self._is_required = _requires(peer, method, part, sender)
+        self._is_required = needs_params(peer, method, part, sender)
         self._on_losses = translation.on_losses
 
     def read(self, raw: Raw | UnsetType, meta: Mapping[str, object] | None = None) -> Value:
@@ -164,8 +164,8 @@ class PayloadWriter:
         self._check = _decoder(to_peer.payload.decoders)
         self._trusted: set[type] = {Error} if part == "error" else set()
         self._adapt = None if to_peer.is_identity else to_peer.adapt_valid
-        self._is_required = _requires(native_revision, method, part, sender)
-        self._is_required_by_peer = _requires(peer, method, part, sender)
+        self._is_required = needs_params(native_revision, method, part, sender)
+        self._is_required_by_peer = needs_params(peer, method, part, sender)
         self._on_losses = translation.on_losses
 
     def write(self, value: Value, meta: Mapping[str, object] | None = None) -> bytes:
@@ -232,20 +232,6 @@ class PayloadWriter:
             raise self._payload.invalid("they are missing")
         data = self.write({}, meta)
         return UNSET if data == b"{}" and not self._is_required_by_peer else data
-
-
-def _requires(label: str, method: str, part: Part, sender: Sender) -> bool:
-    """Return whether a request or notification without params is invalid in the revision *label*."""
-    if part not in ("params", "notification"):
-        return False
-    methods = bindings(label).methods
-    if part == "notification":
-        tables = [methods.CLIENT_NOTIFICATIONS if sender == "client" else methods.SERVER_NOTIFICATIONS]
-    elif sender == "client":
-        tables = [methods.CLIENT_REQUESTS]
-    else:
-        tables = [methods.SERVER_REQUESTS, methods.INPUT_REQUESTS]
-    return any(table[method].params_required for table in tables if method in table)
 
 
 def _real_losses(losses: Losses, meta: Mapping[str, object] | None) -> tuple[Loss, ...]:

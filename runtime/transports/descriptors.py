@@ -54,7 +54,7 @@ class Source:
     fd: int
     read: Callable[[], bytes]
     watching: Watching
-    close: Callable[[], None]
+    close: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Sink:
     fd: int
     write: Callable[[bytes | memoryview], int]
     watching: Watching
-    close: Callable[[], None]
+    close: Callable[[], None] = lambda: None
 
 
 def duplicate(fd: int) -> int:
@@ -87,14 +87,14 @@ def open_source(fd: int) -> Source:
     """Return a source that reads *fd*. Keep *fd* open while it is used."""
     mode = os.fstat(fd).st_mode
     if sys.platform == "win32":
-        return Source(fd, partial(os.read, fd, READ_BYTES), "thread", _do_nothing)
+        return Source(fd, partial(os.read, fd, READ_BYTES), "thread")
     if stat.S_ISSOCK(mode):
         own = socket.socket(fileno=os.dup(fd))
         return Source(own.fileno(), partial(own.recv, READ_BYTES, socket.MSG_DONTWAIT), "loop", own.close)
     if not (stat.S_ISFIFO(mode) or os.isatty(fd)):
-        return Source(fd, partial(os.read, fd, READ_BYTES), "thread", _do_nothing)
+        return Source(fd, partial(os.read, fd, READ_BYTES), "thread")
     if (reopened := _reopen(fd, os.O_RDONLY)) is None:
-        return Source(fd, partial(os.read, fd, READ_BYTES), "loop", _do_nothing)
+        return Source(fd, partial(os.read, fd, READ_BYTES), "loop")
     return Source(reopened, partial(os.read, reopened, READ_BYTES), "loop", partial(os.close, reopened))
 
 
@@ -102,21 +102,17 @@ def open_sink(fd: int) -> Sink:
     """Return a sink that writes to *fd*. Keep *fd* open while it is used."""
     mode = os.fstat(fd).st_mode
     if sys.platform == "win32":
-        return Sink(fd, partial(os.write, fd), "thread", _do_nothing)
+        return Sink(fd, partial(os.write, fd), "thread")
     if stat.S_ISSOCK(mode):
         own = socket.socket(fileno=os.dup(fd))
         return Sink(own.fileno(), partial(_send, own), "loop", own.close)
     if not (stat.S_ISFIFO(mode) or os.isatty(fd)):
-        return Sink(fd, partial(os.write, fd), "never", _do_nothing)
+        return Sink(fd, partial(os.write, fd), "never")
     if (reopened := _reopen(fd, os.O_WRONLY)) is not None:
         return Sink(reopened, partial(os.write, reopened), "loop", partial(os.close, reopened))
     poll = select.poll()
     poll.register(fd, select.POLLOUT)
-    return Sink(fd, partial(_write_piece, poll, fd), "loop", _do_nothing)
-
-
-def _do_nothing() -> None:
-    pass
+    return Sink(fd, partial(_write_piece, poll, fd), "loop")
 
 
 def _send(own: socket.socket, data: bytes | memoryview) -> int:

@@ -25,7 +25,6 @@ from mcpgen.runtime.transports.spawner import is_asyncio, open_group, open_spawn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Hashable
-    from contextlib import AbstractAsyncContextManager
 
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.framing import Frame
@@ -52,7 +51,7 @@ class _Queue:
         self._max_queued_bytes = max_queued_bytes
         self._messages: deque[bytes] = deque()
         self._size = 0
-        self._is_closed = False
+        self.is_closed = False
         self._changed: anyio.Event | None = None  # set by the next change, if a task waits for it
         self._watcher: Callable[[], None] | None = None
 
@@ -64,17 +63,13 @@ class _Queue:
     def is_empty(self) -> bool:
         return not self._messages
 
-    @property
-    def is_closed(self) -> bool:
-        return self._is_closed
-
     def watch(self, watcher: Callable[[], None]) -> None:
         """Call *watcher* now, after each message, and when the queue is closed."""
         self._watcher = watcher
         watcher()
 
     def write(self, message: bytes) -> None:
-        if not self._is_closed:
+        if not self.is_closed:
             self._messages.append(message)
             self._size += len(message)
             self._notify()
@@ -87,14 +82,14 @@ class _Queue:
 
     def close(self) -> None:
         """Accept no more messages. Queued messages can still be taken."""
-        self._is_closed = True
+        self.is_closed = True
         self._notify()
         if self._watcher is not None:
             self._watcher()
 
     async def wait_message(self) -> bool:
         """Return True when there is a message; False when the queue is closed and empty."""
-        while not self._messages and not self._is_closed:
+        while not self._messages and not self.is_closed:
             await self._wait_change()
         return bool(self._messages)
 
@@ -233,24 +228,21 @@ class Memory:
         """The name of the server."""
         return str(getattr(self._server, "name", "server"))
 
-    def open(self, limits: ClientLimits) -> AbstractAsyncContextManager[Channel]:
-        """Open a connection."""
-        return _open_channel(self._server, limits)
-
-
-@asynccontextmanager
-async def _open_channel(server: ServerInterface, limits: ClientLimits) -> AsyncGenerator[Channel]:
-    to_server = _Queue(server.limits.max_frame_bytes, limits.max_buffered_bytes)
-    to_client = _Queue(limits.max_frame_bytes, server.limits.max_buffered_bytes)
-    async with server.running(), open_spawner() as spawner, open_group() as group:
-        end = server.connect(to_client, spawner)
-        group.start_soon(_deliver, to_server, end)
-        try:
-            yield _MemoryChannel(to_server, to_client)
-        finally:
-            to_server.close()
-            await _finish(end)
-            to_client.close()
+    @asynccontextmanager
+    async def open(self, limits: ClientLimits, /) -> AsyncGenerator[Channel]:
+        """Open a connection within the block."""
+        server = self._server
+        to_server = _Queue(server.limits.max_frame_bytes, limits.max_buffered_bytes)
+        to_client = _Queue(limits.max_frame_bytes, server.limits.max_buffered_bytes)
+        async with server.running(), open_spawner() as spawner, open_group() as group:
+            end = server.connect(to_client, spawner)
+            group.start_soon(_deliver, to_server, end)
+            try:
+                yield _MemoryChannel(to_server, to_client)
+            finally:
+                to_server.close()
+                await _finish(end)
+                to_client.close()
 
 
 class _MemoryChannel:

@@ -190,7 +190,7 @@ class _ProcessChannel:
         if not self._is_released:
             with anyio.move_on_after(_STATUS_SECONDS):
                 await self._child.exited.wait()
-            self._read_rest()
+            self._stderr.read_rest()
         return ServerExited(command=self._description, status=self._child.status, stderr=self._stderr.last)
 
     # --- from start to end of the process
@@ -229,7 +229,7 @@ class _ProcessChannel:
         """
         if self._is_released:
             return True
-        self._read_rest()
+        self._stderr.read_rest()
         self._stderr.end()
         self._is_released = True
         return self._child.release()
@@ -239,8 +239,8 @@ class _ProcessChannel:
         self._is_over.set()
 
     async def _run_pump(self) -> None:
-        source = Source(self._child.stdout, self._read, _WATCHING, _do_nothing)
-        sink = Sink(self._child.stdin, self._write, _WATCHING, _do_nothing)
+        source = Source(self._child.stdout, self._read, _WATCHING)
+        sink = Sink(self._child.stdin, self._write, _WATCHING)
         frames, buffered = self._limits.max_frame_bytes, self._limits.max_buffered_bytes
         async with open_pump(
             source, sink, max_frame_bytes=frames, max_buffered_bytes=buffered, side="client"
@@ -293,10 +293,6 @@ class _ProcessChannel:
             await self._child.exited.wait()
             await self._child.wait_others_ended()
 
-    def _read_rest(self) -> None:
-        if not self._is_released:
-            self._stderr.read_rest()
-
     async def _discard(self) -> None:
         """Read and drop the output, so that the process does not block on a full pipe."""
         while await read_chunk(self._child.stdout, READ_BYTES):
@@ -333,10 +329,6 @@ class _ProcessChannel:
 
 
 _WATCHING: Final = "thread" if sys.platform == "win32" else "loop"
-
-
-def _do_nothing() -> None:
-    pass
 
 
 def _is_readable(fd: int) -> bool:

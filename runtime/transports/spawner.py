@@ -53,8 +53,9 @@ else:
 class TaskHandle(Protocol):
     """Something that was started and can be cancelled."""
 
-    def cancel(self) -> None:
+    def cancel(self) -> object:
         """Cancel it at its next ``await``. If it is over, do nothing."""
+        ...
 
 
 class Spawner(Protocol):
@@ -231,18 +232,6 @@ class _Tasks:
             _LOG.error("a handler catches its cancellation and does not end; it keeps running: %r", task)
 
 
-class _Scope:
-    """One coroutine in a task group."""
-
-    __slots__ = ("scope",)
-
-    def __init__(self) -> None:
-        self.scope = anyio.CancelScope()
-
-    def cancel(self) -> None:
-        self.scope.cancel()
-
-
 class _Group:
     """The spawner of any other event loop."""
 
@@ -252,9 +241,9 @@ class _Group:
     def start(
         self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
     ) -> TaskHandle:
-        handle = _Scope()
-        self._group.start_soon(_run_in_scope, handle, function(*arguments))
-        return handle
+        scope = anyio.CancelScope()
+        self._group.start_soon(_run_in_scope, scope, function(*arguments))
+        return scope
 
     def hold(self) -> None:
         """Do nothing: what is started runs in a later turn of the loop."""
@@ -263,12 +252,12 @@ class _Group:
         """Do nothing, likewise."""
 
 
-async def _run_in_scope(handle: _Scope, coroutine: Coroutine[Any, Any, object]) -> None:
-    with handle.scope:
+async def _run_in_scope(scope: anyio.CancelScope, coroutine: Coroutine[Any, Any, object]) -> None:
+    with scope:
         try:
             await coroutine
         except anyio.get_cancelled_exc_class():
-            if not handle.scope.cancel_called and not anyio.get_current_task().has_pending_cancellation():
+            if not scope.cancel_called and not anyio.get_current_task().has_pending_cancellation():
                 _LOG.exception("a handler raised a cancellation that mcpgen did not request")
                 return
             raise
@@ -315,17 +304,17 @@ def start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Call
         return _start_alone(function, ended)
     import trio  # noqa: PLC0415 (only where it runs already)
 
-    handle = _Scope()
+    scope = anyio.CancelScope()
 
     async def run() -> None:
         try:
-            with handle.scope:
+            with scope:
                 await function()
         finally:
             ended()
 
     trio.lowlevel.spawn_system_task(run, context=copy_context())
-    return handle
+    return scope
 
 
 _ALONE: Final[set[asyncio.Task[object]]] = set()  # asyncio itself keeps weak references only
@@ -336,14 +325,4 @@ def _start_alone(function: Callable[[], Coroutine[Any, Any, object]], ended: Cal
     _ALONE.add(task)
     task.add_done_callback(_ALONE.discard)
     task.add_done_callback(lambda _: ended())
-    return _Alone(task)
-
-
-class _Alone:
-    __slots__ = ("_task",)
-
-    def __init__(self, task: asyncio.Task[object]) -> None:
-        self._task = task
-
-    def cancel(self) -> None:
-        self._task.cancel()
+    return task

@@ -94,9 +94,8 @@ class Pump(ABC):
         self._framer = framer
         self._max_buffered = max_buffered_bytes
         self._always_reads = side == "client"
-        self._resume_at = (
-            max_buffered_bytes // 2
-        )  # below the limit, so that reading does not stop and go at each message
+        # Below the limit, so that reading does not stop and go at each message.
+        self._resume_at = max_buffered_bytes // 2
         self._lines: list[bytes] = []
         self._rest: memoryview | None = None  # of a partial write; it goes out before the lines
         self._size = 0  # bytes of the rest and the lines

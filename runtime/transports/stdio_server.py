@@ -39,12 +39,7 @@ _CLEANUP_SECONDS: Final = 0.1
 _END_SECONDS: Final = 0.3
 
 
-def run(
-    server: ServerInterface,
-    *,
-    streams: StandardStreams | None = None,
-    backend: str = "asyncio",
-) -> None:
+def run(server: ServerInterface, *, streams: StandardStreams | None = None, backend: str = "asyncio") -> None:
     """Serve one client on standard input and output, until it closes the input or a signal (SIGINT, SIGTERM) comes.
 
     It returns normally in these cases. If a handler does not end in time, it ends the process instead, with status 0.
@@ -66,10 +61,7 @@ def run(
 
 
 async def serve_stdio(
-    server: ServerInterface,
-    *,
-    streams: StandardStreams | None = None,
-    shutdown: GracefulShutdown | None = None,
+    server: ServerInterface, *, streams: StandardStreams | None = None, shutdown: GracefulShutdown | None = None
 ) -> None:
     """Serve one client on standard input and output, until it closes the input. The caller handles signals.
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import signal
-import sys
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import anyio
@@ -14,7 +12,7 @@ from msgspec import UNSET
 
 from mcpgen.runtime.api.connect import connect
 from mcpgen.runtime.cli.client.recording_transport import RecordingTransport
-from mcpgen.runtime.cli.client.terminal import Keyboard
+from mcpgen.runtime.cli.client.terminal import Keyboard, on_signal
 from mcpgen.runtime.cli.terminal_text import as_json, escaped_line, escaped_text, sentence
 from mcpgen.runtime.errors import (
     InvalidPayload,
@@ -103,7 +101,7 @@ class ClientRun:
         signals: list[int] = []
         outcome: int | Exception = 1
         async with anyio.create_task_group() as group:
-            group.start_soon(_cancel_on_signal, group.cancel_scope, signals)
+            group.start_soon(on_signal, group.cancel_scope.cancel, signals)
             outcome = await self._outcome(work)
             group.cancel_scope.cancel()
         self._screen.clear_status()
@@ -177,16 +175,3 @@ def _message(error: McpgenError) -> str:
 
 def _limits(seconds: float) -> ClientLimits:
     return ClientLimits(call_seconds=seconds, connect_seconds=seconds, max_call_seconds=seconds)
-
-
-async def _cancel_on_signal(scope: anyio.CancelScope, received: list[int]) -> None:
-    """Cancel the run at SIGINT, SIGTERM or SIGHUP, except those that are ignored, as in the background of a shell."""
-    if sys.platform == "win32":  # there, Ctrl-C raises KeyboardInterrupt
-        return
-    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    heeded = [each for each in wanted if signal.getsignal(each) is not signal.SIG_IGN]
-    if heeded:
-        with anyio.open_signal_receiver(*heeded) as signals:
-            async for each in signals:
-                received.append(int(each))
-                scope.cancel()

@@ -110,10 +110,7 @@ class ElicitationPrompt:
         name = "(unnamed)" if info is None else f"{escaped_line(info.name)} {escaped_line(info.version)}".rstrip()
         kind = "its URL" if self._kind == "url" else "its command"
         for label, text in (("its own name", name), (kind, escaped_line(self._server))):
-            margin = _INDENT + " " * 14
-            lines = list(wrap(text, screen.width, indent=margin)) or [margin]
-            screen.line(f"{_INDENT}{screen.paint(f'{label:<14}', 'dim')}{lines[0][len(margin) :]}")
-            screen.lines(lines[1:])
+            screen.lines(screen.fact(label, text, columns=14, indent=_INDENT))
         self._quote(message)
 
     def _quote(self, text: str, indent: str = _INDENT) -> None:

@@ -11,7 +11,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
-from mcpgen.runtime.cli.terminal_text import escaped_line, join_words
+from mcpgen.runtime.cli.terminal_text import escaped_line, join_words, range_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,7 +77,7 @@ class FormField:
             case _:
                 form = _FORMATS.get(str(self._schema.get("format")))
                 word = form[0] if form else "text"
-                return ", ".join([word, *self._bounds("minLength", "maxLength", " characters")])
+                return ", ".join([word, *self._bounds("minLength", "maxLength", "character")])
 
     def shown(self, value: FieldValue | None) -> str:
         """Return *value* as text for the user."""
@@ -173,13 +173,8 @@ class FormField:
         if (low is not None and value < low) or (high is not None and value > high):
             raise InvalidFieldValue(sentence.format(join_words(self._bounds(least, most, ""), "and")))
 
-    def _bounds(self, least: str, most: str, unit: str) -> list[str]:
-        low, high = self._schema.get(least), self._schema.get(most)
-        if low is not None and high is not None:
-            return [f"{low} to {high}{unit}" if low != high else f"exactly {low}{unit}"]
-        if low is not None:
-            return [f"at least {low}{unit}"]
-        return [] if high is None else [f"at most {high}{unit}"]
+    def _bounds(self, least: str, most: str, noun: str) -> list[str]:
+        return list(range_text(self._schema.get(least), self._schema.get(most), noun))
 
 
 def parse_form(schema: object) -> list[FormField]:
@@ -206,23 +201,19 @@ def _choices(schema: dict[str, Any]) -> list[tuple[str, str]]:
     return [(str(value), str(title)) for value, title in zip(values, titles, strict=True)]
 
 
-def _is_date(text: str) -> bool:
-    try:
-        return bool(_DATE.fullmatch(text) and date.fromisoformat(text))
-    except ValueError:
-        return False
+def _iso(form: re.Pattern[str], parse: Callable[[str], object]) -> Callable[[str], bool]:
+    def is_valid(text: str) -> bool:
+        try:
+            return bool(form.fullmatch(text) and parse(text.upper()))
+        except ValueError:
+            return False
 
-
-def _is_time(text: str) -> bool:
-    try:
-        return bool(_TIME.fullmatch(text) and datetime.fromisoformat(text.upper()))
-    except ValueError:
-        return False
+    return is_valid
 
 
 _FORMATS: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "email": ("an e-mail address", _EMAIL.fullmatch),
     "uri": ("a URI, such as https://example.com", _URI.fullmatch),
-    "date": ("a date, such as 2026-01-31", _is_date),
-    "date-time": ("a date and time, such as 2026-01-31T12:00:00Z", _is_time),
+    "date": ("a date, such as 2026-01-31", _iso(_DATE, date.fromisoformat)),
+    "date-time": ("a date and time, such as 2026-01-31T12:00:00Z", _iso(_TIME, datetime.fromisoformat)),
 }

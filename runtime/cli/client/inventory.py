@@ -21,7 +21,6 @@ __all__ = ["Inventory", "LISTS", "Listing", "PROMPTS", "TOOLS", "fetch_inventory
 _MAX_PAGES: Final = 1000
 
 _HELLO_METHODS: Final = {"handshake": "initialize", "stateless": "server/discover"}
-_INFO: Final = MetaKey.SERVER_INFO
 
 
 class Listing(NamedTuple):
@@ -30,19 +29,21 @@ class Listing(NamedTuple):
     Attributes:
         method: The method of the request.
         key: The key of the items in the result.
+        title: Its name for people.
     """
 
     method: str
     key: str
+    title: str
 
 
-TOOLS: Final = Listing("tools/list", "tools")
-PROMPTS: Final = Listing("prompts/list", "prompts")
+TOOLS: Final = Listing("tools/list", "tools", "Tools")
+PROMPTS: Final = Listing("prompts/list", "prompts", "Prompts")
 
 LISTS: Final = (
     TOOLS,
-    Listing("resources/list", "resources"),
-    Listing("resources/templates/list", "resourceTemplates"),
+    Listing("resources/list", "resources", "Resources"),
+    Listing("resources/templates/list", "resourceTemplates", "Resource templates"),
     PROMPTS,
 )
 
@@ -74,7 +75,7 @@ class Inventory(Struct, kw_only=True):
     def info(self) -> dict[str, Any]:
         """The ``serverInfo`` of the server."""
         meta = self.hello.get("_meta")
-        found = self.hello.get("serverInfo", meta.get(_INFO) if is_object(meta) else None)
+        found = self.hello.get("serverInfo", meta.get(MetaKey.SERVER_INFO) if is_object(meta) else None)
         return dict(found) if is_object(found) else {}
 
     @property

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object
+from mcpgen.runtime.cli.client.inventory import LISTS
 from mcpgen.runtime.cli.client.schema_text import PropertyRow, property_rows, repeats_name, type_text
 from mcpgen.runtime.cli.terminal_text import display_width, escaped_line, lay_out, size_text, wrap
 
@@ -24,13 +26,6 @@ _MAX_NAME_COLUMNS: Final = 20  # of a name in a table; a longer name shifts the 
 _MAX_TYPE_COLUMNS: Final = 28
 _MAX_SIZE: Final = 1 << 63  # of a resource, in bytes; larger numbers are not sizes
 
-_LISTS: Final = {
-    "tools": "Tools",
-    "resources": "Resources",
-    "resourceTemplates": "Resource templates",
-    "prompts": "Prompts",
-}
-
 
 def overview_lines(inventory: Inventory, screen: Screen) -> Iterator[str]:
     """Yield the lines that describe a server."""
@@ -40,7 +35,7 @@ def overview_lines(inventory: Inventory, screen: Screen) -> Iterator[str]:
     if isinstance(instructions, str) and instructions.strip():
         yield from page.section("Instructions")
         yield from lay_out(instructions, screen.width, _INDENT)
-    for key, title in _LISTS.items():
+    for _, key, title in LISTS:
         items = inventory.lists.get(key)
         if items is not None and (items or key != "resourceTemplates"):
             yield from page.section(title, len(items))
@@ -55,6 +50,7 @@ def parameter_lines(schema: object, screen: Screen) -> list[str]:
 class _Page:
     def __init__(self, screen: Screen) -> None:
         self._paint = screen.paint
+        self._fact = partial(screen.fact, columns=_LABEL_COLUMNS, indent=_INDENT)
         self._width = screen.width
 
     def head(self, inventory: Inventory) -> Iterator[str]:
@@ -75,12 +71,6 @@ class _Page:
             others = ", ".join(str(each) for each in supported if each != inventory.revision)
             yield from self._fact("also supports", escaped_line(others))
         yield from self._fact("capabilities", ", ".join(_capabilities(inventory.capabilities)) or "none")
-
-    def _fact(self, label: str, text: str) -> Iterator[str]:
-        margin = _INDENT + " " * _LABEL_COLUMNS
-        lines = list(wrap(text, self._width, indent=margin)) or [margin]
-        first = f"{_INDENT}{self._paint(f'{label:<{_LABEL_COLUMNS}}', 'dim')}{lines[0][len(margin) :]}"
-        yield from [first, *lines[1:]]
 
     def section(self, title: str, count: int | None = None) -> Iterator[str]:
         yield ""

@@ -15,7 +15,6 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Hashable, Sequence
 
-    from mcpgen.runtime.errors import TransportClosed
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.framing import Frame, OversizedLine
     from mcpgen.runtime.protocol.messages import RequestId
@@ -72,6 +71,8 @@ class _RecordingChannel:
         self._channel = channel
         self._results = results
         self._methods: dict[object, str] = {}
+        self.drain = channel.drain
+        self.close_reason = channel.close_reason
         self._endpoint: ClientEndpoint
 
     @property
@@ -88,15 +89,9 @@ class _RecordingChannel:
                 self._methods[each.id] = each.method
         self._channel.write(message)
 
-    async def drain(self) -> None:
-        await self._channel.drain()
-
     async def run(self, endpoint: ClientEndpoint, /) -> None:
         self._endpoint = endpoint
         await self._channel.run(self)
-
-    async def close_reason(self) -> TransportClosed:
-        return await self._channel.close_reason()
 
     # --- as the endpoint of the other channel
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import errno
 import mimetypes
 import re
 from pathlib import Path
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.cli.client.terminal import Screen
 
-__all__ = ["OutputFolder", "ResultOutput", "content_lines", "decode_base64"]
+__all__ = ["ResultOutput", "content_lines", "decode_base64"]
 
 # File name extensions by media type. A server's media type itself never becomes part of a file name.
 _EXTENSION: Final = re.compile(r"\.[a-z0-9]{1,8}", re.ASCII)
@@ -109,7 +110,7 @@ class ResultOutput:
     def _lines(self, blocks: Sequence[Any], folder: str | None) -> list[str] | None:
         """Return content as lines, and save binary content; None if it could not be saved."""
         try:
-            return list(content_lines(blocks, None if folder is None else OutputFolder(folder)))
+            return list(content_lines(blocks, folder))
         except OSError as error:
             self.failure(f"Cannot write to folder {escaped_line(folder)}: {error.strerror}.")
             return None
@@ -141,37 +142,26 @@ def _terminal_content(content: Mapping[str, Any]) -> str:
     return f"[{escaped_line(content.get('uri', ''))}, {kind}, {size}; use --output FILE to save it]"
 
 
-class OutputFolder:
-    """A folder for binary content. File names never come from a server, and existing files are never overwritten.
+def _save(folder: str, data: bytes, kind: str, media_type: object) -> Path:
+    """Write *data* to a new file in *folder*, and return its path. The folder is created if it does not exist.
 
-    Args:
-        path: The folder, created if it does not exist.
+    File names never come from a server, and existing files are never overwritten.
+
+    Raises:
+        OSError: The file cannot be written.
     """
-
-    def __init__(self, path: str) -> None:
-        self._path = Path(path)
-
-    def save(self, data: bytes, kind: str, media_type: object) -> Path:
-        """Write *data* to a new file, and return its path.
-
-        Raises:
-            OSError: The file cannot be written.
-        """
-        self._path.mkdir(parents=True, exist_ok=True)
-        extension = _extension(media_type)
-        for number in range(1, _MAX_FILES):
-            path = self._path / f"{kind}-{number}{extension}"
-            try:
-                with path.open("xb") as file:
-                    file.write(data)
-            except FileExistsError:
-                continue
-            return path
-        raise FileExistsError(
-            17,
-            f"it already has {_MAX_FILES - 1:,} files named {kind}-…{extension}; choose another folder",
-            str(self._path),
-        )
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    extension = _extension(media_type)
+    for number in range(1, _MAX_FILES):
+        path = Path(folder) / f"{kind}-{number}{extension}"
+        try:
+            with path.open("xb") as file:
+                file.write(data)
+        except FileExistsError:
+            continue
+        return path
+    what = f"it already has {_MAX_FILES - 1:,} files named {kind}-…{extension}; choose another folder"
+    raise FileExistsError(errno.EEXIST, what, folder)
 
 
 def _extension(media_type: object) -> str:
@@ -188,7 +178,7 @@ def decode_base64(text: object) -> bytes | None:
         return None
 
 
-def content_lines(blocks: Sequence[Any], folder: OutputFolder | None) -> Iterator[str]:
+def content_lines(blocks: Sequence[Any], folder: str | None) -> Iterator[str]:
     """Yield the content blocks of a result or a message as lines.
 
     Raises:
@@ -220,7 +210,7 @@ def _link_line(link: Mapping[str, Any]) -> str:
     return f"→ {escaped_line(link.get('uri', ''))} {escaped_line(name)}{detail}{description}"
 
 
-def _resource_lines(resource: Mapping[str, Any], folder: OutputFolder | None) -> Iterator[str]:
+def _resource_lines(resource: Mapping[str, Any], folder: str | None) -> Iterator[str]:
     uri, media_type = escaped_line(resource.get("uri", "")), resource.get("mimeType")
     if "blob" in resource:
         yield _binary_line("resource", resource["blob"], media_type, uri, folder)
@@ -229,14 +219,12 @@ def _resource_lines(resource: Mapping[str, Any], folder: OutputFolder | None) ->
     yield escaped_text(str(resource.get("text", "")))
 
 
-def _binary_line(kind: str, data: object, media_type: object, uri: str, folder: OutputFolder | None) -> str:
+def _binary_line(kind: str, data: object, media_type: object, uri: str, folder: str | None) -> str:
     """Return one line about binary content, and save it if there is a *folder*."""
     label = f"{kind} {uri}".rstrip()
     content = decode_base64(data)
     if content is None:
         return f"[{label}, {escaped_line(media_type or 'unknown type')}: not valid base64]"
     size = size_text(len(content))
-    saved = ""
-    if folder is not None:
-        saved = f", saved as {escaped_line(str(folder.save(content, kind, media_type)))}"
+    saved = "" if folder is None else f", saved as {escaped_line(_save(folder, content, kind, media_type))}"
     return f"[{label}, {escaped_line(media_type or 'unknown type')}, {size}{saved}]"

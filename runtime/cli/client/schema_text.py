@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from mcpgen.runtime.adapt.json_pointer import is_array, is_object
-from mcpgen.runtime.cli.terminal_text import as_json, escaped_line, join_words
+from mcpgen.runtime.adapt.json_pointer import is_array, is_object, look_up, tokens_of
+from mcpgen.runtime.cli.terminal_text import as_json, escaped_line, join_words, range_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -60,15 +60,11 @@ def resolve_ref(schema: object, root: object) -> Mapping[str, Any]:
         if not (isinstance(reference, str) and reference.startswith("#")):
             return {**found, **beside}
         beside = {**{key: value for key, value in found.items() if key != "$ref"}, **beside}
-        found = _pointed(root, reference[1:])
+        try:
+            found = look_up(root, tokens_of(reference[1:]))
+        except ValueError:  # the name of an anchor, which tables do not follow
+            return beside
     return beside
-
-
-def _pointed(root: object, pointer: str) -> object:
-    for key in pointer.split("/")[1:]:
-        name = key.replace("~1", "/").replace("~0", "~")
-        root = root.get(name) if is_object(root) else None
-    return root
 
 
 def type_names(schema: object, root: object, depth: int = 0) -> list[str]:
@@ -189,25 +185,13 @@ def constraints(schema: object, root: object) -> Iterator[str]:
     if "enum" in items:
         yield from (f"each {each}" for each in constraints({"enum": items["enum"]}, root))
     for least, most, noun in _RANGES:
-        yield from _range(bounded.get(least), bounded.get(most), noun)
+        yield from range_text(bounded.get(least), bounded.get(most), noun)
     for key, words in _BOUNDS:
         value = bounded.get(key)
         if isinstance(value, int | float | str) and not isinstance(value, bool):
             yield words.format(escaped_line(value))
     if whole.get("default") is not None:
         yield f"default {_value(whole['default'])}"
-
-
-def _range(least: object, most: object, noun: str) -> Iterator[str]:
-    low, high = (
-        each if isinstance(each, int | float) and not isinstance(each, bool) else None for each in (least, most)
-    )
-    last = low if high is None else high
-    unit = f" {noun}{'' if last == 1 else 's'}" if noun else ""
-    if low is not None and high is not None:
-        yield f"{low} to {high}{unit}" if low != high else f"exactly {low}{unit}"
-    elif last is not None:
-        yield f"{'at most' if low is None else 'at least'} {last}{unit}"
 
 
 def repeats_name(title: object, name: str) -> bool:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import anyio
 import click
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from mcpgen.runtime.cli.terminal_text import wrap
 
-__all__ = ["Keyboard", "Screen", "stderr", "stdout"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+__all__ = ["Keyboard", "Screen", "encode_text", "on_signal", "wants_colours"]
 
 _STYLES: Final[dict[str, dict[str, Any]]] = {
     "heading": {"bold": True},
@@ -26,8 +29,8 @@ _STYLES: Final[dict[str, dict[str, Any]]] = {
     "plain": {},
 }
 
-# Replacements for characters that the terminal's encoding lacks.
-_ASCII: Final = str.maketrans({"→": ">", "·": "-", "…": "~", "—": "-", "“": '"', "”": '"', "█": "#", "░": "."})
+# Replacements of the same width for characters that the terminal's encoding lacks.
+_ASCII: Final = str.maketrans("→←✗·…µ└—“”█░", '><x-~u+-""#.')
 
 _CLEAR_LINE: Final = "\r\x1b[K"
 
@@ -59,7 +62,7 @@ class Screen:
         self._stream = stream
         self.is_terminal: bool = stream.isatty() if is_terminal is None else is_terminal
         self.width: int | None = width if width is not None else _columns(stream) if self.is_terminal else None
-        self._is_coloured = self.is_terminal and _wants_colours() if is_coloured is None else is_coloured
+        self._is_coloured = self.is_terminal and wants_colours() if is_coloured is None else is_coloured
         self._status = ""
 
     def paint(self, text: str, style: str) -> str:
@@ -87,6 +90,13 @@ class Screen:
         self._stream.buffer.write(data)
         self._stream.flush()
 
+    def fact(self, label: str, text: str, *, columns: int, indent: str) -> Iterator[str]:
+        """Yield *text*, which is escaped, beside its label, in lines that fit the terminal."""
+        margin = indent + " " * columns
+        first, *rest = wrap(text, self.width, indent=margin) if text.strip() else [margin]
+        yield f"{indent}{self.paint(f'{label:<{columns}}', 'dim')}{first[len(margin) :]}"
+        yield from rest
+
     def status(self, text: str) -> None:
         """Show a status line, until something else is written; on terminals only. *text* must fit on the line."""
         if self.is_terminal and text != self._status:
@@ -100,24 +110,16 @@ class Screen:
             self._status = ""
 
     def _put(self, text: str) -> None:
-        encoding = getattr(self._stream, "encoding", None) or "utf-8"
-        try:
-            data = text.encode(encoding)
-        except UnicodeEncodeError:
-            data = text.translate(_ASCII).encode(encoding, "backslashreplace")
-        self._stream.flush()
-        self._stream.buffer.write(data)
-        self._stream.flush()
+        self.write_bytes(encode_text(text, self._stream))
 
 
-def stdout() -> Screen:
-    """Return the standard output."""
-    return Screen(sys.stdout)
-
-
-def stderr() -> Screen:
-    """Return the standard error."""
-    return Screen(sys.stderr)
+def encode_text(text: str, stream: TextIO | None) -> bytes:
+    """Return *text* in the encoding of *stream*; escape or replace characters that the encoding lacks."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        return text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_ASCII).encode(encoding, "backslashreplace")
 
 
 def _columns(stream: TextIO) -> int:
@@ -127,8 +129,25 @@ def _columns(stream: TextIO) -> int:
         return shutil.get_terminal_size().columns
 
 
-def _wants_colours() -> bool:
+def wants_colours() -> bool:
+    """Return whether the environment allows colours."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+async def on_signal(function: Callable[[], object], received: list[int]) -> None:
+    """Call *function* at SIGINT, SIGTERM and SIGHUP, and add the number to *received*.
+
+    Signals that are ignored stay so, as SIGINT in the background of a shell.
+    """
+    if sys.platform == "win32":  # there, Ctrl-C raises KeyboardInterrupt
+        return
+    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heeded = [each for each in wanted if signal.getsignal(each) is not signal.SIG_IGN]
+    if heeded:
+        with anyio.open_signal_receiver(*heeded) as signals:
+            async for each in signals:
+                received.append(int(each))
+                function()
 
 
 class Keyboard:

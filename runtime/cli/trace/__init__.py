@@ -1,12 +1,5 @@
 """The parts of ``mcpgen trace``: a relay between host and server, and a tracer that checks each message.
 
-`Tracer` is a state machine without I/O and clock. `stdio_relay` and `http_relay` move the bytes, and ``trace_command``
-passes them on to the tracer.
+`tracer.Tracer` is a state machine without I/O and clock. `stdio_relay` and `http_relay` move the bytes, and
+``trace_command`` passes them on to the tracer.
 """
-
-from __future__ import annotations
-
-from mcpgen.runtime.cli.trace.annotations import Annotation, Direction, Finding
-from mcpgen.runtime.cli.trace.tracer import Tracer
-
-__all__ = ["Annotation", "Direction", "Finding", "Tracer"]

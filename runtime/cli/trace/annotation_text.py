@@ -8,20 +8,19 @@ from __future__ import annotations
 import base64
 import json
 import re
-import unicodedata
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import Raw
 
-from mcpgen.runtime.cli.trace.annotations import Finding
+from mcpgen.runtime.cli.terminal_text import display_width, json_escaped
 from mcpgen.runtime.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mcpgen.runtime.cli.trace.annotations import Annotation
+    from mcpgen.runtime.cli.trace.annotations import Annotation, Finding
 
 __all__ = ["Style", "as_json", "as_text"]
 
@@ -39,7 +38,6 @@ _MAX_METHOD: Final = 60
 _METHOD_INDEX: Final = 3  # of the method among the facts
 
 _NOT_PLAIN: Final = re.compile(r"[^\x20-\x7e]")
-_beyond_ascii: Final = re.compile(r"[^\x00-\x7f]").findall
 
 _ARROWS: Final = {"to server": "→", "to client": "←"}
 _COLOURS: Final = {"to server": "cyan", "to client": "green"}
@@ -67,8 +65,8 @@ def as_text(annotation: Annotation, style: Style) -> str:
     summary = "" if style.is_whole else printable(annotation.summary)
     lines = [painted]
     begin = _TYPE_COLUMN + _WIDE_SHIFT * (style.width >= _WIDE)
-    left = style.width - _columns(facts)
-    gap = max(2, begin - _columns(facts))
+    left = style.width - display_width(facts)
+    gap = max(2, begin - display_width(facts))
     if len(type_name) + gap > left:
         gap = 2
     if type_name and len(type_name) + gap <= left:
@@ -99,8 +97,8 @@ def _facts(annotation: Annotation, width: int, paint: Callable[[str, str], str])
     latency = "" if annotation.latency_seconds is None else _duration(annotation.latency_seconds)
     plain = [begin, arrow, f"{kind:<12}", method, identity, latency]
     styles = ["dim", _COLOURS[annotation.direction], "red" if is_bad else "", "bold", "", "yellow"]
-    if (excess := sum(map(_columns, plain)) + len(plain) - 1 - width) > 0:
-        plain[_METHOD_INDEX] = _fitting(method, max(_MIN_SUMMARY, _columns(method) - excess))
+    if (excess := sum(map(display_width, plain)) + len(plain) - 1 - width) > 0:
+        plain[_METHOD_INDEX] = _fitting(method, max(_MIN_SUMMARY, display_width(method) - excess))
     pairs = [(text, name) for text, name in zip(plain, styles, strict=True) if text]
     pairs[-1] = pairs[-1][0].rstrip(), pairs[-1][1]
     return " ".join(text for text, _ in pairs), " ".join(paint(text, name) for text, name in pairs)
@@ -168,67 +166,26 @@ def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def _columns(text: str) -> int:
-    """Return how many columns *text* takes on a terminal."""
-    if text.isascii():
-        return len(text)
-    return len(text) + sum([_width(character) - 1 for character in _beyond_ascii(text)])
-
-
-def _width(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
 def _fitting(text: str, room: int, mark: str = "…") -> str:
     """Cut *text* to *room* columns."""
-    if _columns(text) <= room:
+    if display_width(text) <= room:
         return text
     taken = 0
     for index, character in enumerate(text):
-        taken += _width(character)
+        taken += display_width(character)
         if taken > room - len(mark):
             return text[:index] + mark
     return text
 
 
 def _paint(text: str, name: str) -> str:
-    if not text:
-        return text
-    match name:
-        case "":
-            return text
-        case "dim":
-            return click.style(text, dim=True)
-        case "bold":
-            return click.style(text, bold=True)
-        case _:
-            return click.style(text, fg=name)
+    style: dict[str, Any] = {name: True} if name in ("dim", "bold") else {"fg": name}
+    return click.style(text, **style) if text and name else text
 
 
 def _plain(text: str, name: str) -> str:
     del name
     return text
-
-
-class _Line(Struct, omit_defaults=True):
-    time_seconds: float
-    direction: str
-    kind: str
-    item: int | None = None
-    method: str | None = None
-    id: Raw | None = None
-    revision: str | None = None
-    type: str | None = None
-    latency_seconds: float | None = None
-    summary: str = ""
-    violations: tuple[Finding, ...] = ()
-    notes: tuple[Finding, ...] = ()
-    size_bytes: int = 0
-    message: Raw | msgspec.UnsetType = UNSET
-    text: str | msgspec.UnsetType = UNSET
-    base64: str | msgspec.UnsetType = UNSET
 
 
 def as_json(annotation: Annotation) -> str:
@@ -237,30 +194,18 @@ def as_json(annotation: Annotation) -> str:
     The message itself is under ``message``; if it is not JSON, under ``text``; if it is not UTF-8, under ``base64``. A
     message that was too long to keep is left out.
     """
-    each = annotation
-    line = _Line(
-        round(each.time_seconds, 6),
-        each.direction,
-        each.kind,
-        each.item,
-        each.method,
-        each.id,
-        each.revision,
-        each.type,
-        None if each.latency_seconds is None else round(each.latency_seconds, 6),
-        each.summary,
-        each.violations,
-        each.notes,
-        each.size_bytes,
-    )
-    if each.frame is not None:
-        if each.is_json:
-            line.message = Raw(each.frame)
-        else:
-            try:
-                line.text = each.frame.decode("utf-8")
-            except UnicodeDecodeError:
-                line.base64 = base64.b64encode(each.frame).decode("ascii")
+    facts = msgspec.structs.asdict(annotation)
+    frame, is_json = facts.pop("frame"), facts.pop("is_json")
+    for name in ("time_seconds", "latency_seconds"):
+        facts[name] = None if facts[name] is None else round(facts[name], 6)
+    if not annotation.summary:
+        del facts["summary"]
+    line = {name: value for name, value in facts.items() if value not in (None, ())}
+    if frame is not None:
+        try:
+            line |= {"message": Raw(frame)} if is_json else {"text": frame.decode("utf-8")}
+        except UnicodeDecodeError:
+            line["base64"] = base64.b64encode(frame).decode("ascii")
     text = msgspec.json.encode(line).decode("utf-8")
     # Characters beyond ASCII occur only within strings; control characters also as white space of the message.
     if not (text.isascii() and text.isprintable()):
@@ -269,7 +214,4 @@ def as_json(annotation: Annotation) -> str:
 
 
 def _escaped(match: re.Match[str]) -> str:
-    character = match[0]
-    if character in "\r\n\t":
-        return " "
-    return json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f"
+    return " " if match[0] in "\r\n\t" else json_escaped(match)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from msgspec import Raw, Struct, field
+from msgspec import Raw, Struct
 
-__all__ = ["Annotation", "AnnotationBuilder", "Direction", "Finding", "FindingKind", "MessageKind"]
+__all__ = ["Annotation", "Direction", "Finding", "FindingKind", "MessageKind"]
 
 Direction: TypeAlias = Literal["to server", "to client"]
 
@@ -31,8 +31,8 @@ class Finding(Struct, frozen=True, gc=False):
     reason: str
 
 
-class Annotation(Struct, frozen=True, kw_only=True, gc=False):
-    """One message, and what the tracer found out about it.
+class Annotation(Struct, kw_only=True, gc=False):
+    """One message, and what the tracer found out about it so far.
 
     Attributes:
         time_seconds: The time when the message was complete, by the caller's clock.
@@ -54,7 +54,7 @@ class Annotation(Struct, frozen=True, kw_only=True, gc=False):
 
     time_seconds: float
     direction: Direction
-    kind: MessageKind
+    kind: MessageKind = "malformed"
     item: int | None = None
     method: str | None = None
     id: Raw | None = None
@@ -68,55 +68,15 @@ class Annotation(Struct, frozen=True, kw_only=True, gc=False):
     frame: bytes | None
     is_json: bool = True
 
-
-class AnnotationBuilder(Struct, gc=False):
-    """A mutable `Annotation`, with the same attributes."""
-
-    time_seconds: float
-    direction: Direction
-    frame: bytes | None
-    item: int | None = None
-    kind: MessageKind = "malformed"
-    method: str | None = None
-    id: Raw | None = None
-    revision: str | None = None
-    type: str | None = None
-    latency_seconds: float | None = None
-    summary: str = ""
-    violations: list[Finding] = field(default_factory=list[Finding])
-    notes: list[Finding] = field(default_factory=list[Finding])
-    size_bytes: int = 0
-    is_json: bool = True
-
     def add(self, findings: list[Finding]) -> None:
         """Add *findings*: unknown keys as notes, all others as violations."""
-        for each in findings:
-            (self.notes if each.kind == "unknown key" else self.violations).append(each)
+        self.violations += tuple(each for each in findings if each.kind != "unknown key")
+        self.notes += tuple(each for each in findings if each.kind == "unknown key")
 
     def violate(self, kind: FindingKind, pointer: str, reason: str) -> None:
         """Add a violation."""
-        self.violations.append(Finding(kind, pointer, reason))
+        self.violations += (Finding(kind, pointer, reason),)
 
     def note(self, kind: FindingKind, pointer: str, reason: str) -> None:
         """Add a note."""
-        self.notes.append(Finding(kind, pointer, reason))
-
-    def annotation(self) -> Annotation:
-        """Return the finished annotation."""
-        return Annotation(
-            time_seconds=self.time_seconds,
-            direction=self.direction,
-            kind=self.kind,
-            item=self.item,
-            method=self.method,
-            id=self.id,
-            revision=self.revision,
-            type=self.type,
-            latency_seconds=self.latency_seconds,
-            summary=self.summary,
-            violations=tuple(self.violations),
-            notes=tuple(self.notes),
-            size_bytes=self.size_bytes if self.frame is None else len(self.frame),
-            frame=self.frame,
-            is_json=self.is_json,
-        )
+        self.notes += (Finding(kind, pointer, reason),)

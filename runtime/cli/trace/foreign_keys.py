@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from mcpgen.generated import registry
-from mcpgen.runtime.adapt.json_pointer import is_array, is_object, pointer_to
+from mcpgen.runtime.adapt.json_pointer import is_array, is_object, linked_pointer
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.cli.trace.annotations import Finding
 
@@ -48,7 +48,7 @@ def foreign_keys(label: str, model: object, value: object, prefix: str) -> list[
                 attribute = fields.get(key)
                 if attribute is None:
                     name = type(holder).__name__
-                    first, count = found.get((name, key)) or (prefix + _pointer((at, key)), 0)
+                    first, count = found.get((name, key)) or (prefix + linked_pointer((at, key)), 0)
                     found[name, key] = first, count + 1
                 elif type(member) in (dict, list):
                     pending.append((getattr(holder, attribute), member, (at, key)))
@@ -101,11 +101,3 @@ def _elsewhere(label: str, name: str) -> dict[str, str]:
             for key in _fields(struct):
                 having.setdefault(key, []).append(revision.label)
     return {key: defined_when(label, labels) for key, labels in having.items() if label not in labels}
-
-
-def _pointer(at: tuple[Any, ...]) -> str:
-    tokens: list[str | int] = []
-    while at:
-        at, token = at
-        tokens.append(token)
-    return pointer_to(reversed(tokens))

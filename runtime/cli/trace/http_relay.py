@@ -24,12 +24,13 @@ from mcpgen.runtime.transports.stdio import open_pump
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mcpgen.runtime.cli.trace.stdio_relay import Streams, TraceSink
+    from mcpgen.runtime.cli.trace.stdio_relay import TraceSink
     from mcpgen.runtime.errors import TransportClosed
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.framing import Frame
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.interfaces import Channel, MessageWriter, Transport
+    from mcpgen.runtime.transports.standard_streams import StandardStreams
 
 __all__ = ["HttpRelay"]
 
@@ -50,7 +51,9 @@ class HttpRelay:
         limits: The limits for messages, and for the time after the host closed our input.
     """
 
-    def __init__(self, transport: Transport, streams: Streams, trace_sink: TraceSink, limits: ClientLimits) -> None:
+    def __init__(
+        self, transport: Transport, streams: StandardStreams, trace_sink: TraceSink, limits: ClientLimits
+    ) -> None:
         self.failure: TransportClosed | None = None
         self._transport = transport
         self._streams = streams
@@ -83,7 +86,7 @@ class HttpRelay:
             server = _Server(pump, self._trace_sink)
             group.start_soon(self._receive, channel, server)
             with anyio.CancelScope() as scope:
-                group.start_soon(_cancel_after, self._stopped, scope)
+                group.start_soon(_cancel_on, self._stopped, scope)
                 await pump.run(_Host(channel, server, self._trace_sink))
                 with anyio.move_on_after(limits.stdin_seconds):
                     await server.all_answered()
@@ -182,6 +185,6 @@ class _Server:
             self._changed.set()
 
 
-async def _cancel_after(event: anyio.Event, scope: anyio.CancelScope) -> None:
+async def _cancel_on(event: anyio.Event, scope: anyio.CancelScope) -> None:
     await event.wait()
     scope.cancel()

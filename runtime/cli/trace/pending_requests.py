@@ -48,14 +48,12 @@ class PendingRequests:
     def add(self, request_id: RequestId, request: SeenRequest) -> str | None:
         """Add a request; return what is wrong with its id, if anything."""
         key = _key(request_id)
-        problem = None
         if key in self._pending:
-            problem = "another request with this id is pending"
-        elif key in self._answered:
-            problem = "this id was used before"
-        else:
-            _put(self._pending, key, request)
-        return problem
+            return "another request with this id is pending"
+        if key in self._answered:
+            return "this id was used before"
+        _put(self._pending, key, request)
+        return None
 
     def pending(self, request_id: RequestId) -> SeenRequest | None:
         """Return the pending request with this id."""

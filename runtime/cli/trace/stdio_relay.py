@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Sequence
 
     from mcpgen.runtime.limits import ClientLimits
+    from mcpgen.runtime.transports.standard_streams import StandardStreams
 
-__all__ = ["TraceSink", "StdioRelay", "Streams"]
+__all__ = ["TraceSink", "StdioRelay"]
 
 # For the server to exit after `stop`: the host that stopped us may kill us a second or two later.
 _STOP_SECONDS: Final = 0.5
@@ -45,20 +46,6 @@ _LAST_OUTPUT_SECONDS: Final = 0.5
 _KILL_SECONDS: Final = 2.0
 
 _WATCHING: Final = "thread" if sys.platform == "win32" else "loop"
-
-
-class Streams(Protocol):
-    """Our standard streams."""
-
-    @property
-    def source(self) -> Source:
-        """The standard input."""
-        ...
-
-    @property
-    def sink(self) -> Sink:
-        """The standard output."""
-        ...
 
 
 class TraceSink(Protocol):
@@ -87,7 +74,9 @@ class StdioRelay:
         UsageError: The server cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], streams: Streams, trace_sink: TraceSink, limits: ClientLimits) -> None:
+    def __init__(
+        self, command: Sequence[str], streams: StandardStreams, trace_sink: TraceSink, limits: ClientLimits
+    ) -> None:
         self._child = ChildProcess(command, os.environ, None)
         self._streams = streams
         self._trace_sink = trace_sink
@@ -142,14 +131,14 @@ class StdioRelay:
         self._stopped.set()
 
     async def _copy_input(self) -> None:
-        server = Sink(self._child.stdin, partial(os.write, self._child.stdin), _WATCHING, _nothing)
+        server = Sink(self._child.stdin, partial(os.write, self._child.stdin), _WATCHING)
         with self._input_scope:
             await _Copier(self._streams.source, server, self._trace_sink.to_server).run()
         self._input_ended.set()
         self._stopped.set()
 
     async def _copy_output(self) -> None:
-        server = Source(self._child.stdout, partial(os.read, self._child.stdout, READ_BYTES), _WATCHING, _nothing)
+        server = Source(self._child.stdout, partial(os.read, self._child.stdout, READ_BYTES), _WATCHING)
         self._output = _Copier(server, self._streams.sink, self._trace_sink.to_client)
         await self._output.run()
         self._stopped.set()
@@ -264,7 +253,3 @@ def _write(sink: Sink, data: memoryview) -> memoryview | None:
         return data
     except OSError:
         return None
-
-
-def _nothing() -> None:
-    pass

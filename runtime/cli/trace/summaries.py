@@ -24,9 +24,6 @@ __all__ = ["error_summary", "summary", "text_summary"]
 _MAX_CHARACTERS: Final = 240
 _MAX_NAMES: Final = 8
 
-_CLIENT_INFO: Final = MetaKey.CLIENT_INFO
-_SERVER_INFO: Final = MetaKey.SERVER_INFO
-
 
 def summary(value: Any) -> str:  # noqa: ANN401 (any JSON value)
     """Summarize the params or the result *value*."""
@@ -86,8 +83,8 @@ def _plain(value: Any) -> str:  # noqa: ANN401 (any JSON value)
 
 
 def _peer(meta: Any) -> list[str]:  # noqa: ANN401 (any JSON value)
-    found = [meta[key] for key in (_CLIENT_INFO, _SERVER_INFO) if key in meta] if is_object(meta) else []
-    return [_describe(_implementation, each) for each in found]
+    keys = (MetaKey.CLIENT_INFO, MetaKey.SERVER_INFO) if is_object(meta) else ()
+    return [_describe(_implementation, meta[key]) for key in keys if key in meta]
 
 
 def _implementation(value: Any) -> str:  # noqa: ANN401 (any JSON value)

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.generated import registry
-from mcpgen.runtime.cli.trace.annotations import AnnotationBuilder
+from mcpgen.runtime.cli.trace.annotations import Annotation
 from mcpgen.runtime.cli.trace.pending_requests import PendingRequests, SeenRequest
 from mcpgen.runtime.cli.trace.summaries import error_summary, summary, text_summary
 from mcpgen.runtime.cli.trace.validation import misplaced_method, validate
@@ -29,7 +29,7 @@ from mcpgen.runtime.protocol.newest import MetaKey
 
 if TYPE_CHECKING:
     from mcpgen.runtime.adapt.payloads import Sender
-    from mcpgen.runtime.cli.trace.annotations import Annotation, Direction
+    from mcpgen.runtime.cli.trace.annotations import Direction
     from mcpgen.runtime.protocol.messages import Message, RequestId
 
 __all__ = ["Tracer"]
@@ -101,11 +101,12 @@ class Tracer:
 
     def _annotate(self, direction: Direction, frame: bytes | OversizedLine, time: float) -> list[Annotation]:
         if isinstance(frame, OversizedLine):
-            draft = AnnotationBuilder(time, direction, None, size_bytes=frame.size_bytes, is_json=False)
+            size = frame.size_bytes
+            draft = Annotation(time_seconds=time, direction=direction, size_bytes=size, frame=None, is_json=False)
             self._oversized(draft, frame)
             return [self._counted(draft)]
         message = decode(frame)
-        draft = AnnotationBuilder(time, direction, frame)
+        draft = Annotation(time_seconds=time, direction=direction, size_bytes=len(frame), frame=frame)
         if not isinstance(message, Batch):
             self._message(draft, message, frame)
             return [self._counted(draft)]
@@ -113,16 +114,17 @@ class Tracer:
         drafts = [draft]
         for index, (item, raw) in enumerate(zip(message.items, _decode_items(frame), strict=True)):
             data = bytes(raw)
-            drafts.append(AnnotationBuilder(time, direction, data, index))
-            self._message(drafts[-1], item, data)
+            part = Annotation(time_seconds=time, direction=direction, item=index, size_bytes=len(data), frame=data)
+            drafts.append(part)
+            self._message(part, item, data)
         return [self._counted(each) for each in drafts]
 
-    def _counted(self, draft: AnnotationBuilder) -> Annotation:
+    def _counted(self, draft: Annotation) -> Annotation:
         self.messages += draft.kind != "batch"
         self.violations += len(draft.violations)
-        return draft.annotation()
+        return draft
 
-    def _oversized(self, draft: AnnotationBuilder, line: OversizedLine) -> None:
+    def _oversized(self, draft: Annotation, line: OversizedLine) -> None:
         known = decode_oversized(line)
         draft.violate("frame", "", f"the message is too long to check: {line.size_bytes:,} bytes")
         if known.id is not None and known.kind == "response":
@@ -132,14 +134,14 @@ class Tracer:
             request = SeenRequest("", self._negotiated or self._latest, draft.time_seconds)
             self._requests[_sender(draft)].add(known.id, request)
 
-    def _batch(self, draft: AnnotationBuilder, batch: Batch) -> None:
+    def _batch(self, draft: Annotation, batch: Batch) -> None:
         draft.kind, draft.revision, draft.summary = "batch", self._negotiated, f"{len(batch.items)} messages"
         if self._negotiated is None:
             draft.violate("frame", "", "batches are not allowed before `initialize` is answered")
         elif not allows_batches(self._negotiated):
             draft.violate("frame", "", f"{self._negotiated} has no batches")
 
-    def _message(self, draft: AnnotationBuilder, message: Message | Malformed, frame: bytes) -> None:
+    def _message(self, draft: Annotation, message: Message | Malformed, frame: bytes) -> None:
         match message:
             case Malformed():
                 self._malformed(draft, message, frame)
@@ -162,7 +164,7 @@ class Tracer:
             for key in members.keys() - _ENVELOPE:
                 draft.note("unknown key", f"/{_quoted(key)}", "JSON-RPC messages have no such key")
 
-    def _malformed(self, draft: AnnotationBuilder, message: Malformed, frame: bytes) -> None:
+    def _malformed(self, draft: Annotation, message: Malformed, frame: bytes) -> None:
         draft.revision = self._negotiated
         draft.is_json = message.fault not in _NOT_JSON
         draft.summary = text_summary(frame)
@@ -171,7 +173,7 @@ class Tracer:
         if message.kind == "response" and message.id is not None:
             self._answered(draft, message.id)
 
-    def _request(self, draft: AnnotationBuilder, message: Request) -> None:
+    def _request(self, draft: Annotation, message: Request) -> None:
         draft.kind, draft.method = "request", message.method
         sender = _sender(draft)
         requests = self._requests[sender]
@@ -187,16 +189,13 @@ class Tracer:
             requests.add_token(meta.progress_token, draft.revision)
         _validate(draft, message.method, "params", message.params)
 
-    def _named(self, draft: AnnotationBuilder, named: str | UnsetType, method: str) -> str | None:
+    def _named(self, draft: Annotation, named: str | UnsetType, method: str) -> str | None:
         """Return the revision of a request; *named* is the one in its ``_meta``."""
         if named is UNSET:
             revision = self._negotiated or self._latest
             if revision is None and method != "ping" and self._proposed is not None:
-                draft.note(
-                    "revision",
-                    "",
-                    f"`initialize` is not answered yet; the message is checked as {self._proposed}, which it proposed",
-                )
+                reason = "`initialize` is not answered yet; the message is checked as"
+                draft.note("revision", "", f"{reason} {self._proposed}, which it proposed")
                 return self._proposed
             if revision is None and method != "ping":
                 reason = "the request has no revision: none was negotiated, and its `_meta` names none"
@@ -210,7 +209,7 @@ class Tracer:
         draft.note("revision", place, f"the revision {_quoted(named)} {reason}")
         return named if named in _HANDSHAKES else None
 
-    def _notification(self, draft: AnnotationBuilder, message: Notification) -> None:
+    def _notification(self, draft: Annotation, message: Notification) -> None:
         draft.kind, draft.method = "notification", message.method
         named = read_meta(message.params).revision
         if named is not UNSET and named in _STATELESS:
@@ -219,7 +218,7 @@ class Tracer:
             draft.revision = self._mentioned(draft, message) or self._negotiated or self._latest or self._proposed
         _validate(draft, message.method, "notification", message.params)
 
-    def _mentioned(self, draft: AnnotationBuilder, message: Notification) -> str | None:
+    def _mentioned(self, draft: Annotation, message: Notification) -> str | None:
         """Return the revision of the request that a notification refers to, if any."""
         try:
             mentions = _Mentions() if message.params is UNSET else _decode_mentions(message.params)
@@ -244,7 +243,7 @@ class Tracer:
             request = theirs.pending(mentions.meta.subscription)
         return None if request is None else request.revision
 
-    def _response(self, draft: AnnotationBuilder, message: Response) -> None:
+    def _response(self, draft: Annotation, message: Response) -> None:
         draft.kind, draft.summary = "response", text_summary(bytes(message.result))
         request = self._answered(draft, message.id)
         requester = _OTHER[_sender(draft)]
@@ -257,7 +256,7 @@ class Tracer:
             draft.type, draft.summary = found.type, summary(found.value)
             draft.add(found.findings)
 
-    def _negotiate(self, draft: AnnotationBuilder, result: Raw) -> None:
+    def _negotiate(self, draft: Annotation, result: Raw) -> None:
         """Take the revision in the result of ``initialize`` as negotiated."""
         chosen = _version(result)
         if chosen in _HANDSHAKES:
@@ -266,7 +265,7 @@ class Tracer:
             reason = f"the revision {_quoted(chosen)} is unknown to mcpgen; the following messages cannot be checked"
             draft.note("revision", "/result/protocolVersion", reason)
 
-    def _error(self, draft: AnnotationBuilder, message: ErrorResponse) -> None:
+    def _error(self, draft: Annotation, message: ErrorResponse) -> None:
         draft.kind, draft.type, draft.summary = "error", "Error", error_summary(message)
         if message.id is None:
             draft.revision = self._negotiated or self._latest
@@ -278,7 +277,7 @@ class Tracer:
         if misplaced_method(draft.revision, request.method, "params", requester) is None:
             draft.add(validate(draft.revision, request.method, "error", requester, message.error).findings)
 
-    def _answered(self, draft: AnnotationBuilder, request_id: RequestId) -> SeenRequest | None:
+    def _answered(self, draft: Annotation, request_id: RequestId) -> SeenRequest | None:
         """Mark a request of the other side as answered, and return it."""
         requests = self._requests[_OTHER[_sender(draft)]]
         was_answered = requests.was_answered(request_id)
@@ -295,13 +294,11 @@ class Tracer:
         return request
 
 
-def _sender(draft: AnnotationBuilder) -> Sender:
+def _sender(draft: Annotation) -> Sender:
     return "client" if draft.direction == "to server" else "server"
 
 
-def _validate(
-    draft: AnnotationBuilder, method: str, part: Literal["params", "notification"], raw: Raw | UnsetType
-) -> None:
+def _validate(draft: Annotation, method: str, part: Literal["params", "notification"], raw: Raw | UnsetType) -> None:
     """Validate the params of a request or a notification."""
     if raw is not UNSET:
         draft.summary = text_summary(bytes(raw))
@@ -310,14 +307,14 @@ def _validate(
     sender = _sender(draft)
     finding = misplaced_method(draft.revision, method, part, sender)
     if finding is not None:
-        draft.violations.append(finding)
+        draft.violations += (finding,)
         return
     found = validate(draft.revision, method, part, sender, raw)
     draft.type, draft.summary = found.type, summary(found.value)
     draft.add(found.findings)
 
 
-def _proposed_revision(draft: AnnotationBuilder, params: Raw | UnsetType) -> str:
+def _proposed_revision(draft: Annotation, params: Raw | UnsetType) -> str:
     """Return the revision that ``initialize`` proposes; the newest handshake revision if it proposes another."""
     proposed = _version(params)
     if proposed in _HANDSHAKES:

@@ -15,7 +15,14 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.generated import registry
 from mcpgen.runtime.adapt.json_pointer import is_object
-from mcpgen.runtime.adapt.payloads import Payload, bindings, definition_payload, message_payload, senders
+from mcpgen.runtime.adapt.payloads import (
+    Payload,
+    bindings,
+    definition_payload,
+    message_payload,
+    needs_params,
+    senders,
+)
 from mcpgen.runtime.cli.trace.annotations import Finding
 from mcpgen.runtime.cli.trace.foreign_keys import defined_when, foreign_keys, foreign_keys_of_open
 from mcpgen.runtime.errors import InvalidPayload, UnknownDefinition
@@ -89,8 +96,7 @@ def validate(label: str, method: str, part: Part, sender: Sender, raw: Raw | Uns
 def _rejected(label: str, types: _PartTypes, value: Any, prefix: str) -> Validation:  # noqa: ANN401 (any JSON value)
     name, payload = types.names[0], types.payload
     if is_object(value) and (arm := _arm(label, name, value)) is not None:
-        name = arm
-        payload = definition_payload(label, arm)
+        name, payload = arm.what, arm
     try:
         payload.check(value)
     except InvalidPayload as error:
@@ -98,21 +104,19 @@ def _rejected(label: str, types: _PartTypes, value: Any, prefix: str) -> Validat
     return Validation(name, value, [Finding("schema", prefix, f"the value is not a valid {name}")])
 
 
-def _arm(label: str, name: str, value: dict[str, Any]) -> str | None:
+def _arm(label: str, name: str, value: dict[str, Any]) -> Payload | None:
     """Return the arm of the union *name* that the value is meant to be; a decoder only says that it is none of them."""
-    candidates: list[str] = []
     if name.endswith("ResultResponseResult"):
         is_input_required = value.get("resultType") == "input_required"
-        candidates = ["InputRequiredResult" if is_input_required else name.removesuffix("ResponseResult")]
+        arm = "InputRequiredResult" if is_input_required else name.removesuffix("ResponseResult")
     elif name == "ElicitRequestParams":
-        candidates = ["ElicitRequestURLParams" if value.get("mode") == "url" else "ElicitRequestFormParams"]
-    for each in candidates:
-        try:
-            definition_payload(label, each)
-        except UnknownDefinition:
-            continue
-        return each
-    return None
+        arm = "ElicitRequestURLParams" if value.get("mode") == "url" else "ElicitRequestFormParams"
+    else:
+        return None
+    try:
+        return definition_payload(label, arm)
+    except UnknownDefinition:
+        return None
 
 
 @cache  # bounded by the number of methods
@@ -122,16 +126,7 @@ def _part_types(label: str, method: str, part: Part, sender: Sender) -> _PartTyp
     named: dict[str, Any] = vars(models)
     known = {id(each): name for name, each in named.items() if name in models.__all__}
     names = tuple(_name(each, known) for each in payload.types)
-    methods = bindings(label).methods
-    tables = (
-        (methods.CLIENT_NOTIFICATIONS if sender == "client" else methods.SERVER_NOTIFICATIONS,)
-        if part == "notification"
-        else (methods.CLIENT_REQUESTS,)
-        if sender == "client"
-        else (methods.SERVER_REQUESTS, methods.INPUT_REQUESTS)
-    )
-    is_required = part != "result" and any(table[method].params_required for table in tables if method in table)
-    return _PartTypes(payload, names, tuple(map(_view, payload.types)), is_required)
+    return _PartTypes(payload, names, tuple(map(_view, payload.types)), needs_params(label, method, part, sender))
 
 
 def _name(annotation: Any, known: dict[int, str]) -> str:  # noqa: ANN401 (any type)

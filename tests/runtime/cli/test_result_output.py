@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcpgen.runtime.cli.client.result_output import OutputFolder, content_lines
+from mcpgen.runtime.cli.client.result_output import content_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ def image(media_type: str) -> dict[str, Any]:
     ],
 )
 def test_no_server_chooses_the_name_of_a_file(tmp_path: Path, media_type: str, name: str) -> None:
-    list(content_lines([image(media_type)], OutputFolder(str(tmp_path / "new"))))
+    list(content_lines([image(media_type)], str(tmp_path / "new")))
 
     assert [name] == [each.name for each in (tmp_path / "new").iterdir()]
 
@@ -37,7 +37,7 @@ def test_no_server_chooses_the_name_of_a_file(tmp_path: Path, media_type: str, n
 def test_what_is_there_stays(tmp_path: Path) -> None:
     (tmp_path / "image-1.png").write_bytes(b"mine")
     (tmp_path / "image-2.png").symlink_to(tmp_path / "elsewhere")
-    list(content_lines([image("image/png")], OutputFolder(str(tmp_path))))
+    list(content_lines([image("image/png")], str(tmp_path)))
 
     assert b"mine" == (tmp_path / "image-1.png").read_bytes()
     assert not (tmp_path / "elsewhere").exists()

@@ -13,7 +13,7 @@ from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol import capabilities as module
 from mcpgen.runtime.protocol.capabilities import CLIENT_CAPABILITIES, Peer, client_peer, missing_capabilities, offers
-from mcpgen.runtime.protocol.negotiation import NEWEST
+from mcpgen.runtime.protocol.newest import NEWEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,6 @@ from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.errors import RequestError, UnknownRevision, UsageError
 from mcpgen.runtime.protocol.negotiation import (
-    NEWEST,
     RequestMeta,
     choose_revision,
     missing_fields,
@@ -23,6 +22,7 @@ from mcpgen.runtime.protocol.negotiation import (
     selected_revisions,
     unsupported_revision,
 )
+from mcpgen.runtime.protocol.newest import NEWEST
 
 LABELS = tuple(each.label for each in REVISIONS)
 STATELESS = (
