@@ -44,8 +44,9 @@ def diff(old: str, new: str, *, output: str) -> None:
     """Report the differences from A to B.
 
     A and B are vendored revisions (see `mcpgen schema list`) or paths of schema documents. A may be newer than B. A
-    file that equals a vendored document, apart from descriptions, counts as that revision. If A or B is any other file,
-    the overlay of a revision is applied to neither of them. The exit status is 0 even if there are differences.
+    file that equals a vendored document, apart from descriptions, counts as that revision. The corrections
+    that mcpgen makes in vendored documents (overlays) are applied only if A and B both count as vendored revisions. The
+    exit status is 0 even if there are differences.
     """
     with refusals_reported(as_json=output == "json", option="--format json"):
         room = SchemaRoom()
@@ -68,8 +69,8 @@ def diff(old: str, new: str, *, output: str) -> None:
 def losses(source: str | None, target: str | None, *, as_json: bool) -> None:
     """List the losses between revisions, with reasons, as Markdown.
 
-    A loss is a place where an adapter drops a value, replaces it by one with less information, adds a default, or
-    refuses the whole message.
+    An adapter causes a loss if the target cannot express a message exactly: it drops a value, replaces it by one with
+    less information, adds a default, or refuses the whole message.
     """
     # `diff` starts faster without the adapter compiler.
     from mcpgen.codegen.adapters.build import planned  # noqa: PLC0415

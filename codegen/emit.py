@@ -232,7 +232,8 @@ class Emitter:
         optional = [name for name, each in settled if not each.required]
         return ShortcutView(
             doc=wrapped(
-                f"Raise ValueError if a union or an open object of {owner} in {self.revision} has an invalid value.",
+                f"Check the unions and open objects in the fields of {owner} in {self.revision}. "
+                "Raise ValueError if one is invalid.",
                 indent=_METHOD_INDENT,
             ),
             converts=converts,

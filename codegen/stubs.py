@@ -313,7 +313,7 @@ class Stubs:
 
     def _doc(self, method: Method, *, as_task: bool = False) -> str:
         text = self._emitter.text(method.definition) or f"The {method.kind} `{prose(method.name)}`."
-        task = f"Ask for a task: the response is a {method.task_result}, the result follows later." if as_task else ""
+        task = f"Ask to run the request as a task. The response contains a {method.task_result}." if as_task else ""
         paragraphs = [text, task, self._emitter.deprecation(method.definition), *self._emitter.spec(method.definition)]
         return wrapped(*filter(None, paragraphs), indent=_METHOD_INDENT)
 

@@ -86,40 +86,40 @@ _HEAD = """
 
 Written by `mcpgen losses`; do not edit.
 
-A row is a loss that can occur if a message goes from a revision in the column *from* to a revision in the column *to*.
-Whether it occurs depends on the message. For example, a result in which `resultType` is `complete` goes from 2026-07-28
-to 2025-11-25 without a loss: `complete` is what a missing `resultType` means. Any other `resultType` is refused.
+A row is a loss that can occur if a message goes from a revision in the column *from* (the source) to a revision in the
+column *to* (the target). `A … B` in these columns means every revision from A to B. Whether the loss occurs depends on
+the message.
 
-The column *loss* has one or more of:
+The column *loss* has one or more of these words. If it has several, the value decides which of them applies.
 
-* *dropped*: the value is removed. `dropped, unless X` means that the value `X` is removed without a loss, because
-  adapters add this value themselves if a revision requires the key.
-* *degraded*: the value is replaced by the nearest value that the target allows. It carries less information. For an
-  error, *degraded to C* means that it gets the code C.
+* *dropped*: the adapter removes the value.
+* *degraded*: the adapter replaces the value by the nearest value that the target allows. The new value carries less
+  information. For an error, *degraded to C* means that the error gets the code C.
 * *defaulted*: the target requires a value that the message does not have, and the adapter adds a default.
-* *refused*: the target cannot express the message, and the adapter raises `AdaptationError`. A word in parentheses is
-  the service with which the server and the client of this package handle such a message (see below). Without such a
-  word, they answer or report an error.
+* *refused*: the target cannot express the message, and the adapter raises `AdaptationError`. A word in parentheses
+  names the [service](#services) with which the server and the client of this package handle such a message. If there is
+  no such word, the request to which the message belongs fails with an error.
 
-If a row has several of them, the value decides which one occurs.
+*Unless X* means that the value `X` is not a loss. For example, `resultType` is refused, unless it is `complete`:
+2025-11-25 has no `resultType`, and all its results are complete.
 
 An adapter converts in steps, from one revision to its neighbour. The column *reason* names one or both revisions of the
-step in which the loss occurs. `A … B` in the columns *from* and *to* means every revision from A to B.
+step in which the loss occurs.
 
-Places are written as follows:
+The column *place* is written as follows:
 
 * `A.b` is the key `b` of the type `A`. `A.b (absent)` means that the key is missing.
 * `A` alone is a value of the type `A`. Only a part of it is lost or replaced; the reason names the part.
 * `A[B]`: `A` is a union, and the value has the type `B`. `A.b{}` is each value in the JSON object `b`. So
   `ElicitResult.content{}[list[string]]` is a value in `content` that is a list of strings.
-* `m result` and `m error` are the result of the method `m` and an error that answers it. `m result[B]` is a result of
-  the type `B`.
+* `m params` and `m result` are the parameters and the result of the method `m`. `m error` is an error that answers it.
+  `m params[B]` and `m result[B]` are parameters and a result of the type `B`.
 * `m from the client` is each message with the method `m` that a client sends.
 * `error C` is an error with the code C. `application errors C … D` are the errors with codes from C to D that the
   source revision leaves to applications.
 
-In 2026-07-28, a server does not send requests to the client. It puts *input requests* into the result of a request of
-the client, and the client sends that request again with the answers.
+In 2026-07-28, a server does not send requests to the client. If it needs input, it answers a request of the client with
+a result that contains *input requests*. The client then sends its request again, with the answers.
 
 ## Services
 
@@ -129,29 +129,31 @@ the client, and the client sends that request again with the answers.
 | `negotiation` | handles `initialize`, `notifications/initialized`, `ping` and `server/discover` itself |
 | `subscriptions` | replaces `resources/subscribe` by `subscriptions/listen`, or the reverse |
 | `log_level` | replaces `logging/setLevel` by a log level in each request, or the reverse |
-| `tasks` | uses tasks only if both sides use 2025-11-25, so that other revisions get no such message |
+| `tasks` | uses tasks only if both sides use 2025-11-25, so peers of other revisions get no messages about tasks |
 | `batching` | sends the messages of a batch one by one |
 | `progress` | does not pass on the progress notifications of a client |
 | `roots` | does not send `notifications/roots/list_changed` |
 
 The service `input` turns requests of the server into input requests for a client of 2026-07-28, and input requests into
 requests for an older client. It also turns error -32042 into input requests. It sends
-`notifications/elicitation/complete` only to clients of 2025-11-25. If a client cannot answer an input request, its own
-request fails, because 2026-07-28 has no error for this case.
+`notifications/elicitation/complete` only to clients of 2025-11-25. If a client cannot answer an input request, the
+request of the client fails, because 2026-07-28 has no error that answers an input request.
 
 A server of 2026-07-28 needs no `notifications/roots/list_changed`: it requests the roots each time that it needs them.
 
 ## Unknown keys and error codes
 
-These rules apply to keys and error codes that the source revision does not define, unless a row of the tables names
-them:
+A message can have a key or an error code that its own revision does not define. If no row of the tables names it for
+these revisions, the following rules apply. *The next revision* is the one directly after the revision of the message.
 
-* A key that no revision defines is kept.
-* A key that only other revisions define is dropped. Exception: if the message goes to a newer revision, and the
-  revision after the source defines the key and allows its value, the key is kept.
-* An error code that only other revisions define becomes -32603, or the code that a row for it names. Exception: if the
-  message goes to a newer revision, and the revision after the source defines the code and allows the error, the code is
-  kept.
+* If no revision defines the key or the code, it is kept.
+* If only other revisions define the key, it is dropped. There is one exception: if the message goes to a newer
+  revision, and the next revision defines the key and allows its value, the key is kept. For example, 2025-06-18 adds
+  `title` to tools. On the way to 2025-11-25, a tool of 2025-03-26 keeps a `title`, and a tool of 2024-11-05 loses it.
+* If only other revisions define the code, and it is between -32768 and -32000, it becomes -32603. There are two
+  exceptions. If a row replaces the code by another one in the opposite direction, the code is replaced in the same way:
+  -32002 becomes -32602 in both directions. If the message goes to a newer revision, and the next revision defines the
+  code and allows the error, the code is kept.
 """
 
 
@@ -230,8 +232,7 @@ class _Rows:
         name = function.target if "." in function.target and source in self._defined else source
         match operation:
             case Dropped(key=key, reason=reason, unless=unless):
-                outcome = f"dropped, unless `{msgspec.json.encode(unless[0]).decode()}`" if unless else "dropped"
-                yield self._row(f"{name}.{key}", outcome, reason, self._key(source, key))
+                yield self._row(f"{name}.{key}", _unless("dropped", unless), reason, self._key(source, key))
             case Refused(key=key, reason=reason, service=service):
                 has = _always if key is None else self._key(source, key)
                 yield self._row(f"{name}.{key}" if key else name, _refused(service), reason, has)
@@ -240,21 +241,27 @@ class _Rows:
             case Defaulted(key=key, reason=str() as reason):
                 yield self._row(f"{name}.{key} (absent)", "defaulted", reason, self._lacks(source, key))
             case Converted(key=str() as key):
-                yield from self._converted(f"{name}.{key}", operation, self._key(source, key))
+                lossless = [each.unless for each in operations if isinstance(each, Dropped) and each.key == key]
+                yield from self._converted(f"{name}.{key}", operation, self._key(source, key), *lossless)
             case Converted():
                 keys = {each.key for each in operations if isinstance(each, Admit)}
                 unknown = sorted(keys & self._words.get(operation.function, set()))
                 for key in unknown:  # older sources do not have the key either, but lose it in an earlier step
-                    yield from self._converted(f"{name}.{key}", operation, lambda revision: revision == self._before[0])
+                    lossless = [(each.value,) for each in operations if isinstance(each, Defaulted) and each.key == key]
+                    yield from self._converted(
+                        f"{name}.{key}", operation, lambda revision: revision == self._before[0], *lossless
+                    )
                 if not unknown:
                     yield from self._converted(name, operation, _always)
             case _:
                 pass
 
-    def _converted(self, place: str, converted: Converted, has: Callable[[str], bool]) -> Iterator[LossRow]:
+    def _converted(
+        self, place: str, converted: Converted, has: Callable[[str], bool], unless: tuple[Any, ...] = ()
+    ) -> Iterator[LossRow]:
         severities = self._severities.get(converted.function, set())
         if severities:
-            yield self._row(place, _alternatives(severities), converted.reason, has)
+            yield self._row(place, _unless(_alternatives(severities), unless), converted.reason, has)
 
     def _messages(self) -> Iterator[LossRow]:
         for message in self._direction.messages:
@@ -336,6 +343,11 @@ def _merged(rows: Iterable[LossRow]) -> list[LossRow]:
 
 def _alternatives(outcomes: Iterable[str]) -> str:
     return " or ".join(sorted(outcomes, key=lambda each: (_OUTCOMES.index(each.split(" ")[0].strip(",")), each)))
+
+
+def _unless(outcome: str, unless: tuple[Any, ...]) -> str:
+    """Return *outcome* with the value that is not a loss, if there is one."""
+    return f"{outcome}, unless `{msgspec.json.encode(unless[0]).decode()}`" if unless else outcome
 
 
 def _severities(source: str) -> dict[str, set[str]]:

@@ -217,7 +217,7 @@ STEP = Step(
         ),
         Change(
             name="tool-execution",
-            says="2025-06-18 has no `execution` on tools, and a tool that runs only as a task rejects normal calls.",
+            says="2025-06-18 has no `execution` on tools: a client does not see that a tool can run as a task.",
             spec="2025-11-25, basic/utilities/tasks#tool-level-negotiation",
             covers=("key-added Tool.execution",),
             down=Drop(),
@@ -339,7 +339,7 @@ STEP = Step(
         ),
         Change(
             name="several-blocks",
-            says="2025-06-18 allows one content block in a sampling message.",
+            says="2025-06-18 allows one content block in a sampling message: several blocks become one.",
             spec="2025-11-25, client/sampling#sampling-with-tools",
             covers=(
                 "arm-added CreateMessageResult.content[list*",
@@ -349,7 +349,7 @@ STEP = Step(
         ),
         Change(
             name="messages-of-several-blocks",
-            says="2025-06-18 allows one content block in a sampling message, so each block becomes a message.",
+            says="2025-06-18 has one block in a sampling message: longer messages are split, empty ones are dropped.",
             spec="2025-11-25, client/sampling#multi-turn-tool-loop",
             at=("CreateMessageRequestParams.messages",),
             down=Convert(one_block_each),

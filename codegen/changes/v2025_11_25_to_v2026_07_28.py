@@ -322,7 +322,7 @@ STEP = Step(
         ),
         Change(
             name="input-request-metadata",
-            says="2026-07-28 has no request metadata in input requests, and so no progress token there.",
+            says="2026-07-28 has no request metadata in input requests, so it has no progress token there.",
             spec="2026-07-28, basic/patterns/mrtr#inputrequests",
             covers=(
                 "key-removed CreateMessageRequestParams._meta",
@@ -341,7 +341,7 @@ STEP = Step(
         ),
         Change(
             name="result-type",
-            says="2025-11-25 has no `resultType`, so only complete results can be expressed.",
+            says="2025-11-25 has no `resultType`, so it has only complete results.",
             spec="2026-07-28, basic/index#resulttype",
             covers=("key-added *.resultType",),
             up=Default(value="complete", implied=True),
@@ -349,7 +349,7 @@ STEP = Step(
         ),
         Change(
             name="no-result-type-before",
-            says="2025-11-25 has no `resultType`: all its results are complete, and any other value is dropped.",
+            says="2025-11-25 has no `resultType`: all its results are complete.",
             spec="2026-07-28, basic/index#resulttype",
             at=(
                 "CallToolResult",
@@ -413,7 +413,7 @@ STEP = Step(
         ),
         Change(
             name="tool-execution",
-            says="2026-07-28 has no `execution` on tools, and a tool that runs only as a task rejects normal calls.",
+            says="2026-07-28 has no `execution` on tools: a client does not see that a tool can run as a task.",
             spec="2026-07-28, changelog#major-changes",
             covers=("key-removed Tool.execution",),
             up=Drop(),
@@ -535,7 +535,7 @@ STEP = Step(
         ),
         Change(
             name="schema-keywords",
-            says="2026-07-28 allows all JSON Schema keywords in the schemas of tools, and so names none.",
+            says="2026-07-28 allows all JSON Schema keywords in the schemas of tools, so it does not list them.",
             spec="2026-07-28, changelog#minor-changes",
             covers=("key-removed ToolInputSchema.*", "key-removed ToolOutputSchema.*"),
             up=Keep(),

@@ -13,7 +13,7 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#task-support-and-handling
 * task-capabilities: 2025-06-18 has no `tasks` capability.
   https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#capabilities
-* tool-execution: 2025-06-18 has no `execution` on tools, and a tool that runs only as a task rejects normal calls.
+* tool-execution: 2025-06-18 has no `execution` on tools: a client does not see that a tool can run as a task.
   https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#tool-level-negotiation
 * cancellation-without-request: 2025-06-18 requires `requestId` in a cancellation.
   https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#behavior-requirements
@@ -45,10 +45,10 @@ The changes, apart from new optional keys:
   refused. https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#sampling-with-tools
 * tool-blocks: 2025-06-18 has no tool calls or tool results in sampling messages.
   https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#multi-turn-tool-loop
-* several-blocks: 2025-06-18 allows one content block in a sampling message.
+* several-blocks: 2025-06-18 allows one content block in a sampling message: several blocks become one.
   https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#sampling-with-tools
-* messages-of-several-blocks: 2025-06-18 allows one content block in a sampling message, so each block becomes a
-  message. https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#multi-turn-tool-loop
+* messages-of-several-blocks: 2025-06-18 has one block in a sampling message: longer messages are split, empty ones
+  are dropped. https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#multi-turn-tool-loop
 """
 
 from __future__ import annotations
@@ -86,9 +86,7 @@ CHOICE_OF_TOOLS: Final = (
 TOOLS_IN_SAMPLING: Final = (
     "2025-06-18 has no `tools` in sampling: an empty list is dropped, a request with tools is refused."
 )
-TOOL_EXECUTION: Final = (
-    "2025-06-18 has no `execution` on tools, and a tool that runs only as a task rejects normal calls."
-)
+TOOL_EXECUTION: Final = "2025-06-18 has no `execution` on tools: a client does not see that a tool can run as a task."
 URL_ELICITATION_ERROR: Final = "2025-06-18 has no error code -32042 (URL elicitation required)."
 ERROR_32022_IN_2025_06_18: Final = "2025-06-18 does not define the error code -32022."
 ERROR_32021_IN_2025_06_18: Final = "2025-06-18 does not define the error code -32021."

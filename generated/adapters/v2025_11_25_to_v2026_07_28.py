@@ -32,14 +32,14 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputrequiredresult
 * input-responses: 2025-11-25 has no `inputResponses` and no `requestState` in requests.
   https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputresponses
-* input-request-metadata: 2026-07-28 has no request metadata in input requests, and so no progress token there.
+* input-request-metadata: 2026-07-28 has no request metadata in input requests, so it has no progress token there.
   https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputrequests
 * input-response-metadata: 2026-07-28 has no `_meta` in the client's answers to `elicitation/create` and
   `roots/list`. https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputresponses
-* result-type: 2025-11-25 has no `resultType`, so only complete results can be expressed.
+* result-type: 2025-11-25 has no `resultType`, so it has only complete results.
   https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype
-* no-result-type-before: 2025-11-25 has no `resultType`: all its results are complete, and any other value is
-  dropped. https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype
+* no-result-type-before: 2025-11-25 has no `resultType`: all its results are complete.
+  https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype
 * time-to-live: 2025-11-25 has no `ttlMs`, and 2026-07-28 requires it.
   https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching#time-to-live-ttl-field
 * cache-scope: 2025-11-25 has no `cacheScope`, and 2026-07-28 requires it.
@@ -52,7 +52,7 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2026-07-28/changelog#major-changes
 * task-capabilities: 2026-07-28 has no `tasks` capability.
   https://modelcontextprotocol.io/specification/2026-07-28/changelog#major-changes
-* tool-execution: 2026-07-28 has no `execution` on tools, and a tool that runs only as a task rejects normal calls.
+* tool-execution: 2026-07-28 has no `execution` on tools: a client does not see that a tool can run as a task.
   https://modelcontextprotocol.io/specification/2026-07-28/changelog#major-changes
 * cancellation-names-a-request: 2026-07-28 requires `requestId` in a cancellation.
   https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation#cancellation-flow
@@ -86,7 +86,7 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#completion-results
 * structured-values: 2025-11-25 allows only objects as `structuredContent`.
   https://modelcontextprotocol.io/specification/2026-07-28/server/tools#structured-content
-* schema-keywords: 2026-07-28 allows all JSON Schema keywords in the schemas of tools, and so names none.
+* schema-keywords: 2026-07-28 allows all JSON Schema keywords in the schemas of tools, so it does not list them.
   https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
 * input-schemas: 2025-11-25 allows only objects in `properties` and strings in `required` of a tool's schema.
   https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
@@ -115,7 +115,9 @@ NOT_IN_2025_11_25: Final = "2025-11-25 does not define it."
 CAPABILITIES_OF_A_REQUEST: Final = (
     "2025-11-25 has the client's capabilities once per session, 2026-07-28 in each request."
 )
-INPUT_REQUEST_METADATA: Final = "2026-07-28 has no request metadata in input requests, and so no progress token there."
+INPUT_REQUEST_METADATA: Final = (
+    "2026-07-28 has no request metadata in input requests, so it has no progress token there."
+)
 ELICITATION_ID: Final = "2026-07-28 has no `elicitationId`, and 2025-11-25 requires it."
 TASK_AUGMENTATION: Final = "2026-07-28 has no `task` in requests, so the request runs without a task."
 INPUT_RESPONSE_METADATA: Final = (
@@ -126,9 +128,7 @@ CANCELLATION_NAMES_A_REQUEST: Final = "2026-07-28 requires `requestId` in a canc
 CACHE_SCOPE: Final = "2025-11-25 has no `cacheScope`, and 2026-07-28 requires it."
 TIME_TO_LIVE: Final = "2025-11-25 has no `ttlMs`, and 2026-07-28 requires it."
 NOT_IN_2026_07_28: Final = "2026-07-28 does not define it."
-TOOL_EXECUTION: Final = (
-    "2026-07-28 has no `execution` on tools, and a tool that runs only as a task rejects normal calls."
-)
+TOOL_EXECUTION: Final = "2026-07-28 has no `execution` on tools: a client does not see that a tool can run as a task."
 CHANGED_ROOTS_CAPABILITY: Final = "2026-07-28 has no `listChanged` in the `roots` capability."
 TASK_CAPABILITIES: Final = "2026-07-28 has no `tasks` capability."
 URL_ELICITATION_ERROR: Final = "2026-07-28 has no error code -32042: a server asks for URL elicitation inside a result."
@@ -154,7 +154,7 @@ SUBSCRIPTIONS_OF_A_SESSION: Final = (
 CLIENT_OF_A_REQUEST: Final = "2025-11-25 has the client's name and version once per session, not in each request."
 LOG_LEVEL_OF_A_REQUEST: Final = "2025-11-25 has one log level per session, not one per request."
 REVISION_OF_A_REQUEST: Final = "2025-11-25 negotiates the revision once per session, not in each request."
-RESULT_TYPE: Final = "2025-11-25 has no `resultType`, so only complete results can be expressed."
+RESULT_TYPE: Final = "2025-11-25 has no `resultType`, so it has only complete results."
 INPUT_RESPONSES: Final = "2025-11-25 has no `inputResponses` and no `requestState` in requests."
 INPUT_REQUIRED: Final = "2025-11-25 has no results that ask for input (`input_required`)."
 EXTENSIONS: Final = "2025-11-25 has no `extensions` in capabilities."

@@ -102,7 +102,9 @@ class InitializedNotification(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of InitializedNotification in 2025-03-26 has an invalid value."""
+        """Check the unions and open objects in the fields of InitializedNotification in 2025-03-26. Raise ValueError if
+        one is invalid.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -130,7 +132,9 @@ class JSONRPCNotification(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of JSONRPCNotification in 2025-03-26 has an invalid value."""
+        """Check the unions and open objects in the fields of JSONRPCNotification in 2025-03-26. Raise ValueError if one
+        is invalid.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -148,7 +152,9 @@ class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of JSONRPCRequest in 2025-03-26 has an invalid value."""
+        """Check the unions and open objects in the fields of JSONRPCRequest in 2025-03-26. Raise ValueError if one is
+        invalid.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -166,7 +172,9 @@ class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
     """Result of the request. Its type depends on the method."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of JSONRPCResponse in 2025-03-26 has an invalid value."""
+        """Check the unions and open objects in the fields of JSONRPCResponse in 2025-03-26. Raise ValueError if one is
+        invalid.
+        """
         try:
             convert(self.result, models.Result)
         except ValidationError as error:
@@ -213,7 +221,9 @@ class ListRootsRequest(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of ListRootsRequest in 2025-03-26 has an invalid value."""
+        """Check the unions and open objects in the fields of ListRootsRequest in 2025-03-26. Raise ValueError if one is
+        invalid.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -248,7 +258,9 @@ class Notification(Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Notification in 2025-03-26 has an invalid value."""
+        """Check the unions and open objects in the fields of Notification in 2025-03-26. Raise ValueError if one is
+        invalid.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -274,14 +286,16 @@ class PingRequest(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of PingRequest in 2025-03-26 has an invalid value."""
+        """Check the unions and open objects in the fields of PingRequest in 2025-03-26. Raise ValueError if one is
+        invalid.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True):
-    """Notification `notifications/progress`: the progress of a running request. The sender of that request has asked
-    for it with a progress token.
+    """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when it
+    put a progress token into the `_meta` of that request.
 
     Spec: https://modelcontextprotocol.io/specification/2025-03-26/basic/utilities/progress#progress-flow
     """
@@ -300,8 +314,8 @@ class PromptListChangedNotification(Constants, Checked, frozen=True, kw_only=Tru
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of PromptListChangedNotification in 2025-03-26 has an invalid
-        value.
+        """Check the unions and open objects in the fields of PromptListChangedNotification in 2025-03-26. Raise
+        ValueError if one is invalid.
         """
         if self.params is not UNSET:
             Checked.__post_init__(self)
@@ -327,7 +341,7 @@ class Request(Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Request in 2025-03-26 has an invalid value."""
+        """Check the unions and open objects in the fields of Request in 2025-03-26. Raise ValueError if one is invalid."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -342,8 +356,8 @@ class ResourceListChangedNotification(Constants, Checked, frozen=True, kw_only=T
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of ResourceListChangedNotification in 2025-03-26 has an invalid
-        value.
+        """Check the unions and open objects in the fields of ResourceListChangedNotification in 2025-03-26. Raise
+        ValueError if one is invalid.
         """
         if self.params is not UNSET:
             Checked.__post_init__(self)
@@ -370,15 +384,15 @@ class RootsListChangedNotification(Constants, Checked, frozen=True, kw_only=True
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of RootsListChangedNotification in 2025-03-26 has an invalid
-        value.
+        """Check the unions and open objects in the fields of RootsListChangedNotification in 2025-03-26. Raise
+        ValueError if one is invalid.
         """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
 
 class SetLevelRequest(Constants, frozen=True, kw_only=True):
-    """Request `logging/setLevel`: the client sets the lowest severity of the log messages that the server sends.
+    """Request `logging/setLevel`: the client sets the lowest level of the log messages that the server sends.
 
     Spec: https://modelcontextprotocol.io/specification/2025-03-26/server/utilities/logging#setting-log-level
     """
@@ -407,8 +421,8 @@ class ToolListChangedNotification(Constants, Checked, frozen=True, kw_only=True)
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of ToolListChangedNotification in 2025-03-26 has an invalid
-        value.
+        """Check the unions and open objects in the fields of ToolListChangedNotification in 2025-03-26. Raise
+        ValueError if one is invalid.
         """
         if self.params is not UNSET:
             Checked.__post_init__(self)

@@ -70,7 +70,7 @@ class BlobResourceContents(Model, frozen=True, kw_only=True, rename="camel", gc=
     blob: str
     """The bytes of the resource, in base64."""
     uri: str
-    """URI of the resource, or of the part of it, to which the bytes belong."""
+    """URI of the resource that has this content, or of a part of that resource."""
     mime_type: str | UnsetType = UNSET
     """MIME type of the content. Absent if the server does not know it."""
 
@@ -243,7 +243,7 @@ class CreateMessageResult(Model, frozen=True, kw_only=True, rename="camel"):
 
 
 class EmbeddedResource(Constants, Checked, frozen=True, kw_only=True):
-    """A content block with the content of a resource. The receiver does not have to read the resource separately.
+    """A content block with the data of a resource. The receiver does not have to read the resource separately.
 
     Spec: https://modelcontextprotocol.io/specification/2025-03-26/server/tools#embedded-resources
     """
@@ -353,7 +353,7 @@ class InitializeResult(Model, frozen=True, kw_only=True, rename="camel"):
     server_info: Implementation
     """Name and version of the server."""
     instructions: str | UnsetType = UNSET
-    """Advice on how to use the server. The client may add it to the system prompt of the model."""
+    """Text that explains how to use the server. The client may add it to the system prompt of the model."""
     meta: dict[str, JSON] | UnsetType = field(name="_meta", default=UNSET)
     """Metadata of the result. The protocol, extensions and applications define its keys."""
 
@@ -430,7 +430,7 @@ class LoggingMessageNotificationParams(Model, frozen=True, kw_only=True):
     data: JSON
     """Content of the log message: any JSON value. It must not contain secrets."""
     level: LoggingLevel
-    """Severity of the log message."""
+    """Level of the log message."""
     logger: str | UnsetType = UNSET
     """Name of the logger that wrote the message."""
     meta: dict[str, JSON] | UnsetType = field(name="_meta", default=UNSET)
@@ -555,7 +555,7 @@ class PromptMessage(Model, frozen=True, kw_only=True):
 
 
 class PromptReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Reference to the prompt whose argument is to be completed.
+    """Reference to the prompt to which the argument belongs.
 
     Spec: https://modelcontextprotocol.io/specification/2025-03-26/server/utilities/completion#reference-types
     """
@@ -614,7 +614,7 @@ class RequestParams(Open, CheckedMeta, frozen=True, kw_only=True):
 
 
 class Resource(Model, frozen=True, kw_only=True, rename="camel"):
-    """A resource that a server offers. A client reads it by its URI.
+    """Data that a server offers, such as a file or a database record. A client reads a resource by its URI.
 
     Spec: https://modelcontextprotocol.io/specification/2025-03-26/server/resources#resource
     """
@@ -642,13 +642,13 @@ class ResourceContents(Model, frozen=True, kw_only=True, rename="camel", gc=Fals
     """
 
     uri: str
-    """URI of the resource, or of the part of it, to which the content belongs."""
+    """URI of the resource that has this content, or of a part of that resource."""
     mime_type: str | UnsetType = UNSET
     """MIME type of the content. Absent if the server does not know it."""
 
 
 class ResourceReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Reference to the resource template whose variable is to be completed.
+    """Reference to the resource template to which the variable belongs.
 
     Spec: https://modelcontextprotocol.io/specification/2025-03-26/server/utilities/completion#reference-types
     """
@@ -659,7 +659,7 @@ class ResourceReference(Constants, frozen=True, kw_only=True, gc=False):
 
 
 class ResourceTemplate(Model, frozen=True, kw_only=True, rename="camel"):
-    """A template for the URIs of resources that a server offers.
+    """A template for the URIs of similar resources. A client fills in the variables of the template to get a URI.
 
     Spec: https://modelcontextprotocol.io/specification/2025-03-26/server/resources#resource-templates
     """
@@ -775,13 +775,13 @@ class ServerCapabilitiesTools(Model, frozen=True, kw_only=True, rename="camel", 
 
 
 class SetLevelRequestParams(CheckedMeta, frozen=True, kw_only=True):
-    """Parameters of `logging/setLevel`: the lowest severity to send.
+    """Parameters of `logging/setLevel`: the lowest level of the log messages that the server sends.
 
     Spec: https://modelcontextprotocol.io/specification/2025-03-26/server/utilities/logging#setting-log-level
     """
 
     level: LoggingLevel
-    """Lowest severity of the log messages that the server sends."""
+    """Lowest level of the log messages that the server sends."""
     meta: Annotated[dict[str, JSON], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Metadata of the request. The protocol, extensions and applications define its keys."""
 
@@ -818,7 +818,7 @@ class TextResourceContents(Model, frozen=True, kw_only=True, rename="camel", gc=
 
     text: str
     uri: str
-    """URI of the resource, or of the part of it, to which the text belongs."""
+    """URI of the resource that has this content, or of a part of that resource."""
     mime_type: str | UnsetType = UNSET
     """MIME type of the content. Absent if the server does not know it."""
 
@@ -839,7 +839,7 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
     """Description of the tool, for the model."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Tool in 2025-03-26 has an invalid value."""
+        """Check the unions and open objects in the fields of Tool in 2025-03-26. Raise ValueError if one is invalid."""
         try:
             convert(self.input_schema, ToolInputSchema)
         except ValidationError as error:
@@ -934,7 +934,7 @@ Spec: https://modelcontextprotocol.io/specification/2025-03-26/basic#responses
 """
 
 LoggingLevel: TypeAlias = Literal['alert', 'critical', 'debug', 'emergency', 'error', 'info', 'notice', 'warning']
-"""Severity of a log message, with the levels of syslog: `debug` is the lowest, `emergency` the highest.
+"""Level of a log message, as in syslog: `debug` is the lowest level, `emergency` the highest.
 
 Spec: https://modelcontextprotocol.io/specification/2025-03-26/server/utilities/logging#log-levels
 """

@@ -112,7 +112,9 @@ class InitializedNotification(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of InitializedNotification in 2025-06-18 has an invalid value."""
+        """Check the unions and open objects in the fields of InitializedNotification in 2025-06-18. Raise ValueError if
+        one is invalid.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -140,7 +142,9 @@ class JSONRPCNotification(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of JSONRPCNotification in 2025-06-18 has an invalid value."""
+        """Check the unions and open objects in the fields of JSONRPCNotification in 2025-06-18. Raise ValueError if one
+        is invalid.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -158,7 +162,9 @@ class JSONRPCRequest(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of JSONRPCRequest in 2025-06-18 has an invalid value."""
+        """Check the unions and open objects in the fields of JSONRPCRequest in 2025-06-18. Raise ValueError if one is
+        invalid.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -176,7 +182,9 @@ class JSONRPCResponse(Constants, Checked, frozen=True, kw_only=True):
     """Result of the request. Its type depends on the method."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of JSONRPCResponse in 2025-06-18 has an invalid value."""
+        """Check the unions and open objects in the fields of JSONRPCResponse in 2025-06-18. Raise ValueError if one is
+        invalid.
+        """
         try:
             convert(self.result, models.Result)
         except ValidationError as error:
@@ -223,7 +231,9 @@ class ListRootsRequest(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of ListRootsRequest in 2025-06-18 has an invalid value."""
+        """Check the unions and open objects in the fields of ListRootsRequest in 2025-06-18. Raise ValueError if one is
+        invalid.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -258,7 +268,9 @@ class Notification(Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Notification in 2025-06-18 has an invalid value."""
+        """Check the unions and open objects in the fields of Notification in 2025-06-18. Raise ValueError if one is
+        invalid.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -284,14 +296,16 @@ class PingRequest(Constants, Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of PingRequest in 2025-06-18 has an invalid value."""
+        """Check the unions and open objects in the fields of PingRequest in 2025-06-18. Raise ValueError if one is
+        invalid.
+        """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True):
-    """Notification `notifications/progress`: the progress of a running request. The sender of that request has asked
-    for it with a progress token.
+    """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when it
+    put a progress token into the `_meta` of that request.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic/utilities/progress#progress-flow
     """
@@ -310,8 +324,8 @@ class PromptListChangedNotification(Constants, Checked, frozen=True, kw_only=Tru
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of PromptListChangedNotification in 2025-06-18 has an invalid
-        value.
+        """Check the unions and open objects in the fields of PromptListChangedNotification in 2025-06-18. Raise
+        ValueError if one is invalid.
         """
         if self.params is not UNSET:
             Checked.__post_init__(self)
@@ -337,7 +351,7 @@ class Request(Checked, frozen=True, kw_only=True):
     params: Annotated[dict[str, JSON], models.RequestParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Request in 2025-06-18 has an invalid value."""
+        """Check the unions and open objects in the fields of Request in 2025-06-18. Raise ValueError if one is invalid."""
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
@@ -352,8 +366,8 @@ class ResourceListChangedNotification(Constants, Checked, frozen=True, kw_only=T
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of ResourceListChangedNotification in 2025-06-18 has an invalid
-        value.
+        """Check the unions and open objects in the fields of ResourceListChangedNotification in 2025-06-18. Raise
+        ValueError if one is invalid.
         """
         if self.params is not UNSET:
             Checked.__post_init__(self)
@@ -380,15 +394,15 @@ class RootsListChangedNotification(Constants, Checked, frozen=True, kw_only=True
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of RootsListChangedNotification in 2025-06-18 has an invalid
-        value.
+        """Check the unions and open objects in the fields of RootsListChangedNotification in 2025-06-18. Raise
+        ValueError if one is invalid.
         """
         if self.params is not UNSET:
             Checked.__post_init__(self)
 
 
 class SetLevelRequest(Constants, frozen=True, kw_only=True):
-    """Request `logging/setLevel`: the client sets the lowest severity of the log messages that the server sends.
+    """Request `logging/setLevel`: the client sets the lowest level of the log messages that the server sends.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/utilities/logging#setting-log-level
     """
@@ -417,8 +431,8 @@ class ToolListChangedNotification(Constants, Checked, frozen=True, kw_only=True)
     params: Annotated[dict[str, JSON], models.NotificationParams] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of ToolListChangedNotification in 2025-06-18 has an invalid
-        value.
+        """Check the unions and open objects in the fields of ToolListChangedNotification in 2025-06-18. Raise
+        ValueError if one is invalid.
         """
         if self.params is not UNSET:
             Checked.__post_init__(self)

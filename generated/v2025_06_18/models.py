@@ -69,7 +69,7 @@ class AudioContent(Constants, frozen=True, kw_only=True, rename="camel"):
 
 
 class BaseMetadata(Model, frozen=True, kw_only=True, gc=False):
-    """Base of definitions that have a name for programs and a display name.
+    """Base of definitions that have the fields `name` (for programs) and `title` (for people).
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/tools#tool
     """
@@ -89,7 +89,7 @@ class BlobResourceContents(Model, frozen=True, kw_only=True, rename="camel"):
     blob: str
     """The bytes of the resource, in base64."""
     uri: str
-    """URI of the resource, or of the part of it, to which the bytes belong."""
+    """URI of the resource that has this content, or of a part of that resource."""
     mime_type: str | UnsetType = UNSET
     """MIME type of the content. Absent if the server does not know it."""
     meta: dict[str, JSON] | UnsetType = field(name="_meta", default=UNSET)
@@ -308,7 +308,9 @@ class ElicitRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
     """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of ElicitRequestParams in 2025-06-18 has an invalid value."""
+        """Check the unions and open objects in the fields of ElicitRequestParams in 2025-06-18. Raise ValueError if one
+        is invalid.
+        """
         if self.meta is not UNSET:
             Checked.__post_init__(self)
             return
@@ -348,7 +350,7 @@ class ElicitResult(Model, frozen=True, kw_only=True):
 
 
 class EmbeddedResource(Constants, Checked, frozen=True, kw_only=True):
-    """A content block with the content of a resource. The receiver does not have to read the resource separately.
+    """A content block with the data of a resource. The receiver does not have to read the resource separately.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/tools#embedded-resources
     """
@@ -481,7 +483,7 @@ class InitializeResult(Model, frozen=True, kw_only=True, rename="camel"):
     server_info: Implementation
     """Name and version of the server."""
     instructions: str | UnsetType = UNSET
-    """Advice on how to use the server. The client may add it to the system prompt of the model."""
+    """Text that explains how to use the server. The client may add it to the system prompt of the model."""
     meta: dict[str, JSON] | UnsetType = field(name="_meta", default=UNSET)
     """Metadata of the result. The protocol, extensions and applications define its keys."""
 
@@ -558,7 +560,7 @@ class LoggingMessageNotificationParams(Model, frozen=True, kw_only=True):
     data: JSON
     """Content of the log message: any JSON value. It must not contain secrets."""
     level: LoggingLevel
-    """Severity of the log message."""
+    """Level of the log message."""
     logger: str | UnsetType = UNSET
     """Name of the logger that wrote the message."""
     meta: dict[str, JSON] | UnsetType = field(name="_meta", default=UNSET)
@@ -707,7 +709,7 @@ class PromptMessage(Model, frozen=True, kw_only=True):
 
 
 class PromptReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Reference to the prompt whose argument is to be completed.
+    """Reference to the prompt to which the argument belongs.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/utilities/completion#reference-types
     """
@@ -768,7 +770,7 @@ class RequestParams(Open, CheckedMeta, frozen=True, kw_only=True):
 
 
 class Resource(Model, frozen=True, kw_only=True, rename="camel"):
-    """A resource that a server offers. A client reads it by its URI.
+    """Data that a server offers, such as a file or a database record. A client reads a resource by its URI.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/resources#resource
     """
@@ -800,7 +802,7 @@ class ResourceContents(Model, frozen=True, kw_only=True, rename="camel"):
     """
 
     uri: str
-    """URI of the resource, or of the part of it, to which the content belongs."""
+    """URI of the resource that has this content, or of a part of that resource."""
     mime_type: str | UnsetType = UNSET
     """MIME type of the content. Absent if the server does not know it."""
     meta: dict[str, JSON] | UnsetType = field(name="_meta", default=UNSET)
@@ -808,7 +810,7 @@ class ResourceContents(Model, frozen=True, kw_only=True, rename="camel"):
 
 
 class ResourceLink(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A content block that refers to a resource without its content. `resources/list` may omit that resource.
+    """A content block that refers to a resource and does not contain its data. `resources/list` may omit that resource.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/tools#resource-links
     """
@@ -835,7 +837,7 @@ class ResourceLink(Constants, frozen=True, kw_only=True, rename="camel"):
 
 
 class ResourceTemplate(Model, frozen=True, kw_only=True, rename="camel"):
-    """A template for the URIs of resources that a server offers.
+    """A template for the URIs of similar resources. A client fills in the variables of the template to get a URI.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/resources#resource-templates
     """
@@ -859,7 +861,7 @@ class ResourceTemplate(Model, frozen=True, kw_only=True, rename="camel"):
 
 
 class ResourceTemplateReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Reference to the resource template whose variable is to be completed.
+    """Reference to the resource template to which the variable belongs.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/utilities/completion#reference-types
     """
@@ -970,13 +972,13 @@ class ServerCapabilitiesTools(Model, frozen=True, kw_only=True, rename="camel", 
 
 
 class SetLevelRequestParams(CheckedMeta, frozen=True, kw_only=True):
-    """Parameters of `logging/setLevel`: the lowest severity to send.
+    """Parameters of `logging/setLevel`: the lowest level of the log messages that the server sends.
 
     Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/utilities/logging#setting-log-level
     """
 
     level: LoggingLevel
-    """Lowest severity of the log messages that the server sends."""
+    """Lowest level of the log messages that the server sends."""
     meta: Annotated[dict[str, JSON], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Metadata of the request. The protocol, extensions and applications define its keys."""
 
@@ -1036,7 +1038,7 @@ class TextResourceContents(Model, frozen=True, kw_only=True, rename="camel"):
 
     text: str
     uri: str
-    """URI of the resource, or of the part of it, to which the text belongs."""
+    """URI of the resource that has this content, or of a part of that resource."""
     mime_type: str | UnsetType = UNSET
     """MIME type of the content. Absent if the server does not know it."""
     meta: dict[str, JSON] | UnsetType = field(name="_meta", default=UNSET)
@@ -1069,7 +1071,7 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
     """Metadata of this object. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Tool in 2025-06-18 has an invalid value."""
+        """Check the unions and open objects in the fields of Tool in 2025-06-18. Raise ValueError if one is invalid."""
         if self.output_schema is not UNSET:
             Checked.__post_init__(self)
             return
@@ -1181,7 +1183,7 @@ Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic#responses
 """
 
 LoggingLevel: TypeAlias = Literal['alert', 'critical', 'debug', 'emergency', 'error', 'info', 'notice', 'warning']
-"""Severity of a log message, with the levels of syslog: `debug` is the lowest, `emergency` the highest.
+"""Level of a log message, as in syslog: `debug` is the lowest level, `emergency` the highest.
 
 Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/utilities/logging#log-levels
 """

@@ -23,15 +23,17 @@ C = TypeVar("C")
 class ServerHandlers(Generic[C]):
     """The requests and notifications that a server of 2025-06-18 handles.
 
-    Override the methods that you support. The others ignore a notification, and raise `Unhandled` for a request: the
-    engine answers it with the error "method not found". ``C`` is the type of ``context``, an object that the engine
-    chooses. If a message has no parameters, ``params`` is an empty object.
+    Override the methods that you support. A method that you do not override ignores a notification. For a request, it
+    raises `Unhandled`, and the caller of the method answers the request with the error "method not found". If a message
+    has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes this object to
+    each method, for example to give access to the connection.
     """
 
     def capabilities(self) -> models.ServerCapabilities:
-        """Return the capabilities that follow from the methods which a subclass overrides.
+        """Return the capabilities in 2025-06-18 that follow from the overridden methods.
 
-        To declare others (change notifications, modes of elicitation, kinds of tasks, extensions), override it.
+        Override this method too if you support features that no method shows: notifications about changes, modes of
+        elicitation, kinds of tasks, or extensions.
         """
         return convert(declared(self, ServerHandlers, _CAPABILITIES), models.ServerCapabilities)
 
@@ -112,7 +114,7 @@ class ServerHandlers(Generic[C]):
     async def set_level(
         self, params: models.SetLevelRequestParams, context: C, /
     ) -> models.Result | models.EmptyResult:
-        """Request `logging/setLevel`: the client sets the lowest severity of the log messages that the server sends.
+        """Request `logging/setLevel`: the client sets the lowest level of the log messages that the server sends.
 
         Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/utilities/logging#setting-log-level
         """
@@ -150,8 +152,8 @@ class ServerHandlers(Generic[C]):
         """
 
     async def progress(self, params: models.ProgressNotificationParams, context: C, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
-        asked for it with a progress token.
+        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
+        it put a progress token into the `_meta` of that request.
 
         Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic/utilities/progress#progress-flow
         """
@@ -229,8 +231,8 @@ class ServerMethods:
         await self._sender.notify(methods.LOGGING_MESSAGE, params)
 
     async def progress(self, params: models.ProgressNotificationParams, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
-        asked for it with a progress token.
+        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
+        it put a progress token into the `_meta` of that request.
 
         Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic/utilities/progress#progress-flow
         """

@@ -108,7 +108,8 @@ class ElicitRequest(Constants, Checked, frozen=True, kw_only=True):
 
 
 class ElicitationCompleteNotification(Constants, frozen=True, kw_only=True):
-    """Notification `notifications/elicitation/complete`: the user has finished a URL mode elicitation on its web page.
+    """Notification `notifications/elicitation/complete`: the user has finished an elicitation in URL mode, on the web
+    page.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#completion-notifications-for-url-mode-elicitation
     """
@@ -233,7 +234,9 @@ class JSONRPCResultResponse(Constants, Checked, frozen=True, kw_only=True):
     """Result of the request. Its type depends on the method."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of JSONRPCResultResponse in 2025-11-25 has an invalid value."""
+        """Check the unions and open objects in the fields of JSONRPCResultResponse in 2025-11-25. Raise ValueError if
+        one is invalid.
+        """
         try:
             convert(self.result, models.Result)
         except ValidationError as error:
@@ -367,8 +370,8 @@ class PingRequest(Constants, frozen=True, kw_only=True):
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True):
-    """Notification `notifications/progress`: the progress of a running request. The sender of that request has asked
-    for it with a progress token.
+    """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when it
+    put a progress token into the `_meta` of that request.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress#progress-flow
     """
@@ -447,7 +450,7 @@ class RootsListChangedNotification(Constants, frozen=True, kw_only=True):
 
 
 class SetLevelRequest(Constants, frozen=True, kw_only=True):
-    """Request `logging/setLevel`: the client sets the lowest severity of the log messages that the server sends.
+    """Request `logging/setLevel`: the client sets the lowest level of the log messages that the server sends.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging#setting-log-level
     """
@@ -473,8 +476,8 @@ class SubscribeRequest(Constants, frozen=True, kw_only=True):
 
 
 class TaskStatusNotification(Constants, frozen=True, kw_only=True):
-    """Notification `notifications/tasks/status`: the status of a task has changed. It is optional, so the requestor
-    must still poll with `tasks/get`.
+    """Notification `notifications/tasks/status`: the status of a task has changed. A receiver need not send it, so the
+    requestor must still poll with `tasks/get`.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#task-status-notification
     """
@@ -496,7 +499,7 @@ class ToolListChangedNotification(Constants, frozen=True, kw_only=True):
 
 
 class URLElicitationRequiredError(Constants, frozen=True, kw_only=True):
-    """Error response: the user must open some web pages first. After that, the client may retry the request.
+    """Error response: the user must open some web pages first. After that, the client may send the request again.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#url-elicitation-required-error
     """

@@ -82,7 +82,7 @@ class AudioContent(Constants, frozen=True, kw_only=True, rename="camel"):
 
 
 class BaseMetadata(Model, frozen=True, kw_only=True, gc=False):
-    """Base of definitions that have a name for programs and a display name.
+    """Base of definitions that have the fields `name` (for programs) and `title` (for people).
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool
     """
@@ -102,7 +102,7 @@ class BlobResourceContents(Model, frozen=True, kw_only=True, rename="camel"):
     blob: str
     """The bytes of the resource, in base64."""
     uri: str
-    """URI of the resource, or of the part of it, to which the bytes belong."""
+    """URI of the resource that has this content, or of a part of that resource."""
     mime_type: str | UnsetType = UNSET
     """MIME type of the content. Absent if the server does not know it."""
     meta: dict[str, JSON] | UnsetType = field(name="_meta", default=UNSET)
@@ -265,7 +265,7 @@ class ClientCapabilitiesSampling(Model, frozen=True, kw_only=True):
 
 
 class ClientCapabilitiesTasks(Model, frozen=True, kw_only=True):
-    """Task operations that a client supports for requests that it receives.
+    """Task features of a client: the requests that it can run as tasks, and whether it can list and cancel these tasks.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#client-capabilities
     """
@@ -279,7 +279,7 @@ class ClientCapabilitiesTasks(Model, frozen=True, kw_only=True):
 
 
 class ClientCapabilitiesTasksRequests(Model, frozen=True, kw_only=True):
-    """Requests to a client that may run as tasks, grouped by feature.
+    """Requests that a client can run as tasks, grouped by feature.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#client-capabilities
     """
@@ -460,7 +460,9 @@ class ElicitRequestFormParams(Checked, frozen=True, kw_only=True, rename="camel"
     """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of ElicitRequestFormParams in 2025-11-25 has an invalid value."""
+        """Check the unions and open objects in the fields of ElicitRequestFormParams in 2025-11-25. Raise ValueError if
+        one is invalid.
+        """
         if self.meta is not UNSET:
             Checked.__post_init__(self)
             return
@@ -537,7 +539,7 @@ class ElicitationCompleteNotificationParams(Model, frozen=True, kw_only=True, re
 
 
 class EmbeddedResource(Constants, Checked, frozen=True, kw_only=True):
-    """A content block with the content of a resource. The receiver does not have to read the resource separately.
+    """A content block with the data of a resource. The receiver does not have to read the resource separately.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/tools#embedded-resources
     """
@@ -749,7 +751,7 @@ class InitializeResult(Model, frozen=True, kw_only=True, rename="camel"):
     server_info: Implementation
     """Name and version of the server."""
     instructions: str | UnsetType = UNSET
-    """Advice on how to use the server. The client may add it to the system prompt of the model."""
+    """Text that explains how to use the server. The client may add it to the system prompt of the model."""
     meta: dict[str, JSON] | UnsetType = field(name="_meta", default=UNSET)
     """Metadata of the result. The protocol, extensions and applications define its keys."""
 
@@ -828,7 +830,7 @@ class ListRootsResult(Model, frozen=True, kw_only=True):
 
 
 class ListTasksResult(Model, frozen=True, kw_only=True, rename="camel"):
-    """Result of `tasks/list`: one page of the tasks of the requestor.
+    """Result of `tasks/list`: one page of the tasks that the requestor has requested.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#listing-tasks
     """
@@ -862,7 +864,7 @@ class LoggingMessageNotificationParams(Model, frozen=True, kw_only=True):
     data: JSON
     """Content of the log message: any JSON value. It must not contain secrets."""
     level: LoggingLevel
-    """Severity of the log message."""
+    """Level of the log message."""
     logger: str | UnsetType = UNSET
     """Name of the logger that wrote the message."""
     meta: dict[str, JSON] | UnsetType = field(name="_meta", default=UNSET)
@@ -1019,7 +1021,7 @@ class PromptMessage(Model, frozen=True, kw_only=True):
 
 
 class PromptReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Reference to the prompt whose argument is to be completed.
+    """Reference to the prompt to which the argument belongs.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/completion#reference-types
     """
@@ -1090,7 +1092,7 @@ class RequestParams(CheckedMeta, frozen=True, kw_only=True):
 
 
 class Resource(Model, frozen=True, kw_only=True, rename="camel"):
-    """A resource that a server offers. A client reads it by its URI.
+    """Data that a server offers, such as a file or a database record. A client reads a resource by its URI.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/resources#resource
     """
@@ -1124,7 +1126,7 @@ class ResourceContents(Model, frozen=True, kw_only=True, rename="camel"):
     """
 
     uri: str
-    """URI of the resource, or of the part of it, to which the content belongs."""
+    """URI of the resource that has this content, or of a part of that resource."""
     mime_type: str | UnsetType = UNSET
     """MIME type of the content. Absent if the server does not know it."""
     meta: dict[str, JSON] | UnsetType = field(name="_meta", default=UNSET)
@@ -1132,7 +1134,7 @@ class ResourceContents(Model, frozen=True, kw_only=True, rename="camel"):
 
 
 class ResourceLink(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A content block that refers to a resource without its content. `resources/list` may omit that resource.
+    """A content block that refers to a resource and does not contain its data. `resources/list` may omit that resource.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/tools#resource-links
     """
@@ -1173,7 +1175,7 @@ class ResourceRequestParams(CheckedMeta, frozen=True, kw_only=True):
 
 
 class ResourceTemplate(Model, frozen=True, kw_only=True, rename="camel"):
-    """A template for the URIs of resources that a server offers.
+    """A template for the URIs of similar resources. A client fills in the variables of the template to get a URI.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/resources#resource-templates
     """
@@ -1199,7 +1201,7 @@ class ResourceTemplate(Model, frozen=True, kw_only=True, rename="camel"):
 
 
 class ResourceTemplateReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Reference to the resource template whose variable is to be completed.
+    """Reference to the resource template to which the variable belongs.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/completion#reference-types
     """
@@ -1304,7 +1306,7 @@ class ServerCapabilitiesResources(Model, frozen=True, kw_only=True, rename="came
 
 
 class ServerCapabilitiesTasks(Model, frozen=True, kw_only=True):
-    """Task operations that a server supports for requests that it receives.
+    """Task features of a server: the requests that it can run as tasks, and whether it can list and cancel these tasks.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#server-capabilities
     """
@@ -1318,7 +1320,7 @@ class ServerCapabilitiesTasks(Model, frozen=True, kw_only=True):
 
 
 class ServerCapabilitiesTasksRequests(Model, frozen=True, kw_only=True):
-    """Requests to a server that may run as tasks, grouped by feature.
+    """Requests that a server can run as tasks, grouped by feature.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#server-capabilities
     """
@@ -1347,13 +1349,13 @@ class ServerCapabilitiesTools(Model, frozen=True, kw_only=True, rename="camel", 
 
 
 class SetLevelRequestParams(CheckedMeta, frozen=True, kw_only=True):
-    """Parameters of `logging/setLevel`: the lowest severity to send.
+    """Parameters of `logging/setLevel`: the lowest level of the log messages that the server sends.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging#setting-log-level
     """
 
     level: LoggingLevel
-    """Lowest severity of the log messages that the server sends."""
+    """Lowest level of the log messages that the server sends."""
     meta: Annotated[dict[str, JSON], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Metadata of the request. The protocol, extensions and applications define its keys."""
 
@@ -1489,7 +1491,7 @@ class TextResourceContents(Model, frozen=True, kw_only=True, rename="camel"):
 
     text: str
     uri: str
-    """URI of the resource, or of the part of it, to which the text belongs."""
+    """URI of the resource that has this content, or of a part of that resource."""
     mime_type: str | UnsetType = UNSET
     """MIME type of the content. Absent if the server does not know it."""
     meta: dict[str, JSON] | UnsetType = field(name="_meta", default=UNSET)
@@ -1600,7 +1602,7 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
     """Metadata of this object. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Tool in 2025-11-25 has an invalid value."""
+        """Check the unions and open objects in the fields of Tool in 2025-11-25. Raise ValueError if one is invalid."""
         if self.output_schema is not UNSET:
             Checked.__post_init__(self)
             return
@@ -1643,7 +1645,7 @@ class ToolChoice(Model, frozen=True, kw_only=True, gc=False):
 
 
 class ToolExecution(Model, frozen=True, kw_only=True, rename="camel", gc=False):
-    """How a tool can run.
+    """Whether calls of a tool may or must run as tasks.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#tool-level-negotiation
     """
@@ -1737,8 +1739,8 @@ class URLElicitationRequiredErrorError(Constants, Checked, frozen=True, kw_only=
     """One short sentence that describes the error, for people to read."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of URLElicitationRequiredErrorError in 2025-11-25 has an
-        invalid value.
+        """Check the unions and open objects in the fields of URLElicitationRequiredErrorError in 2025-11-25. Raise
+        ValueError if one is invalid.
         """
         try:
             convert(self.data, URLElicitationRequiredErrorErrorData)
@@ -1792,7 +1794,7 @@ class UntitledMultiSelectEnumSchema(Constants, frozen=True, kw_only=True, rename
 
 
 class UntitledMultiSelectEnumSchemaItems(Constants, frozen=True, kw_only=True):
-    """Options of a multiple-choice field without labels.
+    """Options of a multiple-choice field. The values are also the labels.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
     """
@@ -1906,13 +1908,13 @@ else:
         UntitledSingleSelectEnumSchema, TitledSingleSelectEnumSchema, UntitledMultiSelectEnumSchema,
         TitledMultiSelectEnumSchema, LegacyTitledEnumSchema,
     ))]
-"""A choice field of an elicitation form: one or several options, with or without labels.
+"""A choice field of an elicitation form. The user selects one or several options, which can have labels.
 
 Spec: https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
 """
 
 LoggingLevel: TypeAlias = Literal['alert', 'critical', 'debug', 'emergency', 'error', 'info', 'notice', 'warning']
-"""Severity of a log message, with the levels of syslog: `debug` is the lowest, `emergency` the highest.
+"""Level of a log message, as in syslog: `debug` is the lowest level, `emergency` the highest.
 
 Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging#log-levels
 """
@@ -1995,8 +1997,8 @@ Spec: https://modelcontextprotocol.io/specification/2025-11-25/client/elicitatio
 """
 
 TaskStatus: TypeAlias = Literal['cancelled', 'completed', 'failed', 'input_required', 'working']
-"""Status of a task. `completed`, `failed` and `cancelled` are final. At `input_required`, the requestor calls
-`tasks/result` to receive the requests that it must answer.
+"""Status of a task. `completed`, `failed` and `cancelled` are final. If the status is `input_required`, the requestor
+sends `tasks/result` to receive the requests that it must answer.
 
 Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#task-status
 """

@@ -23,15 +23,17 @@ C = TypeVar("C")
 class ServerHandlers(Generic[C]):
     """The requests and notifications that a server of 2025-11-25 handles.
 
-    Override the methods that you support. The others ignore a notification, and raise `Unhandled` for a request: the
-    engine answers it with the error "method not found". ``C`` is the type of ``context``, an object that the engine
-    chooses. If a message has no parameters, ``params`` is an empty object.
+    Override the methods that you support. A method that you do not override ignores a notification. For a request, it
+    raises `Unhandled`, and the caller of the method answers the request with the error "method not found". If a message
+    has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes this object to
+    each method, for example to give access to the connection.
     """
 
     def capabilities(self) -> models.ServerCapabilities:
-        """Return the capabilities that follow from the methods which a subclass overrides.
+        """Return the capabilities in 2025-11-25 that follow from the overridden methods.
 
-        To declare others (change notifications, modes of elicitation, kinds of tasks, extensions), override it.
+        Override this method too if you support features that no method shows: notifications about changes, modes of
+        elicitation, kinds of tasks, or extensions.
         """
         return convert(declared(self, ServerHandlers, _CAPABILITIES), models.ServerCapabilities)
 
@@ -149,7 +151,7 @@ class ServerHandlers(Generic[C]):
     async def set_level(
         self, params: models.SetLevelRequestParams, context: C, /
     ) -> models.Result | models.EmptyResult:
-        """Request `logging/setLevel`: the client sets the lowest severity of the log messages that the server sends.
+        """Request `logging/setLevel`: the client sets the lowest level of the log messages that the server sends.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging#setting-log-level
         """
@@ -187,8 +189,8 @@ class ServerHandlers(Generic[C]):
         """
 
     async def progress(self, params: models.ProgressNotificationParams, context: C, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
-        asked for it with a progress token.
+        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
+        it put a progress token into the `_meta` of that request.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress#progress-flow
         """
@@ -201,8 +203,8 @@ class ServerHandlers(Generic[C]):
         """
 
     async def task_status(self, params: models.TaskStatusNotificationParams, context: C, /) -> None:
-        """Notification `notifications/tasks/status`: the status of a task has changed. It is optional, so the requestor
-        must still poll with `tasks/get`.
+        """Notification `notifications/tasks/status`: the status of a task has changed. A receiver need not send it, so
+        the requestor must still poll with `tasks/get`.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#task-status-notification
         """
@@ -251,7 +253,7 @@ class ServerMethods:
         """Request `sampling/createMessage`: the server asks the client to continue a conversation with a language
         model. The user may refuse.
 
-        Ask for a task: the response is a CreateTaskResult, the result follows later.
+        Ask to run the request as a task. The response contains a CreateTaskResult.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#creating-messages
         """
@@ -267,7 +269,7 @@ class ServerMethods:
     async def elicit_as_task(self, params: models.ElicitRequestParams, /) -> models.CreateTaskResult:
         """Request `elicitation/create`: the server asks the client to get input from the user.
 
-        Ask for a task: the response is a CreateTaskResult, the result follows later.
+        Ask to run the request as a task. The response contains a CreateTaskResult.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#elicitation-requests
         """
@@ -318,8 +320,8 @@ class ServerMethods:
         await self._sender.notify(methods.CANCELLED, params)
 
     async def elicitation_complete(self, params: models.ElicitationCompleteNotificationParams, /) -> None:
-        """Notification `notifications/elicitation/complete`: the user has finished a URL mode elicitation on its web
-        page.
+        """Notification `notifications/elicitation/complete`: the user has finished an elicitation in URL mode, on the
+        web page.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#completion-notifications-for-url-mode-elicitation
         """
@@ -333,8 +335,8 @@ class ServerMethods:
         await self._sender.notify(methods.LOGGING_MESSAGE, params)
 
     async def progress(self, params: models.ProgressNotificationParams, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
-        asked for it with a progress token.
+        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
+        it put a progress token into the `_meta` of that request.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress#progress-flow
         """
@@ -362,8 +364,8 @@ class ServerMethods:
         await self._sender.notify(methods.RESOURCE_UPDATED, params)
 
     async def task_status(self, params: models.TaskStatusNotificationParams, /) -> None:
-        """Notification `notifications/tasks/status`: the status of a task has changed. It is optional, so the requestor
-        must still poll with `tasks/get`.
+        """Notification `notifications/tasks/status`: the status of a task has changed. A receiver need not send it, so
+        the requestor must still poll with `tasks/get`.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#task-status-notification
         """

@@ -219,7 +219,9 @@ class JSONRPCResultResponse(Constants, Checked, frozen=True, kw_only=True):
     """Result of the request. Its type depends on the method."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of JSONRPCResultResponse in 2026-07-28 has an invalid value."""
+        """Check the unions and open objects in the fields of JSONRPCResultResponse in 2026-07-28. Raise ValueError if
+        one is invalid.
+        """
         try:
             convert(self.result, models.Result)
         except ValidationError as error:
@@ -376,8 +378,8 @@ class PaginatedRequest(Constants, frozen=True, kw_only=True):
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True):
-    """Notification `notifications/progress`: the progress of a running request. The sender of that request has asked
-    for it with a progress token.
+    """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when it
+    put a progress token into the `_meta` of that request.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress#progress-flow
     """
@@ -506,8 +508,8 @@ class ToolListChangedNotification(Constants, frozen=True, kw_only=True):
 
 
 class UnsupportedProtocolVersionError(Constants, frozen=True, kw_only=True):
-    """Error response: the request names an unsupported revision. The client may retry with another one. Over HTTP, the
-    status is 400.
+    """Error response: the request names an unsupported revision. The client may send the request again with another
+    revision. Over HTTP, the status is 400.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#protocol-version-negotiation
     """

@@ -51,7 +51,7 @@ class ErrorCode(IntEnum):
 
 
 RESERVED_ERRORS: Final = range(-32099, -32019)
-"""The error codes that MCP reserves; a peer must not use one that is not in `ErrorCode`."""
+"""The error codes that MCP reserves. Of these, a peer may use only the codes in `ErrorCode`."""
 
 
 class MetaKey:
@@ -62,7 +62,7 @@ class MetaKey:
     CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
     """Name and version of the client. They are unverified: use them for display and logs only."""
     LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
-    """Lowest severity of the log messages that the server sends for this request. If absent, it sends none."""
+    """Lowest level of the log messages that the server sends for this request. If absent, it sends none."""
     PROTOCOL_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
     """Revision of this request. Over HTTP, the header `MCP-Protocol-Version` must have the same value."""
     SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"

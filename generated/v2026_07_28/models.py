@@ -83,7 +83,7 @@ class AudioContent(Constants, frozen=True, kw_only=True, rename="camel"):
 
 
 class BaseMetadata(Model, frozen=True, kw_only=True, gc=False):
-    """Base of definitions that have a name for programs and a display name.
+    """Base of definitions that have the fields `name` (for programs) and `title` (for people).
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool
     """
@@ -103,7 +103,7 @@ class BlobResourceContents(Model, frozen=True, kw_only=True, rename="camel"):
     blob: str
     """The bytes of the resource, in base64."""
     uri: str
-    """URI of the resource, or of the part of it, to which the bytes belong."""
+    """URI of the resource that has this content, or of a part of that resource."""
     mime_type: str | UnsetType = UNSET
     """MIME type of the content. Absent if the server does not know it."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
@@ -163,7 +163,9 @@ class CallToolRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
     """On a retry: the `requestState` that the server sent, unchanged. Absent if the server sent none."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of CallToolRequestParams in 2026-07-28 has an invalid value."""
+        """Check the unions and open objects in the fields of CallToolRequestParams in 2026-07-28. Raise ValueError if
+        one is invalid.
+        """
         if self.input_responses is not UNSET:
             Checked.__post_init__(self)
             return
@@ -276,7 +278,9 @@ class CompleteRequestParams(Checked, frozen=True, kw_only=True):
     """Values of other arguments that are already known."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of CompleteRequestParams in 2026-07-28 has an invalid value."""
+        """Check the unions and open objects in the fields of CompleteRequestParams in 2026-07-28. Raise ValueError if
+        one is invalid.
+        """
         try:
             convert(self.meta, RequestMetaObject)
         except ValidationError as error:
@@ -403,7 +407,7 @@ class CreateMessageResult(Model, frozen=True, kw_only=True, rename="camel"):
 
 
 class DiscoverResult(Constants, CheckedMeta, frozen=True, kw_only=True, rename="camel"):
-    """Result of `server/discover`: the revisions and capabilities of the server, and advice for the model.
+    """Result of `server/discover`: the revisions and capabilities of the server, and `instructions` on how to use it.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/discover#discoverresult
     """
@@ -425,7 +429,7 @@ class DiscoverResult(Constants, CheckedMeta, frozen=True, kw_only=True, rename="
 
     # Optional keys of DiscoverResult in 2026-07-28:
     instructions: str | UnsetType = UNSET
-    """Advice on how to use the server. The client may add it to the system prompt of the model."""
+    """Text that explains how to use the server. The client may add it to the system prompt of the model."""
     meta: Annotated[dict[str, JSON], ResultMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Metadata of the result. The protocol, extensions and applications define its keys."""
 
@@ -454,7 +458,9 @@ class ElicitRequestFormParams(Checked, frozen=True, kw_only=True, rename="camel"
     """Always `form`. Absent means the same."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of ElicitRequestFormParams in 2026-07-28 has an invalid value."""
+        """Check the unions and open objects in the fields of ElicitRequestFormParams in 2026-07-28. Raise ValueError if
+        one is invalid.
+        """
         try:
             convert(self.requested_schema, ElicitRequestFormParamsRequestedSchema)
         except ValidationError as error:
@@ -505,7 +511,7 @@ class ElicitResult(Model, frozen=True, kw_only=True):
 
 
 class EmbeddedResource(Constants, Checked, frozen=True, kw_only=True):
-    """A content block with the content of a resource. The receiver does not have to read the resource separately.
+    """A content block with the data of a resource. The receiver does not have to read the resource separately.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#embedded-resources
     """
@@ -551,7 +557,9 @@ class GetPromptRequestParams(Checked, frozen=True, kw_only=True, rename="camel")
     """On a retry: the `requestState` that the server sent, unchanged. Absent if the server sent none."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of GetPromptRequestParams in 2026-07-28 has an invalid value."""
+        """Check the unions and open objects in the fields of GetPromptRequestParams in 2026-07-28. Raise ValueError if
+        one is invalid.
+        """
         if self.input_responses is not UNSET:
             Checked.__post_init__(self)
             return
@@ -689,8 +697,8 @@ class InputResponseRequestParams(Checked, frozen=True, kw_only=True, rename="cam
     """On a retry: the `requestState` that the server sent, unchanged. Absent if the server sent none."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of InputResponseRequestParams in 2026-07-28 has an invalid
-        value.
+        """Check the unions and open objects in the fields of InputResponseRequestParams in 2026-07-28. Raise ValueError
+        if one is invalid.
         """
         if self.input_responses is not UNSET:
             Checked.__post_init__(self)
@@ -715,7 +723,8 @@ class InternalError(Constants, frozen=True, kw_only=True):
 
 
 class InvalidParamsError(Constants, frozen=True, kw_only=True):
-    """Error -32602: the parameters are invalid. They may name an unknown tool, prompt, resource or cursor.
+    """Error -32602: the parameters are invalid. For example, they name an unknown tool, prompt or resource, or contain
+    a wrong page cursor.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes
     """
@@ -910,7 +919,7 @@ class LoggingMessageNotificationParams(CheckedMeta, frozen=True, kw_only=True):
     data: JSON
     """Content of the log message: any JSON value. It must not contain secrets."""
     level: LoggingLevel
-    """Severity of the log message."""
+    """Level of the log message."""
     logger: str | UnsetType = UNSET
     """Name of the logger that wrote the message."""
     meta: Annotated[dict[str, JSON], NotificationMetaObject] | UnsetType = field(name="_meta", default=UNSET)
@@ -943,8 +952,8 @@ class MissingRequiredClientCapabilityErrorError(Constants, Checked, frozen=True,
     """One short sentence that describes the error, for people to read."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of MissingRequiredClientCapabilityErrorError in 2026-07-28 has
-        an invalid value.
+        """Check the unions and open objects in the fields of MissingRequiredClientCapabilityErrorError in 2026-07-28.
+        Raise ValueError if one is invalid.
         """
         try:
             convert(self.data, MissingRequiredClientCapabilityErrorErrorData)
@@ -1048,7 +1057,9 @@ class PaginatedRequestParams(Checked, frozen=True, kw_only=True):
     """The `nextCursor` of the previous page. Absent for the first page."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of PaginatedRequestParams in 2026-07-28 has an invalid value."""
+        """Check the unions and open objects in the fields of PaginatedRequestParams in 2026-07-28. Raise ValueError if
+        one is invalid.
+        """
         try:
             convert(self.meta, RequestMetaObject)
         except ValidationError as error:
@@ -1150,7 +1161,7 @@ class PromptMessage(Model, frozen=True, kw_only=True):
 
 
 class PromptReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Reference to the prompt whose argument is to be completed.
+    """Reference to the prompt to which the argument belongs.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#reference-types
     """
@@ -1180,8 +1191,8 @@ class ReadResourceRequestParams(Checked, frozen=True, kw_only=True, rename="came
     """On a retry: the `requestState` that the server sent, unchanged. Absent if the server sent none."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of ReadResourceRequestParams in 2026-07-28 has an invalid
-        value.
+        """Check the unions and open objects in the fields of ReadResourceRequestParams in 2026-07-28. Raise ValueError
+        if one is invalid.
         """
         if self.input_responses is not UNSET:
             Checked.__post_init__(self)
@@ -1230,7 +1241,7 @@ class RequestMetaObject(Open, frozen=True, kw_only=True, rename="camel"):
     client_info: Implementation | UnsetType = field(name="io.modelcontextprotocol/clientInfo", default=UNSET)
     """Name and version of the client. They are unverified: use them for display and logs only."""
     log_level: LoggingLevel | UnsetType = field(name="io.modelcontextprotocol/logLevel", default=UNSET)
-    """Lowest severity of the log messages that the server sends for this request. If absent, it sends none. Deprecated:
+    """Lowest level of the log messages that the server sends for this request. If absent, it sends none. Deprecated:
     Part of logging, which 2026-07-28 deprecates.
     """
     progress_token: ProgressToken | UnsetType = UNSET
@@ -1247,7 +1258,9 @@ class RequestParams(Checked, frozen=True, kw_only=True):
     """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of RequestParams in 2026-07-28 has an invalid value."""
+        """Check the unions and open objects in the fields of RequestParams in 2026-07-28. Raise ValueError if one is
+        invalid.
+        """
         try:
             convert(self.meta, RequestMetaObject)
         except ValidationError as error:
@@ -1255,7 +1268,7 @@ class RequestParams(Checked, frozen=True, kw_only=True):
 
 
 class Resource(Model, frozen=True, kw_only=True, rename="camel"):
-    """A resource that a server offers. A client reads it by its URI.
+    """Data that a server offers, such as a file or a database record. A client reads a resource by its URI.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource
     """
@@ -1289,7 +1302,7 @@ class ResourceContents(Model, frozen=True, kw_only=True, rename="camel"):
     """
 
     uri: str
-    """URI of the resource, or of the part of it, to which the content belongs."""
+    """URI of the resource that has this content, or of a part of that resource."""
     mime_type: str | UnsetType = UNSET
     """MIME type of the content. Absent if the server does not know it."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
@@ -1297,7 +1310,7 @@ class ResourceContents(Model, frozen=True, kw_only=True, rename="camel"):
 
 
 class ResourceLink(Constants, frozen=True, kw_only=True, rename="camel"):
-    """A content block that refers to a resource without its content. `resources/list` may omit that resource.
+    """A content block that refers to a resource and does not contain its data. `resources/list` may omit that resource.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/tools#resource-links
     """
@@ -1337,7 +1350,9 @@ class ResourceRequestParams(Checked, frozen=True, kw_only=True):
     """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of ResourceRequestParams in 2026-07-28 has an invalid value."""
+        """Check the unions and open objects in the fields of ResourceRequestParams in 2026-07-28. Raise ValueError if
+        one is invalid.
+        """
         try:
             convert(self.meta, RequestMetaObject)
         except ValidationError as error:
@@ -1345,7 +1360,7 @@ class ResourceRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class ResourceTemplate(Model, frozen=True, kw_only=True, rename="camel"):
-    """A template for the URIs of resources that a server offers.
+    """A template for the URIs of similar resources. A client fills in the variables of the template to get a URI.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource-templates
     """
@@ -1371,7 +1386,7 @@ class ResourceTemplate(Model, frozen=True, kw_only=True, rename="camel"):
 
 
 class ResourceTemplateReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Reference to the resource template whose variable is to be completed.
+    """Reference to the resource template to which the variable belongs.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#reference-types
     """
@@ -1529,7 +1544,7 @@ class StringSchema(Constants, frozen=True, kw_only=True, rename="camel", gc=Fals
 
 
 class SubscriptionFilter(Model, frozen=True, kw_only=True, rename="camel"):
-    """Kinds of notification that a subscription stream carries. The server does not send kinds that are absent here.
+    """Kinds of notification that a subscription stream carries. The server sends no other kinds.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#notification-filter
     """
@@ -1568,8 +1583,8 @@ class SubscriptionsListenRequestParams(Checked, frozen=True, kw_only=True):
     """Metadata of the request. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of SubscriptionsListenRequestParams in 2026-07-28 has an
-        invalid value.
+        """Check the unions and open objects in the fields of SubscriptionsListenRequestParams in 2026-07-28. Raise
+        ValueError if one is invalid.
         """
         try:
             convert(self.meta, RequestMetaObject)
@@ -1590,8 +1605,8 @@ class SubscriptionsListenResult(Constants, Checked, frozen=True, kw_only=True, r
     """Metadata of the result. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of SubscriptionsListenResult in 2026-07-28 has an invalid
-        value.
+        """Check the unions and open objects in the fields of SubscriptionsListenResult in 2026-07-28. Raise ValueError
+        if one is invalid.
         """
         try:
             convert(self.meta, SubscriptionsListenResultMetaObject)
@@ -1633,7 +1648,7 @@ class TextResourceContents(Model, frozen=True, kw_only=True, rename="camel"):
 
     text: str
     uri: str
-    """URI of the resource, or of the part of it, to which the text belongs."""
+    """URI of the resource that has this content, or of a part of that resource."""
     mime_type: str | UnsetType = UNSET
     """MIME type of the content. Absent if the server does not know it."""
     meta: MetaObject | UnsetType = field(name="_meta", default=UNSET)
@@ -1742,7 +1757,7 @@ class Tool(Checked, frozen=True, kw_only=True, rename="camel"):
     """Metadata of this object. The protocol, extensions and applications define its keys."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Tool in 2026-07-28 has an invalid value."""
+        """Check the unions and open objects in the fields of Tool in 2026-07-28. Raise ValueError if one is invalid."""
         if self.output_schema is not UNSET:
             Checked.__post_init__(self)
             return
@@ -1866,8 +1881,8 @@ class UnsupportedProtocolVersionErrorError(Constants, Checked, frozen=True, kw_o
     """One short sentence that describes the error, for people to read."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of UnsupportedProtocolVersionErrorError in 2026-07-28 has an
-        invalid value.
+        """Check the unions and open objects in the fields of UnsupportedProtocolVersionErrorError in 2026-07-28. Raise
+        ValueError if one is invalid.
         """
         try:
             convert(self.data, UnsupportedProtocolVersionErrorErrorData)
@@ -1911,7 +1926,7 @@ class UntitledMultiSelectEnumSchema(Constants, frozen=True, kw_only=True, rename
 
 
 class UntitledMultiSelectEnumSchemaItems(Constants, frozen=True, kw_only=True):
-    """Options of a multiple-choice field without labels.
+    """Options of a multiple-choice field. The values are also the labels.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
     """
@@ -2038,7 +2053,7 @@ else:
         UntitledSingleSelectEnumSchema, TitledSingleSelectEnumSchema, UntitledMultiSelectEnumSchema,
         TitledMultiSelectEnumSchema, LegacyTitledEnumSchema,
     ))]
-"""A choice field of an elicitation form: one or several options, with or without labels.
+"""A choice field of an elicitation form. The user selects one or several options, which can have labels.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#requested-schema
 """
@@ -2062,7 +2077,7 @@ Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mr
 """
 
 InputRequests: TypeAlias = dict[str, InputRequest]
-"""Requests that a client must answer before it retries. The server chooses the keys.
+"""Requests that a client must answer before it sends its own request again. The server chooses the keys.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputrequests
 """
@@ -2101,7 +2116,7 @@ Spec: https://modelcontextprotocol.io/specification/2026-07-28/schema#jsonobject
 """
 
 LoggingLevel: TypeAlias = Literal['alert', 'critical', 'debug', 'emergency', 'error', 'info', 'notice', 'warning']
-"""Severity of a log message, with the levels of syslog: `debug` is the lowest, `emergency` the highest.
+"""Level of a log message, as in syslog: `debug` is the lowest level, `emergency` the highest.
 
 Deprecated: Part of logging, which 2026-07-28 deprecates.
 

@@ -106,7 +106,7 @@ def test_the_help_says_what_a_file_is_compared_as() -> None:
     said = " ".join(run("--help").stdout.split())
 
     assert "A file that equals a vendored document, apart from descriptions, counts as that revision." in said
-    assert "the overlay of a revision is applied to neither of them" in said
+    assert "applied only if A and B both count as vendored revisions" in said
 
 
 # Findings

@@ -41,6 +41,8 @@ def test_the_committed_table_is_what_the_command_says() -> None:
         ("2025-11-25", "2026-07-28", "Tool.execution", "dropped"),
         ("2024-11-05", "2026-07-28", "ListToolsResult.ttlMs (absent)", "defaulted"),
         ("2026-07-28", "2025-11-25", "ListToolsResult.ttlMs", "dropped, unless `0`"),
+        ("2026-07-28", "2025-11-25", "ListToolsResult.resultType", 'refused, unless `"complete"`'),
+        ("2025-11-25", "2026-07-28", "ListToolsResult.resultType", 'dropped, unless `"complete"`'),
         ("2025-11-25", "2025-06-18", "CreateMessageRequestParams.tools", "dropped or refused (input)"),
         ("2025-11-25", "2026-07-28", "ListRootsRequestParams._meta.progressToken", "dropped"),
         ("2025-03-26", "2024-11-05", "ContentBlock[AudioContent]", "degraded"),

@@ -32,7 +32,7 @@ class Holder(Checked, frozen=True, kw_only=True):
     zero: Zero | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Holder in aliases has an invalid value."""
+        """Check the unions and open objects in the fields of Holder in aliases. Raise ValueError if one is invalid."""
         if self.zero is not UNSET:
             Checked.__post_init__(self)
 

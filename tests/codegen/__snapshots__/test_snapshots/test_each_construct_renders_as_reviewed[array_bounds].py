@@ -26,7 +26,9 @@ class Holder(Checked, frozen=True, kw_only=True):
     some: Annotated[list[str], Meta(min_length=1)] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Holder in array_bounds has an invalid value."""
+        """Check the unions and open objects in the fields of Holder in array_bounds. Raise ValueError if one is
+        invalid.
+        """
         if self.open is not UNSET:
             Checked.__post_init__(self)
 

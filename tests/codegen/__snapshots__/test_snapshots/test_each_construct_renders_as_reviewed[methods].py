@@ -243,8 +243,8 @@ class PingRequest(Constants, frozen=True, kw_only=True, gc=False):
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True, gc=False):
-    """Notification `notifications/progress`: the progress of a running request. The sender of that request has asked
-    for it with a progress token.
+    """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when it
+    put a progress token into the `_meta` of that request.
 
     Spec: https://modelcontextprotocol.io/specification/draft/basic/patterns/progress#progress-flow
     """
@@ -428,15 +428,17 @@ C = TypeVar("C")
 class ServerHandlers(Generic[C]):
     """The requests and notifications that a server of methods handles.
 
-    Override the methods that you support. The others ignore a notification, and raise `Unhandled` for a request: the
-    engine answers it with the error "method not found". ``C`` is the type of ``context``, an object that the engine
-    chooses. If a message has no parameters, ``params`` is an empty object.
+    Override the methods that you support. A method that you do not override ignores a notification. For a request, it
+    raises `Unhandled`, and the caller of the method answers the request with the error "method not found". If a message
+    has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes this object to
+    each method, for example to give access to the connection.
     """
 
     def capabilities(self) -> models.ServerCapabilities:
-        """Return the capabilities that follow from the methods which a subclass overrides.
+        """Return the capabilities in methods that follow from the overridden methods.
 
-        To declare others (change notifications, modes of elicitation, kinds of tasks, extensions), override it.
+        Override this method too if you support features that no method shows: notifications about changes, modes of
+        elicitation, kinds of tasks, or extensions.
         """
         return convert(declared(self, ServerHandlers, _CAPABILITIES), models.ServerCapabilities)
 
@@ -479,8 +481,8 @@ class ServerHandlers(Generic[C]):
         """
 
     async def progress(self, params: models.ProgressNotificationParams, context: C, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
-        asked for it with a progress token.
+        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
+        it put a progress token into the `_meta` of that request.
 
         Spec: https://modelcontextprotocol.io/specification/draft/basic/patterns/progress#progress-flow
         """
@@ -516,8 +518,8 @@ class ServerMethods:
         return await self._sender.request(methods.PING, params)
 
     async def progress(self, params: models.ProgressNotificationParams, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
-        asked for it with a progress token.
+        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
+        it put a progress token into the `_meta` of that request.
 
         Spec: https://modelcontextprotocol.io/specification/draft/basic/patterns/progress#progress-flow
         """
@@ -549,15 +551,17 @@ C = TypeVar("C")
 class ClientHandlers(Generic[C]):
     """The requests and notifications that a client of methods handles.
 
-    Override the methods that you support. The others ignore a notification, and raise `Unhandled` for a request: the
-    engine answers it with the error "method not found". ``C`` is the type of ``context``, an object that the engine
-    chooses. If a message has no parameters, ``params`` is an empty object.
+    Override the methods that you support. A method that you do not override ignores a notification. For a request, it
+    raises `Unhandled`, and the caller of the method answers the request with the error "method not found". If a message
+    has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes this object to
+    each method, for example to give access to the connection.
     """
 
     def capabilities(self) -> models.ClientCapabilities:
-        """Return the capabilities that follow from the methods which a subclass overrides.
+        """Return the capabilities in methods that follow from the overridden methods.
 
-        To declare others (change notifications, modes of elicitation, kinds of tasks, extensions), override it.
+        Override this method too if you support features that no method shows: notifications about changes, modes of
+        elicitation, kinds of tasks, or extensions.
         """
         return convert(declared(self, ClientHandlers, _CAPABILITIES), models.ClientCapabilities)
 
@@ -578,8 +582,8 @@ class ClientHandlers(Generic[C]):
         raise Unhandled("ping")
 
     async def progress(self, params: models.ProgressNotificationParams, context: C, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
-        asked for it with a progress token.
+        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
+        it put a progress token into the `_meta` of that request.
 
         Spec: https://modelcontextprotocol.io/specification/draft/basic/patterns/progress#progress-flow
         """
@@ -634,8 +638,8 @@ class ClientMethods:
         await self._sender.notify(methods.INITIALIZED, params)
 
     async def progress(self, params: models.ProgressNotificationParams, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender of that request has
-        asked for it with a progress token.
+        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
+        it put a progress token into the `_meta` of that request.
 
         Spec: https://modelcontextprotocol.io/specification/draft/basic/patterns/progress#progress-flow
         """

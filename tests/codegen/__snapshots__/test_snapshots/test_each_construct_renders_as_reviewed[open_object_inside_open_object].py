@@ -25,8 +25,8 @@ class Holder(Checked, frozen=True, kw_only=True):
     outer: Annotated[dict[str, JSON], Outer] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Holder in open_object_inside_open_object has an invalid
-        value.
+        """Check the unions and open objects in the fields of Holder in open_object_inside_open_object. Raise ValueError
+        if one is invalid.
         """
         if self.outer is not UNSET:
             Checked.__post_init__(self)
@@ -45,8 +45,8 @@ class Outer(Open, Checked, frozen=True, kw_only=True):
     list_: list[Annotated[dict[str, JSON], Inner]] | UnsetType = field(name="list", default=UNSET)
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Outer in open_object_inside_open_object has an invalid
-        value.
+        """Check the unions and open objects in the fields of Outer in open_object_inside_open_object. Raise ValueError
+        if one is invalid.
         """
         if self.inner is not UNSET or self.list_ is not UNSET:
             Checked.__post_init__(self)

@@ -28,7 +28,9 @@ class Holder(Checked, frozen=True, kw_only=True):
     maybe: Annotated[dict[str, JSON], Result] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Holder in open_object_with_known_keys has an invalid value."""
+        """Check the unions and open objects in the fields of Holder in open_object_with_known_keys. Raise ValueError if
+        one is invalid.
+        """
         if self.list_ is not UNSET or self.map is not UNSET or self.maybe is not UNSET:
             Checked.__post_init__(self)
             return

@@ -26,7 +26,9 @@ class Holder(Checked, frozen=True, kw_only=True):
     tree: Tree | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Holder in recursive_alias has an invalid value."""
+        """Check the unions and open objects in the fields of Holder in recursive_alias. Raise ValueError if one is
+        invalid.
+        """
         if self.forest is not UNSET or self.tree is not UNSET:
             Checked.__post_init__(self)
 

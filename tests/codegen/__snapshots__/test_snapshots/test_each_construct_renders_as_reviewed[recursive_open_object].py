@@ -25,7 +25,9 @@ class Holder(Checked, frozen=True, kw_only=True):
     schema: Annotated[dict[str, JSON], Schema] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Holder in recursive_open_object has an invalid value."""
+        """Check the unions and open objects in the fields of Holder in recursive_open_object. Raise ValueError if one
+        is invalid.
+        """
         if self.schema is not UNSET:
             Checked.__post_init__(self)
 
@@ -37,6 +39,8 @@ class Schema(Open, Checked, frozen=True, kw_only=True):
     type: str | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Schema in recursive_open_object has an invalid value."""
+        """Check the unions and open objects in the fields of Schema in recursive_open_object. Raise ValueError if one
+        is invalid.
+        """
         if self.items is not UNSET:
             Checked.__post_init__(self)

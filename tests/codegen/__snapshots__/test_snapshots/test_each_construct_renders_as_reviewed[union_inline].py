@@ -29,7 +29,9 @@ class Holder(Checked, frozen=True, kw_only=True):
     titled: HolderTitled | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Holder in union_inline has an invalid value."""
+        """Check the unions and open objects in the fields of Holder in union_inline. Raise ValueError if one is
+        invalid.
+        """
         if self.titled is not UNSET:
             Checked.__post_init__(self)
 

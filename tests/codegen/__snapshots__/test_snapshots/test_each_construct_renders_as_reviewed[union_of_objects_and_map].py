@@ -26,7 +26,9 @@ class Holder(Checked, frozen=True, kw_only=True):
     any: Any | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Holder in union_of_objects_and_map has an invalid value."""
+        """Check the unions and open objects in the fields of Holder in union_of_objects_and_map. Raise ValueError if
+        one is invalid.
+        """
         if self.any is not UNSET:
             Checked.__post_init__(self)
 

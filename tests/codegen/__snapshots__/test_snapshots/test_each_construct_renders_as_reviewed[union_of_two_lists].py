@@ -25,7 +25,9 @@ class Table(Checked, frozen=True, kw_only=True):
     rows: Rows | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Table in union_of_two_lists has an invalid value."""
+        """Check the unions and open objects in the fields of Table in union_of_two_lists. Raise ValueError if one is
+        invalid.
+        """
         if self.rows is not UNSET:
             Checked.__post_init__(self)
 

@@ -35,8 +35,8 @@ class Holder(Checked, frozen=True, kw_only=True):
     answer: Answer | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        """Raise ValueError if a union or an open object of Holder in union_structural_with_open_arm has an invalid
-        value.
+        """Check the unions and open objects in the fields of Holder in union_structural_with_open_arm. Raise ValueError
+        if one is invalid.
         """
         if self.answer is not UNSET:
             Checked.__post_init__(self)
