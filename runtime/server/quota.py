@@ -50,13 +50,13 @@ class Entry:
 
     def resize(self, size: int) -> bool:
         """Let it keep *size* bytes; return False, and change nothing, if there is no room for them."""
-        return self._quota is not None and self._quota._resize(self, size)  # noqa: SLF001 (one noun)
+        return self._quota is not None and self._quota.resize(self, size)
 
     def release(self) -> None:
         """Count it no longer. Further calls do nothing."""
         quota, self._quota = self._quota, None
         if quota is not None:
-            quota._remove(self)  # noqa: SLF001 (one noun)
+            quota.remove(self)
 
     def give_way(self) -> None:
         """End it early: call what `Quota.admit` was given, which releases it, now or later."""
@@ -134,7 +134,8 @@ class Quota:
         self._count(found, 1, size)
         return entry
 
-    def _resize(self, entry: Entry, size: int) -> bool:
+    def resize(self, entry: Entry, size: int) -> bool:
+        """Let *entry* keep *size* bytes; `Entry.resize` describes it."""
         growth = size - entry.size
         if entry.is_leaving:
             self.leaving_bytes += growth
@@ -145,7 +146,8 @@ class Quota:
         entry.size = size
         return True
 
-    def _remove(self, entry: Entry) -> None:
+    def remove(self, entry: Entry) -> None:
+        """Count *entry* no longer; called by `Entry.release`."""
         if entry.is_leaving:
             self.leaving_count -= 1
             self.leaving_bytes -= entry.size
