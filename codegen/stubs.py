@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from mcpgen.codegen.overlay import ErrorCode, Overlay, SharedOverlay
 
 _EXPORTED_SUPPORT = ("NotificationMethod", "RequestMethod", "Sender", "Unhandled")
+_UNHANDLED = (
+    'For a request, it raises `Unhandled`, and the caller of the method answers with the error "method not found".'
+)
+# 2026-07-28 has no error that answers an input request.
+_UNHANDLED_INPUT = (
+    "For an input request, it raises `Unhandled`, and the request of the client that needs the input fails."
+)
 _METHOD_INDENT = " " * 8
 _META_PREFIX = "io.modelcontextprotocol/"
 
@@ -125,6 +132,7 @@ class SideView(msgspec.Struct, frozen=True, kw_only=True):
     word: str
     revision: str
     doc: str
+    unhandled: str
     declares: bool
     served: tuple[Served, ...]
     sent: tuple[Sent, ...]
@@ -197,6 +205,7 @@ class Stubs:
             word=side,
             revision=self._emitter.revision,
             doc=f"the requests and notifications that a {side} handles, and the messages that it sends.",
+            unhandled=_UNHANDLED_INPUT if any(each.kind == "input" for each in served) else _UNHANDLED,
             declares=declares,
             served=stubs,
             sent=calls,

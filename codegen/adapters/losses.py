@@ -109,7 +109,7 @@ step in which the loss occurs.
 The column *place* is written as follows:
 
 * `A.b` is the key `b` of the type `A`. `A.b (absent)` means that the key is missing.
-* `A` alone is a value of the type `A`. Only a part of it is lost or replaced; the reason names the part.
+* `A` alone is a value of the type `A`. The reason says which part of it is lost or replaced.
 * `A[B]`: `A` is a union, and the value has the type `B`. `A.b{}` is each value in the JSON object `b`. So
   `ElicitResult.content{}[list[string]]` is a value in `content` that is a list of strings.
 * `m params` and `m result` are the parameters and the result of the method `m`. `m error` is an error that answers it.
@@ -125,11 +125,11 @@ a result that contains *input requests*. The client then sends its request again
 
 | service | what the server or the client does instead |
 |---|---|
-| `input` | turns requests of the server into input requests, or the reverse (details below) |
+| `input` | turns requests of the server into input requests, or the reverse; some requests fail (details below) |
 | `negotiation` | handles `initialize`, `notifications/initialized`, `ping` and `server/discover` itself |
 | `subscriptions` | replaces `resources/subscribe` by `subscriptions/listen`, or the reverse |
 | `log_level` | replaces `logging/setLevel` by a log level in each request, or the reverse |
-| `tasks` | uses tasks only if both sides use 2025-11-25, so peers of other revisions get no messages about tasks |
+| `tasks` | sends messages about tasks only if both sides use 2025-11-25; ignores cancellations without `requestId` |
 | `batching` | sends the messages of a batch one by one |
 | `progress` | does not pass on the progress notifications of a client |
 | `roots` | does not send `notifications/roots/list_changed` |
@@ -138,6 +138,10 @@ The service `input` turns requests of the server into input requests for a clien
 requests for an older client. It also turns error -32042 into input requests. It sends
 `notifications/elicitation/complete` only to clients of 2025-11-25. If a client cannot answer an input request, the
 request of the client fails, because 2026-07-28 has no error that answers an input request.
+
+For some requests of a server, the revision of the client has no equivalent. For example, 2025-06-18 has no URL
+elicitation. The server does not send such a request: the call in its handler raises `UnsupportedByPeer`. If the native
+revision of a client has no equivalent, the client answers the request with an error.
 
 A server of 2026-07-28 needs no `notifications/roots/list_changed`: it requests the roots each time that it needs them.
 

@@ -106,7 +106,7 @@ class _Pair:
         if key in LABELS:  # the key is unknown in the source, so its value is not a revision
             return Dropped(
                 key=key,
-                reason=f"{self._builder.source.label} does not define it.",
+                reason=f"{self._builder.source.label} does not define this key, so its value has no meaning.",
                 unless=(self._builder.target.label,),
             )
         place = self._builder.closing.place(self._other.name, self._other.name).inside(f".{key}")

@@ -44,14 +44,14 @@ STEP = Step(
     changes=(
         Change(
             name="audio",
-            says="2024-11-05 has no audio content in prompts and tool results.",
+            says="2024-11-05 has no audio content in prompts and tool results: audio becomes an embedded resource.",
             spec="2025-03-26, server/tools#audio-content",
             covers=("arm-added ContentBlock[AudioContent]",),
             down=Convert(attached_audio),
         ),
         Change(
             name="audio-in-sampling",
-            says="2024-11-05 has no audio content in sampling messages.",
+            says="2024-11-05 has no audio content in sampling messages: audio becomes a text note without the data.",
             spec="2025-03-26, client/sampling#audio-content",
             covers=("arm-added SamplingMessageContentBlock[AudioContent]",),
             down=Convert(audio_note),

@@ -63,14 +63,14 @@ STEP = Step(
     changes=(
         Change(
             name="resource-links",
-            says="2025-03-26 has no resource links.",
+            says="2025-03-26 has no resource links: a link becomes text with its title or name, URI and description.",
             spec="2025-06-18, server/tools#resource-links",
             covers=("arm-added ContentBlock[ResourceLink]",),
             down=Convert(link_text),
         ),
         Change(
             name="structured-content",
-            says="2025-03-26 has no `structuredContent` in tool results.",
+            says="2025-03-26 has no `structuredContent` in tool results: it becomes JSON text in `content`.",
             spec="2025-06-18, server/tools#structured-content",
             covers=("key-added CallToolResult.structuredContent",),
             at=("CallToolResult",),

@@ -224,7 +224,7 @@ STEP = Step(
         ),
         Change(
             name="cancellation-without-request",
-            says="2025-06-18 requires `requestId` in a cancellation.",
+            says="2025-06-18 requires `requestId` in every cancellation, 2025-11-25 only for requests without a task.",
             spec="2025-11-25, basic/utilities/cancellation#behavior-requirements",
             covers=("requiredness-changed CancelledNotificationParams.requestId",),
             down=Refuse(service="tasks"),
@@ -280,21 +280,27 @@ STEP = Step(
         ),
         Change(
             name="titled-choice",
-            says="2025-06-18 lists the titles of options in `enumNames`, not in each option.",
+            says=(
+                "2025-06-18 has only the values (`enum`) and titles (`enumNames`) of options: other keys of an "
+                "option are removed, or all options if one lacks `const` or `title`."
+            ),
             spec="2025-11-25, client/elicitation#requested-schema",
             covers=("arm-added PrimitiveSchemaDefinition[TitledSingleSelectEnumSchema]",),
             down=Convert(named_options),
         ),
         Change(
             name="choice-of-several",
-            says="2025-06-18 has no multiple choice in forms.",
+            says=(
+                "2025-06-18 has no multiple choice in forms: it becomes a single choice, or is refused if it requires "
+                "several options."
+            ),
             spec="2025-11-25, client/elicitation#requested-schema",
             covers=("arm-added PrimitiveSchemaDefinition[*MultiSelectEnumSchema]",),
             down=Convert(one_choice),
         ),
         Change(
             name="answer-of-several",
-            says="2025-06-18 has no lists in the answer to a form.",
+            says="2025-06-18 has no lists in the answer to a form: a list of options becomes one string.",
             spec="2025-11-25, client/elicitation#requested-schema",
             covers=("arm-added ElicitResult.content{}[list[string]]",),
             down=Convert(one_answer),
@@ -328,7 +334,7 @@ STEP = Step(
         ),
         Change(
             name="tool-blocks",
-            says="2025-06-18 has no tool calls or tool results in sampling messages.",
+            says="2025-06-18 has no tool calls or tool results in sampling messages: they become text.",
             spec="2025-11-25, client/sampling#multi-turn-tool-loop",
             covers=(
                 "arm-added CreateMessageResult.content[Tool*]",
@@ -339,7 +345,10 @@ STEP = Step(
         ),
         Change(
             name="several-blocks",
-            says="2025-06-18 allows one content block in a sampling message: several blocks become one.",
+            says=(
+                "2025-06-18 has one content block in the result of a sampling request: several become one text, or "
+                "only the first is left if all are images or audio."
+            ),
             spec="2025-11-25, client/sampling#sampling-with-tools",
             covers=(
                 "arm-added CreateMessageResult.content[list*",
@@ -349,7 +358,10 @@ STEP = Step(
         ),
         Change(
             name="messages-of-several-blocks",
-            says="2025-06-18 has one block in a sampling message: longer messages are split, empty ones are dropped.",
+            says=(
+                "2025-06-18 has one content block in each message of a sampling request: a message with several blocks "
+                "is split, and a message without blocks is removed."
+            ),
             spec="2025-11-25, client/sampling#multi-turn-tool-loop",
             at=("CreateMessageRequestParams.messages",),
             down=Convert(one_block_each),

@@ -420,7 +420,7 @@ STEP = Step(
         ),
         Change(
             name="cancellation-names-a-request",
-            says="2026-07-28 requires `requestId` in a cancellation.",
+            says="2026-07-28 requires `requestId` in every cancellation, 2025-11-25 only for requests without a task.",
             spec="2026-07-28, basic/patterns/cancellation#cancellation-flow",
             covers=("requiredness-changed CancelledNotificationParams.requestId",),
             up=Refuse(service="tasks"),
@@ -520,7 +520,7 @@ STEP = Step(
         ),
         Change(
             name="completions-bound",
-            says="2026-07-28 allows at most 100 values in a completion.",
+            says="2026-07-28 allows at most 100 values in a completion: the values after these are removed.",
             spec="2026-07-28, server/utilities/completion#completion-results",
             covers=("bounds-changed CompleteResultCompletion.values",),
             at=("CompleteResultCompletion",),
@@ -528,7 +528,7 @@ STEP = Step(
         ),
         Change(
             name="structured-values",
-            says="2025-11-25 allows only objects as `structuredContent`.",
+            says="2025-11-25 allows only objects as `structuredContent`: another value moves under the key `result`.",
             spec="2026-07-28, server/tools#structured-content",
             covers=("type-changed *.structuredContent",),
             down=Convert(as_object),
@@ -543,14 +543,20 @@ STEP = Step(
         ),
         Change(
             name="input-schemas",
-            says="2025-11-25 allows only objects in `properties` and strings in `required` of a tool's schema.",
+            says=(
+                "2025-11-25 requires an object for each property and strings in `required`: a key whose value cannot "
+                "be converted is removed."
+            ),
             spec="2026-07-28, changelog#minor-changes",
             at=("ToolInputSchema",),
             down=Convert(with_shapes),
         ),
         Change(
             name="output-schemas",
-            says="2025-11-25 allows `outputSchema` only with the type `object`.",
+            says=(
+                "2025-11-25 requires the type `object`: a schema without it is wrapped in one that has it, and a key "
+                "whose value cannot be converted is removed."
+            ),
             spec="2026-07-28, server/tools#output-schema",
             at=("ToolOutputSchema",),
             down=Convert(of_objects),

@@ -133,7 +133,6 @@ Service: TypeAlias = Literal[
     "tasks",  # only if both peers speak 2025-11-25
     "batching",  # sends the messages of a batch one by one
     "progress",  # progress notifications from the client: only handshake revisions have them
-    "cancellation",
     "roots",  # requests the list of roots again
 ]
 

@@ -5,10 +5,10 @@ To change this file, change codegen/changes/v2024_11_05_to_v2025_03_26.py, the g
 
 The changes, apart from new optional keys:
 
-* audio: 2024-11-05 has no audio content in prompts and tool results.
+* audio: 2024-11-05 has no audio content in prompts and tool results: audio becomes an embedded resource.
   https://modelcontextprotocol.io/specification/2025-03-26/server/tools#audio-content
-* audio-in-sampling: 2024-11-05 has no audio content in sampling messages.
-  https://modelcontextprotocol.io/specification/2025-03-26/client/sampling#audio-content
+* audio-in-sampling: 2024-11-05 has no audio content in sampling messages: audio becomes a text note without the
+  data. https://modelcontextprotocol.io/specification/2025-03-26/client/sampling#audio-content
 * batches: 2024-11-05 has no batches. https://modelcontextprotocol.io/specification/2025-03-26/basic#batching
 * tool-annotations: 2024-11-05 has no `annotations` on tools.
   https://modelcontextprotocol.io/specification/2025-03-26/server/tools#tool

@@ -5,9 +5,9 @@ To change this file, change codegen/changes/v2025_03_26_to_v2025_06_18.py, the g
 
 The changes, apart from new optional keys:
 
-* resource-links: 2025-03-26 has no resource links.
-  https://modelcontextprotocol.io/specification/2025-06-18/server/tools#resource-links
-* structured-content: 2025-03-26 has no `structuredContent` in tool results.
+* resource-links: 2025-03-26 has no resource links: a link becomes text with its title or name, URI and
+  description. https://modelcontextprotocol.io/specification/2025-06-18/server/tools#resource-links
+* structured-content: 2025-03-26 has no `structuredContent` in tool results: it becomes JSON text in `content`.
   https://modelcontextprotocol.io/specification/2025-06-18/server/tools#structured-content
 * output-schema: 2025-03-26 has no `outputSchema` on tools.
   https://modelcontextprotocol.io/specification/2025-06-18/server/tools#output-schema

@@ -15,7 +15,8 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#capabilities
 * tool-execution: 2025-06-18 has no `execution` on tools: a client does not see that a tool can run as a task.
   https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#tool-level-negotiation
-* cancellation-without-request: 2025-06-18 requires `requestId` in a cancellation.
+* cancellation-without-request: 2025-06-18 requires `requestId` in every cancellation, 2025-11-25 only for requests
+  without a task.
   https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#behavior-requirements
 * url-elicitation: 2025-06-18 has no URL elicitation, only forms.
   https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#url-mode-elicitation-requests
@@ -29,11 +30,12 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#url-elicitation-required-error
 * untitled-choice: 2025-06-18 has one schema for a single choice, with or without titles.
   https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
-* titled-choice: 2025-06-18 lists the titles of options in `enumNames`, not in each option.
+* titled-choice: 2025-06-18 has only the values (`enum`) and titles (`enumNames`) of options: other keys of an
+  option are removed, or all options if one lacks `const` or `title`.
   https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
-* choice-of-several: 2025-06-18 has no multiple choice in forms.
-  https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
-* answer-of-several: 2025-06-18 has no lists in the answer to a form.
+* choice-of-several: 2025-06-18 has no multiple choice in forms: it becomes a single choice, or is refused if it
+  requires several options. https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
+* answer-of-several: 2025-06-18 has no lists in the answer to a form: a list of options becomes one string.
   https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
 * form-defaults: 2025-06-18 has no `default` in form fields of this type.
   https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
@@ -43,12 +45,14 @@ The changes, apart from new optional keys:
   refused. https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#sampling-with-tools
 * choice-of-tools: 2025-06-18 has no `toolChoice` in sampling requests: a request that requires a tool call is
   refused. https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#sampling-with-tools
-* tool-blocks: 2025-06-18 has no tool calls or tool results in sampling messages.
+* tool-blocks: 2025-06-18 has no tool calls or tool results in sampling messages: they become text.
   https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#multi-turn-tool-loop
-* several-blocks: 2025-06-18 allows one content block in a sampling message: several blocks become one.
+* several-blocks: 2025-06-18 has one content block in the result of a sampling request: several become one text, or
+  only the first is left if all are images or audio.
   https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#sampling-with-tools
-* messages-of-several-blocks: 2025-06-18 has one block in a sampling message: longer messages are split, empty ones
-  are dropped. https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#multi-turn-tool-loop
+* messages-of-several-blocks: 2025-06-18 has one content block in each message of a sampling request: a message
+  with several blocks is split, and a message without blocks is removed.
+  https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#multi-turn-tool-loop
 """
 
 from __future__ import annotations
@@ -79,7 +83,9 @@ TASK_AUGMENTATION: Final = "2025-06-18 has no `task` in requests, so the request
 URL_ELICITATION: Final = "2025-06-18 has no URL elicitation, only forms."
 TASK_RESULTS: Final = "2025-06-18 has no tasks, so a request cannot be answered with a task."
 TASK_CAPABILITIES: Final = "2025-06-18 has no `tasks` capability."
-CANCELLATION_WITHOUT_REQUEST: Final = "2025-06-18 requires `requestId` in a cancellation."
+CANCELLATION_WITHOUT_REQUEST: Final = (
+    "2025-06-18 requires `requestId` in every cancellation, 2025-11-25 only for requests without a task."
+)
 CHOICE_OF_TOOLS: Final = (
     "2025-06-18 has no `toolChoice` in sampling requests: a request that requires a tool call is refused."
 )

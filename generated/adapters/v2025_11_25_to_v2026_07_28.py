@@ -54,8 +54,8 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2026-07-28/changelog#major-changes
 * tool-execution: 2026-07-28 has no `execution` on tools: a client does not see that a tool can run as a task.
   https://modelcontextprotocol.io/specification/2026-07-28/changelog#major-changes
-* cancellation-names-a-request: 2026-07-28 requires `requestId` in a cancellation.
-  https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation#cancellation-flow
+* cancellation-names-a-request: 2026-07-28 requires `requestId` in every cancellation, 2025-11-25 only for requests
+  without a task. https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation#cancellation-flow
 * client-progress: 2026-07-28 has no progress notifications from the client.
   https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress#progress-flow
 * changed-roots: 2026-07-28 has no `notifications/roots/list_changed`.
@@ -82,15 +82,16 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
 * unsupported-revision: 2025-11-25 has no error code -32022 (the server does not support the revision).
   https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#protocol-version-negotiation
-* completions-bound: 2026-07-28 allows at most 100 values in a completion.
+* completions-bound: 2026-07-28 allows at most 100 values in a completion: the values after these are removed.
   https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#completion-results
-* structured-values: 2025-11-25 allows only objects as `structuredContent`.
-  https://modelcontextprotocol.io/specification/2026-07-28/server/tools#structured-content
+* structured-values: 2025-11-25 allows only objects as `structuredContent`: another value moves under the key
+  `result`. https://modelcontextprotocol.io/specification/2026-07-28/server/tools#structured-content
 * schema-keywords: 2026-07-28 allows all JSON Schema keywords in the schemas of tools, so it does not list them.
   https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
-* input-schemas: 2025-11-25 allows only objects in `properties` and strings in `required` of a tool's schema.
-  https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
-* output-schemas: 2025-11-25 allows `outputSchema` only with the type `object`.
+* input-schemas: 2025-11-25 requires an object for each property and strings in `required`: a key whose value
+  cannot be converted is removed. https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
+* output-schemas: 2025-11-25 requires the type `object`: a schema without it is wrapped in one that has it, and a
+  key whose value cannot be converted is removed.
   https://modelcontextprotocol.io/specification/2026-07-28/server/tools#output-schema
 """
 
@@ -111,7 +112,7 @@ _NEW: Final = Fields("v2026_07_28")
 _OLD: Final = Fields("v2025_11_25")
 
 NOT_VALID_IN_2026_07_28: Final = "2026-07-28 does not allow this value there."
-NOT_IN_2025_11_25: Final = "2025-11-25 does not define it."
+NO_MEANING_IN_2025_11_25: Final = "2025-11-25 does not define this key, so its value has no meaning."
 CAPABILITIES_OF_A_REQUEST: Final = (
     "2025-11-25 has the client's capabilities once per session, 2026-07-28 in each request."
 )
@@ -124,7 +125,9 @@ INPUT_RESPONSE_METADATA: Final = (
     "2026-07-28 has no `_meta` in the client's answers to `elicitation/create` and `roots/list`."
 )
 TASK_RESULTS: Final = "2026-07-28 has no tasks in the base protocol, so a request cannot be answered with a task."
-CANCELLATION_NAMES_A_REQUEST: Final = "2026-07-28 requires `requestId` in a cancellation."
+CANCELLATION_NAMES_A_REQUEST: Final = (
+    "2026-07-28 requires `requestId` in every cancellation, 2025-11-25 only for requests without a task."
+)
 CACHE_SCOPE: Final = "2025-11-25 has no `cacheScope`, and 2026-07-28 requires it."
 TIME_TO_LIVE: Final = "2025-11-25 has no `ttlMs`, and 2026-07-28 requires it."
 NOT_IN_2026_07_28: Final = "2026-07-28 does not define it."
@@ -154,6 +157,7 @@ SUBSCRIPTIONS_OF_A_SESSION: Final = (
 CLIENT_OF_A_REQUEST: Final = "2025-11-25 has the client's name and version once per session, not in each request."
 LOG_LEVEL_OF_A_REQUEST: Final = "2025-11-25 has one log level per session, not one per request."
 REVISION_OF_A_REQUEST: Final = "2025-11-25 negotiates the revision once per session, not in each request."
+NOT_IN_2025_11_25: Final = "2025-11-25 does not define it."
 RESULT_TYPE: Final = "2025-11-25 has no `resultType`, so it has only complete results."
 INPUT_RESPONSES: Final = "2025-11-25 has no `inputResponses` and no `requestState` in requests."
 INPUT_REQUIRED: Final = "2025-11-25 has no results that ask for input (`input_required`)."
@@ -402,7 +406,7 @@ def up_request_meta_object(value: dict[str, Any], at: At, losses: Losses) -> dic
         if value["io.modelcontextprotocol/protocolVersion"] == "2026-07-28":
             del value["io.modelcontextprotocol/protocolVersion"]  # what its absence means
         else:
-            losses.drop(value, "io.modelcontextprotocol/protocolVersion", at, NOT_IN_2025_11_25)
+            losses.drop(value, "io.modelcontextprotocol/protocolVersion", at, NO_MEANING_IN_2025_11_25)
     if "io.modelcontextprotocol/clientCapabilities" not in value:
         value["io.modelcontextprotocol/clientCapabilities"] = {}
         losses.defaulted((at, "io.modelcontextprotocol/clientCapabilities"), CAPABILITIES_OF_A_REQUEST)

@@ -548,7 +548,7 @@ class PromptMessage(Model, frozen=True, kw_only=True):
 
 
 class PromptReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Reference to the prompt to which the argument belongs.
+    """Reference to a prompt, in a `completion/complete` request: the request completes an argument of this prompt.
 
     Spec: https://modelcontextprotocol.io/specification/2024-11-05/server/utilities/completion#reference-types
     """
@@ -641,7 +641,8 @@ class ResourceContents(Model, frozen=True, kw_only=True, rename="camel", gc=Fals
 
 
 class ResourceReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Reference to the resource template to which the variable belongs.
+    """Reference to a resource template, in a `completion/complete` request: the request completes a variable of this
+    template.
 
     Spec: https://modelcontextprotocol.io/specification/2024-11-05/server/utilities/completion#reference-types
     """
@@ -867,7 +868,8 @@ if TYPE_CHECKING:
     CompleteRequestParamsRef: TypeAlias = PromptReference | ResourceReference
 else:
     CompleteRequestParamsRef = tagged("type", PromptReference, ResourceReference)
-"""Reference to the prompt or resource template to which the argument belongs.
+"""Reference to a prompt or a resource template, in a `completion/complete` request: the request completes one of its
+arguments or variables.
 
 Spec: https://modelcontextprotocol.io/specification/2024-11-05/server/utilities/completion#reference-types
 """

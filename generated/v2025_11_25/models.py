@@ -1021,7 +1021,7 @@ class PromptMessage(Model, frozen=True, kw_only=True):
 
 
 class PromptReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Reference to the prompt to which the argument belongs.
+    """Reference to a prompt, in a `completion/complete` request: the request completes an argument of this prompt.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/completion#reference-types
     """
@@ -1201,7 +1201,8 @@ class ResourceTemplate(Model, frozen=True, kw_only=True, rename="camel"):
 
 
 class ResourceTemplateReference(Constants, frozen=True, kw_only=True, gc=False):
-    """Reference to the resource template to which the variable belongs.
+    """Reference to a resource template, in a `completion/complete` request: the request completes a variable of this
+    template.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/completion#reference-types
     """
@@ -1827,7 +1828,8 @@ if TYPE_CHECKING:
     CompleteRequestParamsRef: TypeAlias = PromptReference | ResourceTemplateReference
 else:
     CompleteRequestParamsRef = tagged("type", PromptReference, ResourceTemplateReference)
-"""Reference to the prompt or resource template to which the argument belongs.
+"""Reference to a prompt or a resource template, in a `completion/complete` request: the request completes one of its
+arguments or variables.
 
 Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/completion#reference-types
 """

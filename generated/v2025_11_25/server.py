@@ -23,17 +23,18 @@ C = TypeVar("C")
 class ServerHandlers(Generic[C]):
     """The requests and notifications that a server of 2025-11-25 handles.
 
-    Override the methods that you support. A method that you do not override ignores a notification. For a request, it
-    raises `Unhandled`, and the caller of the method answers the request with the error "method not found". If a message
-    has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes this object to
-    each method, for example to give access to the connection.
+    Override the methods that you support. A method that you do not override ignores a notification.
+    For a request, it raises `Unhandled`, and the caller of the method answers with the error "method not found".
+
+    If a message has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes
+    this object to each method, for example to give access to the connection.
     """
 
     def capabilities(self) -> models.ServerCapabilities:
         """Return the capabilities in 2025-11-25 that follow from the overridden methods.
 
-        Override this method too if you support features that no method shows: notifications about changes, modes of
-        elicitation, kinds of tasks, or extensions.
+        Override this method too to declare capabilities that do not follow from a method.
+        `ServerCapabilities` has a field for each capability of this revision.
         """
         return convert(declared(self, ServerHandlers, _CAPABILITIES), models.ServerCapabilities)
 

@@ -181,10 +181,11 @@ C = TypeVar("C")
 class ServerHandlers(Generic[C]):
     """The requests and notifications that a server of methods_with_inline_types handles.
 
-    Override the methods that you support. A method that you do not override ignores a notification. For a request, it
-    raises `Unhandled`, and the caller of the method answers the request with the error "method not found". If a message
-    has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes this object to
-    each method, for example to give access to the connection.
+    Override the methods that you support. A method that you do not override ignores a notification.
+    For a request, it raises `Unhandled`, and the caller of the method answers with the error "method not found".
+
+    If a message has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes
+    this object to each method, for example to give access to the connection.
     """
 
     async def echo(self, params: Annotated[str, Meta(min_length=1)], context: C, /) -> models.EchoResult:
@@ -227,10 +228,11 @@ C = TypeVar("C")
 class ClientHandlers(Generic[C]):
     """The requests and notifications that a client of methods_with_inline_types handles.
 
-    Override the methods that you support. A method that you do not override ignores a notification. For a request, it
-    raises `Unhandled`, and the caller of the method answers the request with the error "method not found". If a message
-    has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes this object to
-    each method, for example to give access to the connection.
+    Override the methods that you support. A method that you do not override ignores a notification.
+    For a request, it raises `Unhandled`, and the caller of the method answers with the error "method not found".
+
+    If a message has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes
+    this object to each method, for example to give access to the connection.
     """
 
 
