@@ -10,7 +10,7 @@ McpgenError
 │   └── InvalidPayload     well-formed, but the revision does not allow it there
 │       └── InvalidStructuredContent   a tool's result does not fit the tool's own output schema; carries .result
 ├── AdaptationError        a value has no meaning in the target revision; carries .step and .pointer
-├── RequestError           a handler raises it to answer with an error; carries .code, .message and .data
+├── RequestError           an error with which a request is answered; carries .code, .message and .data
 │   ├── RequestRefused     the peer answered our request with an error; carries .method, too
 │   └── ResourceNotFound   there is no resource at a URI (mcpgen.runtime.server.functions.resources)
 ├── ToolError              a tool failed; its text is for the model (mcpgen.runtime.server.functions.tools)
@@ -21,7 +21,7 @@ McpgenError
 │   ├── ServerUnreachable  no connection could be made; carries .url and .reason (mcpgen.runtime.http.errors)
 │   └── HttpRefused        the HTTP response is not a message; carries .status and .excerpt (mcpgen.runtime.http.errors)
 ├── StoreFull              a `TaskStore` has no room (mcpgen.runtime.server.tasks.task_store)
-└── TransportClosed        the connection is closed; no fault of either side
+└── TransportClosed        the connection is closed; nothing more can be sent or received
     └── ServerExited       the server's process has ended; carries .status and .stderr
 
 Exceptions that stay inside of one module are not drawn.
@@ -95,9 +95,13 @@ class UnknownRevision(UsageError, registry.UnknownRevision):  # noqa: N818 (as t
 
 
 class UnknownMethod(UsageError):  # noqa: N818 (as the tree above names it)
-    """A revision has no such method, or not of this kind and from this sender.
+    """A revision has no such request or notification, or only one from the other side.
 
-    Carries `revision`, `method`, the `known` methods of this kind, and a `hint` that may be empty.
+    Attributes:
+        revision: The revision.
+        method: The name that was asked for.
+        known: The methods of the same kind (request or notification).
+        hint: What *method* is instead; empty if the revision does not have it at all.
     """
 
     def __init__(self, method: str, *, revision: str, kind: str, known: Sequence[str], hint: str = "") -> None:
@@ -111,11 +115,17 @@ class UnknownMethod(UsageError):  # noqa: N818 (as the tree above names it)
     def __str__(self) -> str:
         listed = ", ".join(self.known) or "none"
         hint = f" ({self.hint})" if self.hint else ""
-        return f"{self.revision} has no {self._kind} {self.method!r}{hint}; known are {listed}"
+        return f"{self.revision} has no {self._kind} {self.method!r}{hint}; the known ones are {listed}"
 
 
 class UnknownDefinition(UsageError):  # noqa: N818 (as the tree above names it)
-    """A revision has no definition of this name; carries `revision`, `name`, and `similar` names that it has."""
+    """A revision has no definition of this name.
+
+    Attributes:
+        revision: The revision.
+        name: The name.
+        similar: Names of definitions of the revision that are similar to *name*.
+    """
 
     def __init__(self, name: str, *, revision: str, similar: Sequence[str]) -> None:
         self.revision = revision
@@ -131,7 +141,9 @@ class UnknownDefinition(UsageError):  # noqa: N818 (as the tree above names it)
 class PeerError(McpgenError):
     """The peer broke the protocol.
 
-    Carries the `revision` of the peer and a `pointer` (JSON Pointer, RFC 6901) to the place; empty for the whole value.
+    Attributes:
+        revision: The revision of the peer.
+        pointer: The place, as a JSON Pointer (RFC 6901); empty for the whole value.
     """
 
     def __init__(self, *, revision: str, pointer: str) -> None:
@@ -141,9 +153,11 @@ class PeerError(McpgenError):
 
 
 class InvalidPayload(PeerError):  # noqa: N818 (as the tree above names it)
-    """A value is not allowed by its revision, or not JSON at all.
+    """A value is not allowed by its revision, or is not JSON at all.
 
-    Carries `what` it is, such as ``the result of tools/call``, and the `reason`.
+    Attributes:
+        what: The name of the value, such as ``the result of tools/call``.
+        reason: Why it is not allowed.
     """
 
     def __init__(self, *, revision: str, pointer: str, what: str, reason: str) -> None:
@@ -153,23 +167,31 @@ class InvalidPayload(PeerError):  # noqa: N818 (as the tree above names it)
 
     def __str__(self) -> str:
         place = f" at {printable(self.pointer)}" if self.pointer else ""
-        return f"not valid as {self.what} in {self.revision}{place}: {printable(self.reason)}"
+        verb = "are" if self.what.startswith("the params") else "is"
+        return f"{self.what} {verb} not valid in {self.revision}{place}: {printable(self.reason)}"
 
 
 class InvalidStructuredContent(InvalidPayload):
-    """The structured content of a tool's result does not fit the output schema; carries the whole `result`."""
+    """The structured content of a tool's result does not match the tool's output schema.
+
+    Attributes:
+        result: The whole result of the tool.
+    """
 
     def __init__(self, *, revision: str, pointer: str, tool: str, reason: str, result: object) -> None:
-        what = f"structured content of the tool {tool[:100]!r}"
+        what = f"the structured content of the tool {tool[:100]!r}"
         super().__init__(revision=revision, pointer=pointer, what=what, reason=reason)
         self.result = result
 
 
 class MalformedFrame(PeerError):  # noqa: N818 (as the tree above names it)
-    """A frame is not a message: not JSON, not JSON-RPC, or over the size limit.
+    """The peer answered a request with a frame that is not a message: not JSON, not JSON-RPC, or too long.
 
-    Reading such a frame does not raise. The caller whose request was answered with it gets this error. Carries the
-    `reason`, and `request_id`, the id in the frame, if it could be read.
+    A frame is the bytes of one message. The caller of the request gets this error. The connection stays open.
+
+    Attributes:
+        reason: What is wrong with the frame.
+        request_id: The id in the frame; None if it could not be read.
     """
 
     def __init__(self, *, revision: str, reason: str, request_id: str | int | None = None) -> None:
@@ -179,7 +201,7 @@ class MalformedFrame(PeerError):  # noqa: N818 (as the tree above names it)
 
     def __str__(self) -> str:
         named = "" if self.request_id is None else f" (request {self.request_id!r})"
-        return f"not a message of {self.revision}{named}: {self.reason}"
+        return f"the frame is not a message of {self.revision}{named}: {self.reason}"
 
 
 class AdaptationError(McpgenError):
@@ -187,10 +209,11 @@ class AdaptationError(McpgenError):
 
     Attributes:
         step: The conversion that failed, between two neighbouring revisions: ``2025-11-25 to 2026-07-28``.
-        pointer: The place of the value in the message before that step; empty for the whole message.
+        pointer: The place of the value in the input of that step, as a JSON Pointer; empty for the whole message.
         reason: Why the step failed.
-        service: The part of an mcpgen client or server that handles this case (docs/adapters.md lists them), or None.
-        losses: The losses of the steps before.
+        service: The name of the part of an mcpgen client or server that handles such messages; None if there is none.
+            docs/adapters.md lists these services.
+        losses: The losses of the earlier steps.
     """
 
     def __init__(
@@ -206,16 +229,21 @@ class AdaptationError(McpgenError):
     def __str__(self) -> str:
         place = f" at {self.pointer}" if self.pointer else ""
         service = (
-            f" (clients and servers of mcpgen handle it with the service {self.service!r})" if self.service else ""
+            f" (mcpgen's clients and servers handle such messages; see {self.service!r} in docs/adapters.md)"
+            if self.service
+            else ""
         )
         return f"the message cannot be adapted from {self.step}{place}: {self.reason}{service}"
 
 
 class RequestError(McpgenError):
-    """A request is answered with an error. A handler raises it, and the sender of the request receives it.
+    """An error with which a request is answered. Raise it in a handler.
+
+    A side that sent a request gets the subclass `RequestRefused` if the peer answered with an error.
 
     Attributes:
-        code: The error code in the native revision; the ``ErrorCode`` of its bindings lists MCP's own.
+        code: The error code in the native revision. ``ErrorCode`` in the bindings of that revision has the codes that
+            MCP defines.
         message: One sentence, for the peer.
         data: Details, as JSON; UNSET if there are none.
     """
@@ -231,7 +259,11 @@ class RequestError(McpgenError):
 
 
 class RequestRefused(RequestError):  # noqa: N818 (as the tree above names it)
-    """The peer answered our request with an error; carries its `method`, too."""
+    """The peer answered our request with an error.
+
+    Attributes:
+        method: The method of the request.
+    """
 
     def __init__(self, method: str, error: RequestError) -> None:
         self.method = method
@@ -247,9 +279,10 @@ class UnsupportedByPeer(McpgenError):  # noqa: N818 (as the tree above names it)
 
     Attributes:
         revision: The revision that the peer speaks.
-        what: The call, such as ``elicitation/create``.
+        what: The method of the call, such as ``elicitation/create``.
         reason: Why it cannot be sent.
-        required: The capabilities that the peer does not declare; None if no capability would help.
+        required: The capabilities that the call needs and the peer has not declared; None if capabilities are not the
+            reason.
     """
 
     def __init__(self, *, revision: str, what: str, reason: str, required: Mapping[str, object] | None = None) -> None:
@@ -264,7 +297,7 @@ class UnsupportedByPeer(McpgenError):  # noqa: N818 (as the tree above names it)
 
 
 class TransportClosed(McpgenError):  # noqa: N818 (as the tree above names it)
-    """The connection is closed, so no more messages can be sent or received; no fault of either side."""
+    """The connection is closed, so no more messages can be sent or received."""
 
     def again(self) -> TransportClosed:
         """Return a copy of this error. When a connection ends, each waiting task raises its own copy."""
@@ -272,12 +305,12 @@ class TransportClosed(McpgenError):  # noqa: N818 (as the tree above names it)
 
 
 class ServerExited(TransportClosed):
-    """The process of a server has ended.
+    """The connection is closed, because the process of the server has ended or has closed its output.
 
     Attributes:
-        command: The command that started it.
-        status: Its exit status, negative for the signal that ended it; None if it is not known.
-        stderr: The end of its standard error.
+        command: The command that started the process.
+        status: The exit status; the negative number of a signal if a signal ended the process; None if it is unknown.
+        stderr: The last part of the text that the process wrote to standard error.
     """
 
     def __init__(self, *, command: str, status: int | None, stderr: str) -> None:
@@ -295,10 +328,12 @@ class ServerExited(TransportClosed):
             how = f"has exited with status {self.status}"
         lines = self.stderr.strip().splitlines()[-_MAX_LINES:]
         if lines:
-            last = ", having printed last:\n" + "\n".join(f"    {printable(line.expandtabs())}" for line in lines)
+            last = "; the last lines of its standard error:\n" + "\n".join(
+                f"    {printable(line.expandtabs())}" for line in lines
+            )
         else:
-            hint = " (to serve, a Python file has to call server.run())" if self.status == 0 else ""
-            last = f"; it printed nothing on its standard error{hint}"
+            hint = "; if it is a Python file, the file has to call server.run()" if self.status == 0 else ""
+            last = f"; it wrote nothing to its standard error{hint}"
         return f"the server {self.command!r} {how}{last}"
 
 
@@ -318,8 +353,8 @@ class RequestTimedOut(McpgenError, TimeoutError):  # noqa: N818 (as the tree abo
 
     Attributes:
         method: The method of the request.
-        seconds: The time since the request was sent, or since the last progress.
-        server: The server, if connecting to it took too long; None for any other request.
+        seconds: The time limit.
+        server: The server, if it was not ready in time; None if any other request was not answered.
     """
 
     def __init__(self, method: str, seconds: float, server: str | None = None) -> None:
@@ -337,7 +372,10 @@ class RequestTimedOut(McpgenError, TimeoutError):  # noqa: N818 (as the tree abo
 class NoCommonRevision(McpgenError):  # noqa: N818 (as the tree above names it)
     """Client and server have no revision in common.
 
-    Carries the revisions `offered` by the client, and those `supported` by the server; empty if it named none.
+    Attributes:
+        offered: The revisions that the client offered.
+        supported: The revisions that the server supports; empty if the server did not name them.
+        reason: The error that the server sent; empty if it sent none.
     """
 
     def __init__(self, *, offered: Sequence[str], supported: Sequence[str], reason: str = "") -> None:
@@ -356,13 +394,13 @@ class NoCommonRevision(McpgenError):  # noqa: N818 (as the tree above names it)
 
 
 class RequestLost(McpgenError):  # noqa: N818 (as the tree above names it)
-    """Our request or its answer was lost; the server may or may not have handled it.
+    """Our request or its answer was lost. The server may or may not have handled the request.
 
     The connection stays open for other requests. Send this one again only if handling it twice does no harm.
     """
 
     is_general: bool = False
-    """Whether any other request would fail, too, for example without the right credentials."""
+    """Whether other requests would fail for the same reason, such as wrong credentials."""
 
 
 # Enough to recognise the text; an error must not be as long as the message that caused it.

@@ -1,7 +1,7 @@
-"""Bounds on what a peer can make us hold, do, or wait for. Each has a default, a name with its unit, and a reason.
+"""Limits on what a peer can make us hold, do, or wait for. Each has a default, a name with its unit, and a reason.
 
-`Limits` bounds a server, `HttpLimits` an HTTP application, `ClientLimits` a client, and `TaskLimits` the tasks of a
-server. docs/guide/limits.md lists those that users set. Other bounds are constants or arguments beside their code:
+`Limits` limits a server, `HttpLimits` an HTTP application, `ClientLimits` a client, and `TaskLimits` the tasks of a
+server. docs/guide/limits.md lists those that users set. Other limits are constants or arguments beside their code:
 
 * levels of nesting of a message: the recursion limit of the interpreter, about 1,000 in CPython 3.11;
 * an output schema that a client checks, beside `MAX_SCHEMA_DEPTH`: `client/schema_cost.py`; how many are kept:
@@ -63,27 +63,29 @@ class _Bounds(Struct, frozen=True, kw_only=True):
 
 
 class Limits(_Bounds, frozen=True, kw_only=True):
-    """Bounds on what one server holds for its peers.
+    """Limits of one server. `max_waiting` and `max_waiting_bytes` are for all its clients together.
+
+    The others are for each connection. Over HTTP, a connection is a session, or one request of 2026-07-28.
 
     Attributes:
-        max_frame_bytes: The longest message that is read.
-        max_batch_length: The most messages in a batch (2025-03-26).
-        max_in_flight: The most requests of one peer that are served at once. A host has a few, a gateway up to a
+        max_frame_bytes: The size of the longest message that the server reads.
+        max_batch_length: The largest number of messages in a batch (2025-03-26).
+        max_in_flight: The largest number of requests that are served at once. A host has a few, a gateway up to a
             thousand.
-        max_in_flight_bytes: The size of the params of these requests; above it, new requests are refused.
-        max_subscriptions: Limits two numbers: the resources that one connection is subscribed to, and its open
+        max_in_flight_bytes: The total size of the params of these requests, at most. Above it, new requests are
+            refused.
+        max_subscriptions: Limits two numbers: the resources that the client is subscribed to, and its open
             subscription streams.
-        max_waiting: The most handlers that wait for input from clients of 2026-07-28. Some never
-            send it.
-        max_waiting_bytes: The size of the requests of these handlers.
-        waiting_seconds: The time that each of these handlers waits; after that, it is cancelled. People answer within
-            minutes.
+        max_waiting: The largest number of handlers that wait for input from clients of 2026-07-28. A client may never
+            send the input.
+        max_waiting_bytes: The total size of the requests of these handlers, at most.
+        waiting_seconds: The time that such a handler waits. Then it is cancelled. People answer within minutes.
         answer_seconds: The time in which a client of 2024-11-05 to 2025-11-25 has to answer a request of the server.
-        max_rounds: How often the handler of one request can ask its client for input; several requests at once count
+        max_rounds: How often the handler of one request can ask its client for input. Several requests at once count
             as one.
-        max_buffered_bytes: The bytes that are buffered for a peer that does not read.
-        grace_seconds: The time for running handlers to finish when the input has ended; hosts kill a server after a
-            second or two.
+        max_buffered_bytes: The largest number of bytes that are buffered while the client does not read.
+        grace_seconds: The time that running handlers have to finish after the end of the input. Hosts kill a server
+            after a second or two.
     """
 
     max_frame_bytes: int = MAX_FRAME_BYTES
@@ -101,25 +103,24 @@ class Limits(_Bounds, frozen=True, kw_only=True):
 
 
 class HttpLimits(_Bounds, frozen=True, kw_only=True):
-    """Bounds on what one HTTP application holds for all its clients together; `Limits` bounds each client.
+    """Limits of one HTTP application. `Limits` has the limits of its server.
 
     Attributes:
-        max_sessions: The most sessions; each takes some kilobytes. At the limit, a new session replaces one whose
-            client sent nothing after `initialize`; if there is none, it is refused.
-        max_open: The most requests and streams that are open at once.
-        max_open_bytes: The size of the bodies of these requests.
+        max_sessions: The largest number of sessions of all clients. Each takes some kilobytes. At the limit, a new
+            session replaces one whose client sent nothing after `initialize`. If there is none, the new one is refused.
+        max_open: The largest number of requests and streams of all clients that are open at once.
+        max_open_bytes: The total size of the bodies of these requests, at most.
         idle_seconds: The time after which a session without messages and open streams ends.
         handshake_seconds: The time in which a client has to send its next message after `initialize`.
         body_seconds: The time in which a client has to send the rest of a body.
-        stream_after_seconds: The time after which a response in a session becomes a stream, which the client can
-            resume. A response that is lost before cannot be resumed.
+        stream_after_seconds: The time after which a response in a session becomes a stream. A client can resume the
+            response only from then on.
         keep_alive_seconds: The time after which a comment is sent on a silent stream, because many proxies close it
             after 30 or 60 seconds.
-        write_seconds: The time that the server waits for a client that does not read what was sent to it. Then the
-            connection is closed.
-        retry_seconds: The delay after which a client of a broken stream is told to reconnect.
-        max_kept_messages: The most messages of one session that are kept until its client opens the stream for messages
-            outside of requests (HTTP GET).
+        write_seconds: The time that the server waits for a client that does not read. Then the connection is closed.
+        retry_seconds: The time that a client is told to wait before it reconnects to a broken stream.
+        max_kept_messages: The largest number of messages that one session keeps until its client opens the stream for
+            messages outside of requests (HTTP GET).
     """
 
     max_sessions: int = 10_000
@@ -136,30 +137,33 @@ class HttpLimits(_Bounds, frozen=True, kw_only=True):
 
 
 class ClientLimits(_Bounds, frozen=True, kw_only=True):
-    """Bounds on what one client holds for its server, and how long it waits for it.
+    """Limits of one client: what it holds for its server, and how long it waits for the server.
 
     Attributes:
-        max_frame_bytes: The longest message that is read.
-        max_batch_length: The most messages in a batch (2025-03-26).
-        max_in_flight: The most requests of a server that are handled at once. An honest server sends one question to
-            the user at a time, and a few requests to the model.
-        max_buffered_bytes: The bytes that are buffered for a server that does not read.
-        max_rounds: The most `input_required` results of one request, one after the other.
-        max_pages: The most pages of one list; a list without an end would never return.
-        max_changes: The most unread changes of one subscription; equal ones count once.
-        max_notices: The most other notifications, such as log entries, that wait for their handlers.
-        max_notices_bytes: The size of these notifications.
-        max_stderr_bytes: The bytes that are kept of the end of a server's standard error.
-        call_seconds: The time that a request waits for its answer, or for progress; a call may set another.
-        max_call_seconds: The time that a request waits in all, however much progress there is.
-        probe_seconds: The time to wait for the reply that tells whether the server needs `initialize`. Without a reply,
-            the client sends `initialize`.
-        connect_seconds: The time until a server has to be ready; some are downloaded first.
-        max_connections: The most concurrent requests to an HTTP server; others wait for their turn. Answers to the
-            server's requests, and streams of subscriptions, do not count.
+        max_frame_bytes: The size of the longest message that the client reads.
+        max_batch_length: The largest number of messages in a batch (2025-03-26).
+        max_in_flight: The largest number of requests of the server that are handled at once. An honest server sends
+            one question to the user at a time, and a few requests to the model.
+        max_buffered_bytes: The largest number of bytes that are buffered while the server does not read.
+        max_rounds: The largest number of `input_required` results of one request, one after the other.
+        max_pages: The largest number of pages of one list. A server could send pages without end.
+        max_changes: The largest number of unread changes of one subscription. Equal ones count once.
+        max_notices: The largest number of notifications, such as log entries, that wait for their handlers. Changes
+            do not count.
+        max_notices_bytes: The total size of these notifications, at most.
+        max_stderr_bytes: The number of bytes that are kept of the server's standard error: the last ones.
+        call_seconds: The time that a request waits for its answer. Each progress notification restarts it. A call can
+            set another time.
+        max_call_seconds: The time that a request waits in all, even if there is progress.
+        probe_seconds: The time that the client waits for the reply to its first request (`server/discover`), which
+            shows whether the server needs `initialize`. Without a reply, the client sends `initialize`.
+        connect_seconds: The time in which the server has to be ready. A command such as npx downloads the server first.
+        max_connections: The largest number of concurrent requests to an HTTP server. Others wait for their turn.
+            Answers to the server's requests, and streams of subscriptions, do not count.
         open_seconds: The time to connect to an HTTP server, and to send each part of a request.
-        stdin_seconds: The time in which a process has to exit when its input is closed.
-        term_seconds: The time in which it has to exit after SIGTERM; after that, it is killed.
+        stdin_seconds: The time in which the server's process has to exit after its input is closed. Then it gets
+            SIGTERM.
+        term_seconds: The time in which the process has to exit after SIGTERM. Then it is killed.
     """
 
     max_frame_bytes: int = MAX_FRAME_BYTES
@@ -183,17 +187,17 @@ class ClientLimits(_Bounds, frozen=True, kw_only=True):
 
 
 class TaskLimits(Struct, frozen=True, kw_only=True):
-    """Bounds on the lifetime and number of a server's tasks. Lifetimes count from creation, in milliseconds.
+    """Limits on the lifetime and number of a server's tasks. Lifetimes count from creation, in milliseconds.
 
     Attributes:
-        default_ttl_ms: The lifetime if the client asks for none: time to fetch a result after minutes of work.
-        min_ttl_ms: The shortest lifetime; a task that expires before its first answer arrives is useless.
+        default_ttl_ms: The lifetime if the client asks for none: enough to fetch a result after minutes of work.
+        min_ttl_ms: The shortest lifetime. A task that expires before its first answer arrives is useless.
         max_ttl_ms: The longest lifetime: a day.
         poll_interval_ms: The interval at which a client is told to poll.
         page_size: The number of tasks in one page of ``tasks/list``.
-        max_running: The most handlers that run as tasks.
-        max_running_per_principal: The most of these for one client.
-        max_waits_per_task: The most ``tasks/result`` requests that wait for one task; a client needs one.
+        max_running: The largest number of handlers that run as tasks.
+        max_running_per_principal: The largest number of these for one client.
+        max_waits_per_task: The largest number of ``tasks/result`` requests that wait for one task. A client needs one.
     """
 
     default_ttl_ms: int = 10 * 60 * 1000

@@ -36,7 +36,7 @@ _CLI = "mcpgen.runtime.cli"
 
 # To add a command, add a line. The order is that of `mcpgen --help`.
 COMMANDS: Mapping[str, Entry] = {
-    "build": Entry("mcpgen.codegen.commands:build", "codegen", "Generate the bindings of revisions and the adapters."),
+    "build": Entry("mcpgen.codegen.commands:build", "codegen", "Generate the bindings of revisions, and adapters."),
     "check": Entry("mcpgen.codegen.commands:check", "codegen", "Check that generated/ equals a fresh build."),
     "diff": Entry("mcpgen.codegen.diff_commands:diff", "codegen", "Report the differences between two revisions."),
     "adapt": Entry(f"{_CLI}.adapt_command:adapt", None, "Adapt a message from one revision to another."),

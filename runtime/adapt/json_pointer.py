@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["ABSENT", "index_of", "is_array", "is_object", "linked_pointer", "look_up", "pointer_to", "tokens_of"]
 
 ABSENT: Final = object()
-"""The result of looking up a place that does not exist; null is a value."""
+"""The result of `look_up` for a place that does not exist. JSON null is a value, which `look_up` returns as None."""
 
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 

@@ -223,8 +223,8 @@ class _Restored(Struct, frozen=True, kw_only=True):
 
 
 _NO_ROUTE_BACK = (AdaptationError, InvalidPayload, UsageError)  # the last if the target has no such method
-_STALE = "the message has changed since the stash was made, so some values were not restored"
-_FORGED = "the stash does not belong to this message"
+_STALE = "the message has changed since its stash of lost values was made, so some values were not restored"
+_FORGED = "the stash of lost values does not belong to this message, so no value was restored"
 
 
 class Router:
@@ -323,7 +323,7 @@ def _composed(steps: Sequence[tuple[str, Step]]) -> tuple[tuple[str, Callable[[A
 
 
 _Checked: TypeAlias = tuple[JSON, Any, Any]
-"""A value, and the model and type that checking it returned."""
+"""A value, and the result of `Payload.check` for it: the decoded value, and the type that it was decoded as."""
 
 
 def _foreign(losses: Sequence[Loss], steps: Sequence[tuple[str, Any]], checked: _Checked) -> list[str]:

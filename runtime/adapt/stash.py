@@ -145,12 +145,12 @@ def _read(raw: object) -> tuple[Stash | None, str | None]:
     """Return the stash that a peer sent, or the reason why it is not valid."""
     try:
         if len(msgspec.json.encode(raw)) > MAX_STASH_BYTES:
-            return None, f"the stash is larger than {MAX_STASH_BYTES} bytes"
+            return None, f"the stash of lost values is larger than {MAX_STASH_BYTES} bytes"
         stash = msgspec.convert(raw, Stash)
         if _deepest(stash) > MAX_TOKENS:
-            return None, f"the stash has a pointer of more than {MAX_TOKENS} levels"
+            return None, f"the stash of lost values has a pointer of more than {MAX_TOKENS} levels"
     except (msgspec.ValidationError, TypeError, ValueError, OverflowError):
-        return None, "the stash is malformed"
+        return None, "the stash of lost values is malformed"
     return stash, None
 
 

@@ -20,36 +20,43 @@ __all__ = ["Client"]
 
 
 class Client(BaseClient):
-    """A connection to a server, whose methods use the types of the newest revision. `connect` makes it.
+    """A connection to a server. Its methods use the types of the newest revision. `connect` makes it.
 
     Every request may raise:
 
     * `RequestRefused`: the server answered with an error;
     * `RequestTimedOut`: the server did not answer in time;
-    * `TransportClosed`: the connection is closed; `ServerExited`, with status and last output, if a process exited;
+    * `RequestLost`: the request or its answer was lost; over HTTP, the subclasses `ServerUnreachable` and `HttpRefused`
+      say more;
+    * `TransportClosed`: the connection is closed; its subclass `ServerExited` has the exit status of the server's
+      process;
     * `UnsupportedByPeer`: the server's revision has no such request, or the server has not declared the capability for
       it; nothing was sent;
     * `AdaptationError`: the server's revision cannot express the params; nothing was sent;
-    * `InvalidPayload`: the result is invalid.
+    * `InvalidPayload`: the result is invalid;
+    * `MalformedFrame`: the answer is not a message.
 
-    Every request takes `CallOptions`: ``timeout_seconds``, ``on_progress`` and ``meta``.
+    Every request takes three options. ``timeout_seconds`` is the time limit. ``on_progress`` is a function that is
+    called with each progress. ``meta`` is additional `_meta`. `mcpgen.runtime.client.outgoing_requests.CallOptions`
+    describes them.
     """
 
     @property
     def methods(self) -> ClientMethods:
-        """The generated stub: a method for each request, with params as in the schema.
+        """The generated ``ClientMethods`` of the newest revision, with a method for each request.
 
-        The params of each request need `_meta`: ``meta=client.meta``.
+        The params are those of the schema. Each request needs `_meta` in them: pass ``meta=client.meta``.
         """
         return ClientMethods(self)
 
     async def call_tool(
         self, name: str, arguments: Mapping[str, object] | None = None, **options: Unpack[CallOptions]
     ) -> models.CallToolResult:
-        """Call a tool. If the server requires input first, the client's handlers give it.
+        """Call a tool. If the server requires input first, the client's handlers answer.
 
         Raises:
-            InvalidStructuredContent: The content does not match the tool's output schema, and ``structured="strict"``.
+            InvalidStructuredContent: The structured content does not match the tool's output schema. It is checked if
+                `connect` was called with ``structured="strict"``.
 
         Spec:
             2026-07-28, server/tools, "Calling Tools".
@@ -89,8 +96,8 @@ class Client(BaseClient):
         Args:
             ref: The prompt or resource template that has the argument.
             argument: The name of the argument.
-            value: The part of the value that is typed already.
-            context: The arguments that have values already.
+            value: The beginning of the value: the text that the user has entered so far.
+            context: The values of other arguments, by name.
             **options: The options of every request.
         """
         params: dict[str, Any] = {"ref": ref, "argument": {"name": argument, "value": value}}
@@ -100,7 +107,10 @@ class Client(BaseClient):
         return result.completion
 
     async def list_tools(self, cursor: str | None = None, **options: Unpack[CallOptions]) -> models.ListToolsResult:
-        """Return one page of the tools: the first one, or the one at *cursor*, a ``next_cursor`` of another page."""
+        """Return one page of the tools: the first page, or the page at *cursor*.
+
+        *cursor* is the ``next_cursor`` of the page before.
+        """
         result: models.ListToolsResult = await self._page("tools/list", cursor, options)
         return result
 
@@ -164,7 +174,7 @@ class Client(BaseClient):
                 )
             seen.add(following)
             cursor = following
-        raise self._endless(f"it has more than {len(seen)} pages")
+        raise self._endless(f"the list has more than {len(seen)} pages (`max_pages`)")
 
     def _endless(self, reason: str) -> InvalidPayload:
         return InvalidPayload(revision=self.revision, pointer="/nextCursor", what="a list", reason=reason)

@@ -55,7 +55,7 @@ _ELSEWHERE = {
 
 
 class Options(HandlerFunctions, total=False):
-    """The options of `connect`. `HandlerFunctions` has those that are functions."""
+    """The options of `connect`. Its base class `HandlerFunctions` has the options that are functions."""
 
     name: str
     """The name of this client; ``mcpgen`` by default."""
@@ -68,11 +68,18 @@ class Options(HandlerFunctions, total=False):
     handlers: object
     """An instance of a subclass of the native revision's ``ClientHandlers``, instead of functions."""
     capabilities: Mapping[str, object] | None
-    """Capabilities that do not follow from the functions, in the native revision: ``{"sampling": {"tools": {}}}``."""
+    """More capabilities to declare, in the form of the native revision, such as ``{"sampling": {"tools": {}}}``.
+
+    The client declares other capabilities itself, because it has the functions for them.
+    """
     structured: Policy
-    """Whether to check structured content against the tool's output schema; ``off`` by default."""
+    """Whether to check structured content against the tool's output schema: ``off``, ``warn`` or ``strict``.
+
+    The default is ``off``. If the content does not match, ``warn`` logs it, and ``strict`` raises
+    `InvalidStructuredContent`.
+    """
     limits: ClientLimits | None
-    """Limits on what the server may send, and timeouts."""
+    """The limits and timeouts of this client."""
 
 
 # The options whose default is not None.
@@ -152,14 +159,16 @@ def connect(target: Target, *, native_revision: str | None = None, **options: Un
             await client.call_tool("echo", {"text": "hi"})
 
     Args:
-        target: A URL (http or https); a command, as a string or a list; a `Server` of this process; or a transport:
-            `Http` takes headers and credentials, `Process` an environment.
-        native_revision: The revision in whose types you read and write; by default the newest. With any other, you get
-            a `BaseClient`; pass it to that revision's generated class: ``ClientMethods(client).call_tool(...)``.
-        **options: See `Options`: ``name``, ``revisions``, ``limits``, functions such as ``elicit``, and others.
+        target: A URL (http or https); a command, as a string or a list; a `Server` of this process; or a transport. Use
+            the transport `Http` to set headers or credentials, and `Process` to set environment variables.
+        native_revision: The revision whose types the params and results have; by default the newest. For any other
+            revision, you get a `BaseClient`. Pass it to the generated ``ClientMethods`` of that revision:
+            ``ClientMethods(client).call_tool(...)``.
+        **options: ``name``, ``revisions``, ``limits``, functions such as ``elicit``, and others.
+            `mcpgen.runtime.api.connect.Options` describes them.
 
     Raises:
-        UsageError: An argument is wrong, or two do not fit together.
+        UsageError: An argument is wrong, or two arguments contradict each other.
         UnknownRevision: There is no such revision.
     """
     _refuse_unknown(options)

@@ -43,30 +43,32 @@ class Server(Registrations, ChangeNotifier):
     functions. Handlers are an object whose class overrides the generated ``ServerHandlers`` of one revision.
 
     Args:
-        name: Its name for programs.
-        version: Its own version.
-        title: Its name for people.
-        description: Its purpose.
-        website_url: A page about it.
-        icons: Its icons.
-        instructions: How a model should use it.
+        name: The name of the server, for programs.
+        version: The version of the server.
+        title: The name of the server, for people.
+        description: The purpose of the server.
+        website_url: The URL of a page about the server.
+        icons: The icons of the server.
+        instructions: Instructions for a model that uses the server.
         handlers: An instance of a subclass of a generated ``ServerHandlers``, instead of functions.
-        revisions: The revisions to serve; all by default.
-        lifespan: Called with the server; an async context manager that is open while the server runs. It yields
-            `Context.state`.
-        page_size: The most items in one page of a list of functions.
-        limits: Bounds on what clients may ask for.
-        state_keys: Secrets of at least 32 bytes, which sign the request states that clients of 2026-07-28 send back.
-            The first one signs, all of them verify. By default each process has its own, so only the process that
-            asked for input can continue the request.
-        tasks: Keeps the tasks of handlers of 2025-11-25: a `MemoryTaskStore`. The class of the handlers must then have
-            a method ``task_support(name)`` that returns forbidden, optional or required.
+        revisions: The revisions that the server supports; all by default.
+        lifespan: A function that takes the server and returns an async context manager. The context manager is open
+            while the server runs. The value that it yields is `Context.state`.
+        page_size: The largest number of items in one page of a list, if the server offers functions.
+        limits: The limits of the server.
+        state_keys: Secret keys of at least 32 bytes. They sign the request states: the strings that clients of
+            2026-07-28 send back, with the requested input. The server signs with the first key, and accepts signatures
+            of all of them. By default each process has its own key, so only the process that asked for input can
+            continue the request.
+        tasks: A `TaskStore`, such as `MemoryTaskStore()`, for handlers of 2025-11-25. The class of the handlers must
+            then have a method ``task_support(name)``, which takes the name of a tool and returns forbidden, optional or
+            required.
 
     Attributes:
-        native_revision: The revision that its handlers are written against.
+        native_revision: The revision against which the handlers are written.
 
     Raises:
-        UsageError: The arguments are not valid, or do not go together.
+        UsageError: The arguments are not valid, or contradict each other.
         UnknownRevision: There is no such revision.
     """
 
@@ -91,7 +93,7 @@ class Server(Registrations, ChangeNotifier):
         self.name: str = name
         self.limits: Limits = Limits() if limits is None else limits
         if not name:
-            raise UsageError("`name` is empty: a server needs a name")
+            raise UsageError("`name` is empty; give the server a name")
         super().__init__(page_size=page_size)
         self._has_handlers = handlers is not None
         self._middleware: list[Middleware] = []
@@ -158,7 +160,7 @@ class Server(Registrations, ChangeNotifier):
                 ``await call_next(params, context)``, or another one.
         """
         if not callable(function):
-            raise UsageError(f"middleware must be a function, not {function!r}")
+            raise UsageError(f"`function` of middleware() must be a function, not {function!r}")
         self._middleware.append(function)
         self._engine.handlers.refresh()
         return function
@@ -180,11 +182,12 @@ class Server(Registrations, ChangeNotifier):
 
             app = server.asgi()
 
-        An ASGI server runs it (``uvicorn file:app``). A framework can mount it; its lifespan must then enter
-        ``app.running()``.
+        An ASGI server runs the application (``uvicorn file:app``). A framework can mount it. The lifespan of the
+        framework must then enter ``app.running()``.
 
         Args:
-            **options: Those of `Application`: ``path``, ``allowed_origins``, ``allowed_hosts``, ``limits`` and others.
+            **options: ``path``, ``allowed_origins``, ``allowed_hosts``, ``limits`` and others. `Application` describes
+                them.
 
         Raises:
             UsageError: The options are not valid, or do not go together.
@@ -194,7 +197,7 @@ class Server(Registrations, ChangeNotifier):
 
         for each in options:
             if each not in Options.__annotations__:
-                raise UsageError(f"asgi has no option {each!r}; it has {', '.join(Options.__annotations__)}")
+                raise UsageError(f"asgi() has no option `{each}`; the options are {', '.join(Options.__annotations__)}")
         return Application(self._engine, **options)
 
     def run(self) -> None:
@@ -239,8 +242,8 @@ def _task_requests(store: TaskStore, handlers: object) -> TaskRequests:
     support = getattr(handlers, "task_support", None)
     if support is None or inspect.iscoroutinefunction(support):
         raise UsageError(
-            f"{type(handlers).__name__} does not say which tools may be tasks: add a method task_support(name) that "
-            "returns forbidden, optional or required"
+            f"{type(handlers).__name__} does not say which tools can run as tasks; add a method task_support(name) "
+            "that returns forbidden, optional or required"
         )
     return TaskRequests(Tasks(store, clock=time.time, random_bytes=secrets.token_bytes), support, clock=time.time)
 

@@ -44,12 +44,13 @@ class UnreadableInput(Exception):  # noqa: N818 (never leaves this module)
 @click.option(
     "--sender",
     type=click.Choice(["client", "server"]),
-    help="Sender of the message, if both sides can send it. Without it, the input must fit one of them.",
+    help="Sender of the message, if both sides can send it. Without this option, the input must be valid for one "
+    "of the two sides.",
 )
 @click.option(
     "--definition", metavar="NAME", help="Instead of --method: the input is a value of this schema definition."
 )
-@click.option("--keep", is_flag=True, help="Store losses in the output, so that adapting it back restores them.")
+@click.option("--keep", is_flag=True, help="Store lost values in the output. Adapting the output back restores them.")
 @click.option("--strict", is_flag=True, help="Exit with status 1 if anything is lost.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object: the value and its losses, or the error.")
 @click.argument("file", type=click.File("rb"), default="-")

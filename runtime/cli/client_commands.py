@@ -63,7 +63,7 @@ _HEADER: Final = click.option(
     "--header", "headers", multiple=True, metavar='"NAME: VALUE"', help="Send this header to the URL. Repeatable."
 )
 _BEARER: Final = click.option(
-    "--bearer-env", metavar="VARIABLE", help="Send the bearer token in this environment variable to the URL."
+    "--bearer-env", metavar="VARIABLE", help="Read a bearer token from this environment variable. Send it to the URL."
 )
 _ROOT: Final = click.option(
     "--root",
@@ -87,7 +87,9 @@ _FOLDER: Final = click.option(
 )
 _TARGET: Final = click.argument("target", metavar="TARGET")
 
-_STATUS: Final = "Exit status: 0 if it worked, 1 if the server or the tool failed, 2 if the command was used wrongly."
+_STATUS: Final = (
+    "Exit status: 0 if it worked, 1 if the server failed or sent an error, 2 if the command was used wrongly."
+)
 
 
 def _options(*options: Callable[[F], F]) -> Callable[[F], F]:

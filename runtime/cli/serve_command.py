@@ -58,15 +58,16 @@ class Unservable(click.ClickException):
 def serve(target: str, address: str | None, path: str, origins: tuple[str, ...], hosts: tuple[str, ...]) -> None:
     """Run a server on standard input and output (stdio), or over HTTP with --http.
 
-    FILE.py is a Python file; the dotted name of a module works too. OBJECT is the name of the server in it. You can
-    leave OBJECT out if there is one server, or if its name is server, mcp or app.
+    FILE.py is a Python file; the dotted name of a module works too. OBJECT is the name of the server in the file. You
+    can leave OBJECT out if there is one server, or if its name is server, mcp or app.
 
-    On stdio, standard output carries only MCP messages. Whatever the file or its handlers print goes to standard error.
+    On stdio, standard output carries only MCP messages. Text that the file or a handler prints goes to standard error.
 
-    Over HTTP, clients of all revisions use the same endpoint; clients of 2024-11-05 can also use /sse. At a loopback
-    address (127.0.0.1, ::1), the server accepts only requests whose Host header and Origin header name this machine.
-    Behind a reverse proxy, add the public names with --allow-host and --allow-origin. At any other address, the server
-    accepts every Host header, but no requests from web pages unless --allow-origin names them.
+    Over HTTP, clients of all revisions use the same endpoint; clients of 2024-11-05 can also use /sse.
+
+    At a loopback address (127.0.0.1, ::1), the server accepts only requests whose Host header and Origin header name
+    this machine. At any other address, it accepts every Host header, but no requests from web pages. --allow-host and
+    --allow-origin replace these defaults. Behind a reverse proxy, use both to give the public names.
     """
     if address is not None:
         _serve_http(target, address, path, origins, hosts)

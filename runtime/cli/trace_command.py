@@ -59,7 +59,9 @@ Format: TypeAlias = Literal["summary", "body", "json"]
 @click.option(
     "--header", "headers", multiple=True, metavar='"NAME: VALUE"', help="Send this header to the URL. Repeatable."
 )
-@click.option("--bearer-env", metavar="VARIABLE", help="Send the bearer token in this environment variable to the URL.")
+@click.option(
+    "--bearer-env", metavar="VARIABLE", help="Read a bearer token from this environment variable. Send it to the URL."
+)
 @click.argument("target", nargs=-1, required=True, metavar="-- COMMAND...|URL")
 def trace(  # noqa: PLR0913 (one parameter for each option)
     *,
@@ -252,7 +254,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _skipped(count: int) -> bytes:
-    return f"(output was read too slowly: {_counted(count, 'part')} skipped)\n".encode("ascii")
+    return f"(output was read too slowly: {_counted(count, 'block')} of lines skipped)\n".encode("ascii")
 
 
 def _skipped_json(count: int) -> bytes:

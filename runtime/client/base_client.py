@@ -26,7 +26,7 @@ __all__ = ["BaseClient", "ClientContext"]
 
 
 class ClientContext:
-    """What a handler of the client knows besides the params.
+    """The context of a message from the server. A handler of the client gets it beside the params.
 
     Attributes:
         peer: The server that sent the message.
@@ -45,22 +45,22 @@ class ClientContext:
 
     @property
     def client(self) -> BaseClient:
-        """The client that got the message.
+        """The client that received the message.
 
         Raises:
             UsageError: `connect` has not returned yet.
         """
         client: BaseClient | None = self._task.client
         if client is None:
-            raise UsageError("`context.client` is not available until connect() has returned")
+            raise UsageError("`context.client` is not available yet; use it only after connect() has returned")
         return client
 
 
 class BaseClient:
-    """A connection to a server, in the types of a revision of the caller's choice. `connect` makes it.
+    """A connection to a server, for a caller that uses the types of any one revision. `connect` makes it.
 
-    To call methods with the types of that revision, pass the client to the generated ``ClientMethods``:
-    ``ClientMethods(client).call_tool(...)``.
+    That revision is the native revision. To call methods with its types, pass the client to the generated
+    ``ClientMethods`` of the revision: ``ClientMethods(client).call_tool(...)``.
     """
 
     def __init__(self, engine: ClientEngine) -> None:
@@ -68,7 +68,7 @@ class BaseClient:
 
     @property
     def native_revision(self) -> str:
-        """The revision whose types the params and results have."""
+        """The revision whose types the params and results have. It can differ from `revision`."""
         return self._engine.native_revision
 
     @property
@@ -78,7 +78,7 @@ class BaseClient:
 
     @property
     def era(self) -> Literal["handshake", "stateless"]:
-        """How connections of that revision start: ``handshake`` (with `initialize`) or ``stateless`` (without)."""
+        """How a connection of `revision` starts: with `initialize` (``handshake``) or without (``stateless``)."""
         return self._engine.server.era
 
     @property
@@ -93,12 +93,12 @@ class BaseClient:
 
     @property
     def instructions(self) -> str | None:
-        """The server's hints on how to use it; None if it gave none."""
+        """The server's instructions for a model that uses the server; None if there are none."""
         return self._engine.server.instructions
 
     @property
     def stderr(self) -> str:
-        """The end of what the server's process wrote to standard error; empty if the client started none."""
+        """The last text that the server's process wrote to standard error; empty if the client started no process."""
         return self._engine.connection.channel.stderr
 
     @property
@@ -127,23 +127,25 @@ class BaseClient:
         await self._engine.task.close()
 
     async def request(self, method: Any, params: Any = UNSET, /) -> Any:
-        """Send a request of the native revision's ``methods``, and return its result.
+        """Send a request, and return its result. ``ClientMethods(client)`` calls this.
+
+        *method* is a constant of the native revision's generated module ``methods``, such as ``methods.CALL_TOOL``.
 
         Raises:
             RequestRefused: The server answered with an error.
             RequestTimedOut: The server did not answer in time.
             TransportClosed: The connection is closed.
-            UnsupportedByPeer: The server's revision has no such request, or the server has not declared it. Nothing was
-                sent.
+            UnsupportedByPeer: The server's revision has no such request, or the server has not declared the capability
+                for the request. Nothing was sent.
             InvalidPayload: The result is invalid.
         """
         return await self._engine.request(method, params)
 
     async def notify(self, method: Any, params: Any = UNSET, /) -> None:
-        """Send a notification of the native revision's ``methods``.
+        """Send a notification.
 
-        A change of the roots is not sent to a server of a stateless revision, which requests the roots when it needs
-        them.
+        *method* is a constant of the native revision's generated module ``methods``. A notification that the roots have
+        changed is not sent to a server of a stateless revision: such a server requests the roots when it needs them.
 
         Raises:
             UsageError: The client sends this notification itself, or has not declared the capability for it.
@@ -154,10 +156,10 @@ class BaseClient:
         await self._engine.notify(method, params)
 
     async def request_json(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Send a request in the server's own revision, and return the result as it came, with all its keys.
+        """Send a request in the agreed revision, and return the result as the server sent it, with all its keys.
 
-        Nothing is adapted or checked, and a result that requires input is returned as it came. The `_meta` that the
-        server's revision requires is added.
+        Nothing is adapted or checked. A result that requires input is returned, too. The client adds the `_meta` that
+        the agreed revision requires.
 
         Raises:
             RequestRefused: The server answered with an error.
@@ -169,7 +171,9 @@ class BaseClient:
     def listen(
         self, *, tools: bool = False, prompts: bool = False, resources: bool = False, uris: Iterable[str] = ()
     ) -> Changes:
-        """Return the changes that the server reports within an ``async with`` block.
+        """Listen for changes of lists and resources, within an ``async with`` block.
+
+        Write ``async with client.listen(tools=True) as changes:``, and inside of it ``async for change in changes:``.
 
         Args:
             tools: Whether to listen for changes of the list of tools.
@@ -190,7 +194,7 @@ class BaseClient:
         return self._engine.listen(wanted)
 
     async def ping(self) -> None:
-        """Return when the server has answered."""
+        """Send a request that has no effect, and return when the server has answered it."""
         await self._engine.request_json("server/discover" if self.era == "stateless" else "ping")
 
     async def set_log_level(self, level: Level) -> None:
@@ -198,7 +202,7 @@ class BaseClient:
 
         Raises:
             UsageError: There is no such level.
-            UnsupportedByPeer: The server has not declared that it logs.
+            UnsupportedByPeer: The server has not declared the capability `logging`.
         """
         if level not in LEVELS:
             raise UsageError(f"`level` is {level!r}; it must be one of {', '.join(LEVELS)}")
@@ -207,9 +211,9 @@ class BaseClient:
     async def roots_changed(self) -> None:
         """Notify the server that the roots have changed.
 
-        Nothing is sent to a server of a stateless revision, which requests the roots when it needs them.
+        Nothing is sent to a server of a stateless revision: such a server requests the roots when it needs them.
 
         Raises:
-            UsageError: The roots were given as a list, so the client has not declared that they change.
+            UsageError: The option `roots` is a list, so the client has declared that the roots do not change.
         """
         await self._engine.notify_roots_changed()

@@ -86,7 +86,7 @@ class ClientConnection:
                 try:
                     dispatch(each)
                 except Exception:  # noqa: BLE001 (the boundary: one frame must not affect the others)
-                    _LOG.exception("a message of the server could not be processed, and is dropped")
+                    _LOG.exception("processing a message of the server failed; the message is dropped")
         finally:
             self._spawner.release()
 

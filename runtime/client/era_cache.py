@@ -20,7 +20,11 @@ __all__ = ["Era", "EraCache", "Plan"]
 Era: TypeAlias = Literal["handshake", "stateless"]
 
 Plan: TypeAlias = Literal["probe", "initialize", "discover"]
-"""The first step of a connection: probe for the era within a short time, or rely on what is known of it."""
+"""The first request of a connection.
+
+``initialize`` or ``discover`` if the era of the server is known from an earlier connection, or if the client has
+revisions of one era only. Otherwise ``probe``: `server/discover` with a short time limit.
+"""
 
 # A gateway has hundreds of servers. One entry takes about a hundred bytes.
 _MAX_SERVERS: Final = 10_000

@@ -16,10 +16,10 @@ from mcpgen.runtime.protocol.newest import ClientHandlers, ErrorCode, models
 __all__ = ["HandlerFunction", "HandlerFunctions", "Roots", "handlers_from_functions"]
 
 HandlerFunction: TypeAlias = Callable[..., Awaitable[Any] | Any]
-"""A function of params and context that returns a result; plain or async."""
+"""A plain or async function of params and context that returns a result."""
 
 Roots: TypeAlias = Sequence[models.Root] | HandlerFunction
-"""A list of roots, or a function of the context that returns one."""
+"""A list of roots, or a function of the context that returns such a list."""
 
 
 class HandlerFunctions(TypedDict, total=False):

@@ -156,7 +156,7 @@ async def collect_input(
         raise failures[0]
     if len(responses) < len(handlers):  # on asyncio, a handler can raise CancelledError by itself
         asked = next(each for key, (_, _, each) in handlers.items() if key not in responses)
-        reason = f"the handler of {asked} raised a cancellation that mcpgen did not request"
+        reason = f"the handler of {asked} raised a cancellation exception, but nothing cancelled the handler"
         raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
     return {key: responses[key] for key in handlers}
 

@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 __all__ = ["CallOptions", "OnProgress", "OutgoingRequest", "RequestSender", "check_call_options"]
 
 OnProgress: TypeAlias = Callable[[float, float | None, str | None], Awaitable[object] | object]
-"""A function of progress, total (if known) and message (if any); plain or async."""
+"""A plain or async function of progress, total and message. Total and message may be None."""
 
 
 class CallOptions(TypedDict, total=False):
     """The options of every request."""
 
     on_progress: OnProgress | None
-    """Called with each progress notification, in the task that waits for the result."""
+    """A function that is called with each progress notification, in the task that waits for the result."""
     timeout_seconds: float | None
-    """How long the request may take, and again after each progress; default: `ClientLimits.call_seconds`."""
+    """The time limit. Each progress notification restarts it. The default is `ClientLimits.call_seconds`."""
     meta: Mapping[str, object] | None
-    """Additional `_meta` of the request, under keys with a prefix of your own."""
+    """Additional `_meta` of the request. Use keys with a prefix of your own."""
 
 
 def check_call_options(options: CallOptions) -> tuple[OnProgress | None, float | None, Mapping[str, object] | None]:

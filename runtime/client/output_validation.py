@@ -38,25 +38,25 @@ Policy = Literal["off", "warn", "strict"]
 """What to do about structured content that does not match its schema, or cannot be checked."""
 
 MAX_SCHEMA_BYTES: Final = 256 * 1024
-"""The longest output schema. The tools of longer ones are uncheckable."""
+"""The size of the longest output schema that is checked. Results of a tool with a longer one are not checked."""
 
 MAX_TOOLS: Final = 10_000
-"""The most tools with an output schema."""
+"""The largest number of tools whose output schema is stored."""
 
 MAX_KEPT_BYTES: Final = 16 * 1024 * 1024
-"""The most bytes of names and schemas together."""
+"""The largest total size of the stored names and schemas."""
 
 MAX_COMPILED: Final = 64
-"""The most compiled schemas, those that were used last. Each takes a megabyte or more."""
+"""The number of compiled schemas that are kept: the last used ones. Each takes a megabyte or more."""
 
 MAX_REPORTED: Final = 10_000
-"""The most warnings. A server can invent any number of tool names."""
+"""The largest number of warnings. There is one for each tool, and a server can list any number of tools."""
 
 MAX_BACKTRACKS: Final = 500
-"""The most backtracks in one match of a pattern with look-around. Real ones (e-mail addresses) need some dozens."""
+"""The largest number of backtracks in one match of a pattern with look-around. Real ones (e-mail) need a few dozen."""
 
 MAX_BACKTRACKING_TEXT: Final = 1000
-"""The longest text for such a pattern. The time grows with the square of the length: 7 s for 100,000 characters."""
+"""The longest text for such a pattern. The time grows with the square of its length: 7 s for 100,000 characters."""
 
 MAX_REASON_LENGTH: Final = 300
 
@@ -235,11 +235,11 @@ class _Compiled:
     def __init__(self, library: Any, schema: bytes) -> None:
         self._library = library
         if not schema:
-            raise SchemaRefused(f"the output schema is nested too deep, or has more than {MAX_SCHEMA_BYTES} bytes")
+            raise SchemaRefused(f"the output schema is nested too deeply, or has more than {MAX_SCHEMA_BYTES} bytes")
         try:
             document = msgspec.json.decode(schema)
-        except (ValueError, RecursionError):  # it is our own encoding, so it is nested too deep
-            raise SchemaRefused("the output schema is nested too deep") from None
+        except (ValueError, RecursionError):  # it is our own encoding, so it is nested too deeply
+            raise SchemaRefused("the output schema is nested too deeply") from None
         if not is_object(document):
             raise SchemaRefused("the output schema is not a JSON object")
         dialect, id_key = _dialect(document)
@@ -261,10 +261,10 @@ class _Compiled:
             if not may_explain:
                 if self._matching.looks_around:
                     return _uncheckable(
-                        "the check failed, and it is too large to find out why: it does not match the schema, or a "
-                        "`pattern` took too long"
+                        "the content does not match the schema, or matching a `pattern` took too long; the content is "
+                        "too large to find out which"
                     )
-                return _Finding("misfit", "", "it does not match the schema; it is too large to find the place")
+                return _Finding("misfit", "", "it does not match the schema; it is too large to find out where")
             _guarded(self._validator.validate, content)
         except (SchemaTooCostly, SchemaRefused) as error:
             return _uncheckable(str(error))

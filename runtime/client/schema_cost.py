@@ -33,28 +33,31 @@ if TYPE_CHECKING:
 __all__ = ["SchemaGraph", "SchemaRefused", "SchemaTooCostly"]
 
 MAX_SUBSCHEMAS: Final = 5000
-"""The most subschemas. The largest output schemas in use have a few hundred."""
+"""The largest number of subschemas. The largest output schemas in use have a few hundred."""
 
 MAX_IN_PLACE: Final = 64
-"""The longest path of subschemas at one place of the value. 1000 crashed the process when run in a thread."""
+"""The longest chain of subschemas for the same value, such as `$ref` to `$ref`. 1000 crashed a process in a thread."""
 
 MAX_NESTING: Final = 2000
-"""The depth of the value times the longest path at one place. Four times as much crashed on a small stack."""
+"""The largest product of the depth of the value and the longest such chain. 8000 crashed on a small stack."""
 
 MAX_PATTERNS: Final = 100
-"""The most different patterns. Each takes some milliseconds to compile, and a megabyte."""
+"""The largest number of different patterns. Each takes some milliseconds to compile, and a megabyte."""
 
 MAX_UNITS: Final = 20_000_000
-"""The most work of one check. A unit takes 5 to 50 ns (measured), so this is a second at worst."""
+"""The largest cost of one check. A unit of cost takes 5 to 50 ns (measured), so a check takes a second at worst."""
 
 MAX_STEPS: Final = 300_000
-"""The most steps of the walk, about a microsecond each."""
+"""The largest number of steps in which the cost is counted. Each takes about a microsecond."""
 
 MAX_COPIES: Final = 4_000_000
-"""The most bytes that the errors of one check may copy."""
+"""The largest number of bytes that the errors of one check may copy."""
 
 MAX_EXPLAINED_NESTING: Final = 256
-"""As `MAX_NESTING`, for collecting errors, which needs more stack, and time that grows with the square."""
+"""The limit in place of `MAX_NESTING` for finding the place of an error.
+
+This needs more stack than a check, and its time grows with the square of the nesting.
+"""
 
 _IN_PLACE = ("not", "if", "then", "else")
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
@@ -290,7 +293,7 @@ class _Walk:
             place, starts, depth = stack.pop()
             self.depth = max(self.depth, depth)
             if depth > self._deepest:
-                raise SchemaTooCostly("the content is nested too deep to check against this schema")
+                raise SchemaTooCostly("the content is nested too deeply to check against this schema")
             visits = self._visits(starts)
             if isinstance(place, str):
                 self._read_text(place, sum(times for node, times in visits.items() if node.pattern))

@@ -236,7 +236,10 @@ CLIENT_CAPABILITIES: Final[Mapping[str, Path]] = {
     "roots/list": ("roots",),
     "sampling/createMessage": ("sampling",),
 }
-"""The capability that a client declares if it answers a request of the server, by method; ping needs none."""
+"""The capability that each request of a server needs, by method. A client that answers the request declares it.
+
+Every client answers `ping`, without a capability.
+"""
 
 # From the section "Capabilities" of each method's page, in every revision. Others, such as ping, need no capability.
 _SERVER_PATHS: Final[Mapping[str, Path]] = {

@@ -80,8 +80,8 @@ def choose_revision(offered: str, handshakes: Sequence[str]) -> str:
     """
     if not handshakes:
         raise UsageError(
-            "`handshakes` is empty: the server supports no revision that uses `initialize`; send the client the error "
-            "that `unsupported_revision` returns"
+            "`handshakes` is empty: the server supports no revision that uses `initialize`; answer the client with the "
+            "error from mcpgen.runtime.protocol.negotiation.unsupported_revision()"
         )
     return offered if offered in handshakes else handshakes[-1]
 

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 __all__ = ["LossCallback", "MethodTranslation", "PayloadReader", "PayloadWriter", "Value"]
 
 Value: TypeAlias = Any
-"""A value of a native type: a Struct, or a dict if the type is an open object."""
+"""A value in the types of the native revision: a Struct, or a dict for an object with any keys, such as `_meta`."""
 
 LossCallback: TypeAlias = "Callable[[str, Callable[[], tuple[Loss, ...]]], None]"
-"""Called with the place, such as ``the params of tools/call``, and a function that returns the losses there."""
+"""A function that gets a place, such as ``the params of tools/call``, and a function that returns its losses."""
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode_json: Final = msgspec.json.Decoder().decode

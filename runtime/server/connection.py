@@ -62,7 +62,7 @@ class Connection(SessionOutput):
                 try:
                     dispatcher.receive(session, each)
                 except Exception:  # noqa: BLE001 (the boundary: one frame must not cost the peer the others)
-                    _LOG.exception("a message of the client could not be handled; the connection continues")
+                    _LOG.exception("processing a message of the client failed; the message is dropped")
         finally:
             self._spawner.release()
 

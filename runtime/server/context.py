@@ -36,11 +36,14 @@ T = TypeVar("T")
 class Context(BaseContext, ChangeNotifier):
     """The request that a handler serves, and its client.
 
-    Everything works for clients of every revision. If a client does not support a request, or has not declared the
-    capability for it, the method raises `UnsupportedByPeer` and sends nothing. To send requests with the types of the
-    native revision, pass the context to its generated class: ``ServerMethods(context).create_message(...)``.
+    The methods are the same for clients of every revision. A method that sends a request to the client raises
+    `UnsupportedByPeer`, and sends nothing, if the client's revision does not have the request or if the client has not
+    declared the capability for it. It raises `RequestError` if the client does not answer in time.
 
-    The methods have to be awaited where the handler runs. A function in a worker thread calls
+    To send requests with the types of the native revision, pass the context to the generated ``ServerMethods`` of that
+    revision: ``ServerMethods(context).create_message(...)``.
+
+    Await the methods in the handler's own task. A function in a worker thread calls
     ``anyio.from_thread.run(context.log, "info", "...")``.
     """
 
@@ -68,16 +71,19 @@ class Context(BaseContext, ChangeNotifier):
 
     @property
     def request_id(self) -> RequestId | None:
-        """The id of the request that has no response yet; None for a notification.
+        """The id of the client's open request; None for a notification.
 
-        None also while the handler waits for a client of 2026-07-28 to send its request again with the requested input.
+        It is also None while the handler waits for input from a client of 2026-07-28. The client sends the input with a
+        new request, which has another id.
         """
         exchange = self._exchange
         return None if exchange is None or exchange.request is None else exchange.request.id
 
     @property
     def input_responses(self) -> Mapping[str, Any]:
-        """The client's responses to the last ``InputRequiredResult`` of the handler; empty if it returned none yet.
+        """The client's responses to the ``InputRequiredResult`` of the handler, by key; empty in the first call.
+
+        A handler that returns an ``InputRequiredResult`` is called again when the client has responded.
 
         Spec:
             2026-07-28, basic/patterns/mrtr, "InputResponses".
@@ -87,7 +93,9 @@ class Context(BaseContext, ChangeNotifier):
 
     @property
     def request_state(self) -> str | None:
-        """The ``request_state`` of the last ``InputRequiredResult`` that the handler returned; None if it set none.
+        """The ``request_state`` of the handler's ``InputRequiredResult``; None in the first call, or if it has none.
+
+        A handler that returns an ``InputRequiredResult`` is called again when the client has responded.
 
         Spec:
             2026-07-28, basic/patterns/mrtr, "InputRequiredResult".
@@ -97,22 +105,22 @@ class Context(BaseContext, ChangeNotifier):
 
     @property
     def user(self) -> str:
-        """The user that the function of ``server.asgi(user=…)`` returned; empty if there is no function or no user."""
+        """The user, from the function in ``server.asgi(user=…)``; empty without a function, or for an unknown user."""
         request = None if self._exchange is None else self._exchange.request
         return self._session.user if request is None else request.session.user
 
     @property
     def state(self) -> Any:
-        """The value that the server's lifespan yielded."""
+        """The value that the server's lifespan yielded; None without a lifespan."""
         return self._engine.state
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the client has cancelled the request; functions in worker threads have to check it."""
+        """Whether the client has cancelled the request. A function in a worker thread has to check this itself."""
         return self._exchange is not None and self._exchange.has_ended
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Send the progress of the request, if the client asked for it; progress that does not grow is not sent.
+        """Send the progress of the request, if the client asked for progress. Only values that grow are sent.
 
         Spec:
             2025-11-25, basic/utilities/progress.
@@ -122,7 +130,7 @@ class Context(BaseContext, ChangeNotifier):
             await self._drain()
 
     async def log(self, level: Level, data: object, *, logger: str | None = None) -> None:
-        """Send a log entry, if the client asked for entries of this *level*; *data* is any JSON.
+        """Send a log entry, if the client asked for entries of this *level*. *data* is any JSON value.
 
         Spec:
             2025-11-25, server/utilities/logging; 2026-07-28, the same.
@@ -140,7 +148,7 @@ class Context(BaseContext, ChangeNotifier):
 
         Args:
             message: The text above the form.
-            requested: A Struct, dataclass or TypedDict of plain fields, or the schema of one.
+            requested: The fields of the form: a Struct, dataclass or TypedDict of plain fields, or its JSON Schema.
 
         Raises:
             UnsupportedByPeer: The client does not support forms.
@@ -155,7 +163,7 @@ class Context(BaseContext, ChangeNotifier):
         return form_value(result, requested, self.peer)
 
     async def elicit_url(self, message: str, url: str) -> Literal["accept", "decline", "cancel"]:
-        """Send the user to a page; return whether they agreed to open it.
+        """Ask the user to open a web page. Return the user's answer, which does not say whether the page was opened.
 
         Raises:
             UnsupportedByPeer: The client does not support elicitation by URL.
@@ -179,11 +187,11 @@ class Context(BaseContext, ChangeNotifier):
 
         Args:
             messages: The conversation; a string is one message of the user.
-            max_tokens: The most tokens that the model may write.
+            max_tokens: The largest number of tokens that the model may write.
             more: Other fields of ``CreateMessageRequestParams``: ``system_prompt``, ``temperature``, ``tools`` …
 
         Raises:
-            UnsupportedByPeer: The client does not support sampling, or not with tools.
+            UnsupportedByPeer: The client does not support sampling, or does not support sampling with tools.
             RequestError: The user or the client refused.
 
         Spec:
@@ -211,11 +219,12 @@ class Context(BaseContext, ChangeNotifier):
     async def disconnect(self, *, retry_seconds: float | None = None) -> bool:
         """Close the connection, if the client can reconnect later to get the response; return whether it was closed.
 
-        Use it for long work, which then holds no connection. Over HTTP, a client of 2025-11-25 reconnects for the
-        messages that it missed and for the response. With other clients and transports, this does nothing.
+        Use it before long work, so that no connection stays open. Over HTTP, a client of 2025-11-25 reconnects for the
+        messages that it missed and for the response. For all other clients and transports, this does nothing and
+        returns False.
 
         Args:
-            retry_seconds: When the client should reconnect; None leaves it to the server's settings.
+            retry_seconds: The time after which the client should reconnect; by default `HttpLimits.retry_seconds`.
 
         Spec:
             2025-11-25, basic/transports, "Sending Messages to the Server": the server MAY close the connection.
@@ -227,18 +236,24 @@ class Context(BaseContext, ChangeNotifier):
         return request.session.output.disconnect(self._exchange, retry_ms)
 
     async def request(self, method: Any, params: Any = UNSET, /) -> Any:
-        """Send a request of the native revision; ``ServerMethods(context)`` calls this.
+        """Send a request to the client, and return the result. ``ServerMethods(context)`` calls this.
+
+        *method* is a constant of the native revision's generated module ``methods``, such as ``methods.LIST_ROOTS``.
 
         Raises:
-            UnsupportedByPeer: The client's revision has no such request, or it has not declared the capability.
-            RequestError: The client answered with an error.
+            UnsupportedByPeer: The client's revision has no such request, or the client has not declared the capability
+                for the request. Nothing was sent.
+            RequestRefused: The client answered with an error.
+            RequestError: The client did not answer in time, or was asked too often (`Limits.max_rounds`).
             InvalidPayload: The result is not valid in the client's revision.
             TransportClosed: The client has disconnected.
         """
         return await self._request(method.name, params, self._session.handlers.native_revision)
 
     async def notify(self, method: Any, params: Any = UNSET, /) -> None:
-        """Send a notification of the native revision.
+        """Send a notification to the client.
+
+        *method* is a constant of the native revision's generated module ``methods``.
 
         Raises:
             UnsupportedByPeer: The client's revision has no such notification, or this server has not declared the

@@ -58,19 +58,19 @@ class ChangeNotifier:
     _engine: Engine
 
     async def resource_updated(self, uri: str) -> None:
-        """Notify every client that is subscribed to the resource *uri* that it has changed."""
+        """Report a change of the resource *uri* to every client that is subscribed to the resource."""
         await self._engine.notify_change(RESOURCE_UPDATED, uri)
 
     async def tools_changed(self) -> None:
-        """Notify every client that is subscribed to the list of tools that it has changed."""
+        """Report a change of the list of tools to every client that is subscribed to the list."""
         await self._engine.notify_change("notifications/tools/list_changed")
 
     async def prompts_changed(self) -> None:
-        """Notify every client that is subscribed to the list of prompts that it has changed."""
+        """Report a change of the list of prompts to every client that is subscribed to the list."""
         await self._engine.notify_change("notifications/prompts/list_changed")
 
     async def resources_changed(self) -> None:
-        """Notify every client that is subscribed to the list of resources that it has changed."""
+        """Report a change of the list of resources to every client that is subscribed to the list."""
         await self._engine.notify_change("notifications/resources/list_changed")
 
 

@@ -249,7 +249,7 @@ class Exchange(Struct, eq=False):
         if self.request is not None:
             return self.request.peer
         if self.last_peer is None:  # unreachable: an exchange begins with an open request
-            raise UsageError("the client is not known before a request of it has arrived")
+            raise UsageError("the client is not known before its first request has arrived")
         return self.last_peer
 
     def withdraw_requests(self) -> None:

@@ -89,8 +89,8 @@ class Quota:
     """A bound that the clients of one server share.
 
     Args:
-        max_count: The most entries.
-        max_bytes: The most bytes that they keep.
+        max_count: The largest number of entries.
+        max_bytes: The largest number of bytes that they keep.
 
     Attributes:
         count: How many entries there are, without those that are leaving.

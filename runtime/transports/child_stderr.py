@@ -115,4 +115,4 @@ class ChildStderr:
         except Exception:  # noqa: BLE001 (the boundary: it must not affect the connection)
             if not self._has_failed:  # logged once: a server may print a lot
                 self._has_failed = True
-                _LOG.exception("`on_stderr` failed")
+                _LOG.exception("`on_stderr` failed for a line; later failures are not logged")

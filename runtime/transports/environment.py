@@ -65,8 +65,11 @@ def check_environment(given: Mapping[str, str]) -> dict[str, str]:
             is_allowed = name and "=" not in name and "\0" not in name + value
         except TypeError as error:
             raise UsageError(f"the environment variable {name!r} and its value must be strings") from error
-        if not is_allowed:  # the value may be a secret, so that it is not shown
-            raise UsageError(f"the environment variable {name!r} cannot be set: its name or value is not allowed")
+        if not is_allowed:  # the value may be a secret, so it is not shown
+            raise UsageError(
+                f"the environment variable {name!r} cannot be set: its name is empty or contains '=', or its name or "
+                "value contains a NUL character; correct it"
+            )
     return dict(given)
 
 

@@ -37,7 +37,7 @@ __all__ = [
 
 
 class MessageWriter(Protocol):
-    """Sends the messages of one endpoint. A transport implements it."""
+    """Sends the messages of one endpoint to its peer. A transport implements it."""
 
     @property
     def is_full(self) -> bool:
@@ -47,31 +47,34 @@ class MessageWriter(Protocol):
     def write(self, message: bytes) -> None:
         """Send *message*, in the order of the calls.
 
-        It returns at once and does not raise. After the peer is gone, it drops *message*.
+        Return at once, and do not raise. If the connection has ended, drop *message*.
 
         Args:
-            message: JSON, without a delimiter. There may be line breaks between its tokens.
+            message: The JSON of one message, without a delimiter. It may contain line breaks between tokens.
         """
 
     async def drain(self) -> None:
-        """Return when the writer is no longer full, or when the peer is gone."""
+        """Return when the writer is no longer full, or when the connection has ended."""
 
 
 class Endpoint(Protocol):
-    """One side of a connection. It takes frames, and writes messages to the `MessageWriter` that it was made with."""
+    """One side of a connection. It takes frames, and writes messages to its `MessageWriter`.
+
+    A frame is the bytes of one message, or of one batch, without the delimiter of the transport.
+    """
 
     def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
-        """Handle *frames* in their order. It starts handlers without waiting for them, and does not raise.
+        """Handle *frames* in their order. Start handlers without waiting for them, and do not raise.
 
         Args:
-            frames: At least one. A frame that is longer than the limit is an `OversizedLine`.
+            frames: One or more frames. An `OversizedLine` stands for a frame that was too long to read.
         """
 
     def end_of_input(self) -> None:
         """Handle the end of input: no more frames will come. Running handlers may still answer."""
 
     async def wait_finished(self) -> None:
-        """Return when no handler runs."""
+        """Return when no handler is running any more."""
 
     def close(self) -> None:
         """Cancel all running handlers and end the connection."""
@@ -83,7 +86,7 @@ class ClientEndpoint(Endpoint, Protocol):
     def request_lost(self, request_id: RequestId, failure: Exception) -> None:
         """Fail one request with *failure*. The connection continues.
 
-        For transports that carry each request on its own, as HTTP does. Others never call it.
+        Only transports that send each request by itself, such as HTTP, call this.
         """
 
 
@@ -92,17 +95,17 @@ class EndpointFactory(Protocol):
     """Makes an endpoint for each connection."""
 
     def connect(self, writer: MessageWriter, spawner: Spawner, /) -> Endpoint:
-        """Return a new endpoint, which writes to *writer* and starts its handlers with *spawner*."""
+        """Return a new endpoint. It writes to *writer*, and starts its handlers with *spawner*."""
         ...
 
 
 @runtime_checkable
 class ServerInterface(EndpointFactory, Protocol):
-    """What a transport uses of a server. `Server` implements it."""
+    """The part of a server that a transport uses. `Server` implements it."""
 
     @property
     def limits(self) -> Limits:
-        """The limits of each connection. The transport enforces `max_frame_bytes` and `max_buffered_bytes`."""
+        """The limits of the server. The transport enforces `max_frame_bytes` and `max_buffered_bytes`."""
         ...
 
     def running(self) -> AbstractAsyncContextManager[object]:
@@ -116,17 +119,18 @@ class Channel(MessageWriter, Protocol):
     async def run(self, endpoint: ClientEndpoint, /) -> None:
         """Hand each frame from the server to *endpoint*, and return when the server has ended the connection.
 
-        It is called once, and is cancelled when the client closes. It does not call `Endpoint.close`.
+        A frame is the bytes of one message, or of one batch, without the delimiter of the transport. The client calls
+        `run` once, and cancels it when the client closes. `run` does not call `Endpoint.close`.
         """
         ...
 
     async def close_reason(self) -> TransportClosed:
-        """Return the error that pending requests fail with. It is called after `run` has returned."""
+        """Return the error with which the pending requests fail. The client calls this after `run` has returned."""
         ...
 
     @property
     def stderr(self) -> str:
-        """The last part of what the server printed to its standard error; empty if the transport cannot see it."""
+        """The last text that the server wrote to standard error; empty if the transport cannot read it."""
         ...
 
 
@@ -136,9 +140,10 @@ class Transport(Protocol):
 
     @property
     def identity(self) -> Hashable | None:
-        """A key under which `connect` remembers the server's era, to skip the probe the next time.
+        """The key of the server, which is the same for all transports to the server; None if there is no key.
 
-        Equal for two transports that reach the same server. None: nothing is remembered.
+        A client first probes whether the server needs `initialize`, with a request for `server/discover`. `connect`
+        remembers the result under this key, and does not probe the next time. With None, it always probes.
         """
         ...
 
@@ -150,7 +155,7 @@ class Transport(Protocol):
     def open(self, limits: ClientLimits, /) -> AbstractAsyncContextManager[Channel]:
         """Open a new connection within the block, and close it at the end of the block, in a bounded time.
 
-        Closing a client waits for the end of the block, even if the caller is cancelled. `connect` may
-        open several, one after the other: a server that does not survive the probe gets a new connection.
+        A client that closes waits for the end of the block, even if its caller is cancelled. `connect` may open several
+        connections, one after the other: some servers exit when they get the probe (see `identity`).
         """
         ...

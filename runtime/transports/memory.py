@@ -294,7 +294,7 @@ class Wire:
             TransportClosed: `end_input` was called before.
         """
         if self._is_ended:
-            raise TransportClosed("the input was ended")
+            raise TransportClosed("the input of the server has ended: `end_input` was called")
         with anyio.fail_after(_WAIT_SECONDS):
             await self._answers.drain()
         encoded = (each if isinstance(each, bytes) else msgspec.json.encode(each) for each in messages)
@@ -318,7 +318,7 @@ class Wire:
         """
         with anyio.fail_after(_WAIT_SECONDS):
             if not await self._answers.wait_message():
-                raise TransportClosed("the server is gone")
+                raise TransportClosed("the server has ended the connection")
         return self._answers.take()
 
     async def end_input(self) -> None:

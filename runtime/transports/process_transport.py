@@ -64,18 +64,20 @@ _LOG = logging.getLogger("mcpgen.client")
 
 
 class Process:
-    """A transport that starts a server with a command for each connection, and ends it with the connection.
+    """A transport that starts a process of the server for each connection, and ends the process with the connection.
 
-    The server inherits the environment variables that any program needs (user, paths, language). It leads a session of
-    its own, so Ctrl-C in the terminal does not reach it. At the end, all processes that it has started are ended,
-    except those that have left its process group.
+    The process inherits the environment variables that any program needs (user, paths, language). It has a terminal
+    session of its own, so Ctrl-C in the terminal does not reach it. At the end of the connection, all processes of its
+    process group are ended, too.
 
     Args:
-        command: The program and its arguments. A string is split as a shell would, but nothing in it is expanded.
+        command: The program and its arguments. A string is split into words as by a shell; variables and wildcards in
+            it stay as they are.
         environment: Environment variables to set.
         directory: The working directory of the server; by default that of this process.
         inherit_environment: Whether the server inherits all environment variables of this process.
-        on_stderr: Called with each line of its standard error. The logger ``mcpgen.server`` gets them, too.
+        on_stderr: A function that is called with each line that the process writes to standard error. The logger
+            ``mcpgen.server`` gets each line, too.
 
     Raises:
         UsageError: An argument is wrong.

@@ -51,10 +51,10 @@ else:
 
 
 class TaskHandle(Protocol):
-    """Something that was started and can be cancelled."""
+    """The handle of a started function, to cancel it."""
 
     def cancel(self) -> object:
-        """Cancel it at its next ``await``. If it is over, do nothing."""
+        """Cancel the function at its next ``await``; do nothing if it has ended."""
         ...
 
 
@@ -64,9 +64,9 @@ class Spawner(Protocol):
     def start(
         self, function: Callable[[*_Arguments], Coroutine[Any, Any, object]], /, *arguments: *_Arguments
     ) -> TaskHandle:
-        """Start *function*, which may be over when this returns.
+        """Start *function*. It may have ended already when this returns.
 
-        Its return value is dropped; an exception is logged.
+        The return value of *function* is dropped. Its exception is logged.
         """
         ...
 
@@ -81,9 +81,9 @@ class Spawner(Protocol):
 
 @asynccontextmanager
 async def open_spawner() -> AsyncGenerator[Spawner]:
-    """Start handlers within the block, and cancel those that run at its end.
+    """Start handlers within the block, and cancel those that still run at the end of the block.
 
-    On asyncio, a handler that catches its cancellation and does not end keeps running. The log names it.
+    On asyncio, a handler that ignores its cancellation keeps running. Its name is logged.
     """
     if is_asyncio():
         tasks = _Tasks(asyncio.get_running_loop())
@@ -212,7 +212,7 @@ class _Tasks:
             await coroutine
         except asyncio.CancelledError:
             if not handle.is_cancelled:
-                _LOG.exception("a handler raised a cancellation that mcpgen did not request")
+                _LOG.exception("a handler raised a cancellation exception, but nothing cancelled the handler")
             raise
         except BaseException as error:  # noqa: BLE001 (the boundary: what was started fails alone, whatever it raises)
             _LOG.exception("a handler raised %s", type(error).__name__)
@@ -258,7 +258,7 @@ async def _run_in_scope(scope: anyio.CancelScope, coroutine: Coroutine[Any, Any,
             await coroutine
         except anyio.get_cancelled_exc_class():
             if not scope.cancel_called and not anyio.get_current_task().has_pending_cancellation():
-                _LOG.exception("a handler raised a cancellation that mcpgen did not request")
+                _LOG.exception("a handler raised a cancellation exception, but nothing cancelled the handler")
                 return
             raise
         except BaseException as error:  # noqa: BLE001 (the boundary: what was started fails alone, whatever it raises)

@@ -218,7 +218,7 @@ def _hand_over(endpoint: Endpoint, frames: Sequence[Frame | OversizedLine]) -> N
     try:
         endpoint.receive(frames)
     except Exception:  # noqa: BLE001 (the boundary: one frame must not end the connection)
-        _LOG.exception("messages of the peer could not be processed, and are dropped")
+        _LOG.exception("processing messages of the peer failed; the messages are dropped")
 
 
 class _LoopPump(Pump):

@@ -81,7 +81,7 @@ def form(revision: str) -> Any:
     if not since(revision, "2025-06-18"):
         return no_tool("trigger-elicitation-request", "the revision has no elicitation: the server has no such tool")
     if not since(revision, "2025-11-25"):
-        line = "MCP error -32602: not valid as the params of elicitation/create in 2025-06-18"
+        line = "MCP error -32602: the params of elicitation/create are not valid in 2025-06-18"
         return Absent(
             "the server's form has fields that the revision does not have: the client refuses it",
             {"asked": [], "first line": line, "has the answer": False},

@@ -79,7 +79,7 @@ class ElicitationPrompt:
             return models.ElicitResult(action="accept", content=content)
 
     async def elicit_url(self, params: models.ElicitRequestURLParams, context: ClientContext) -> models.ElicitResult:
-        """Ask for consent to open a URL. The URL is never opened here."""
+        """Ask for consent to open a URL. This does not open the URL."""
         async with self._asking("asks you to open a URL", params.message, context):
             self._show(params.url)
             try:
@@ -163,7 +163,7 @@ class ElicitationPrompt:
         for number, (value, name) in enumerate(field.choices, 1):
             label = escaped_line(name) if name == value else f"{escaped_line(name)} [{escaped_line(value)}]"
             screen.lines(wrap(label, screen.width, indent=f"{_INDENT * 2}{number:>2}. ", hang=_INDENT * 4))
-        how = " (type numbers, or none)" if field.is_many else " (type a number)" if field.choices else ""
+        how = " (type numbers, or the word none)" if field.is_many else " (type a number)" if field.choices else ""
         enter = "" if field.is_required else "; press Enter for no answer"
         enter = enter if field.default is None else f"; press Enter for {field.shown(field.default)}"
         kind = f"{field.kind}{how}{enter}"

@@ -79,9 +79,13 @@ def _dns_host(host: str) -> tuple[str, list[str]]:
         host = unquote(host)
     if not host.isascii():
         seen, host = host, _punycode(host)
-        warnings.append(f"The host has letters that can look like others: {escaped_line(seen)} is {host}.")
+        warnings.append(
+            f"The host {escaped_line(seen)} has letters that can look like others. Its real name in DNS is {host}."
+        )
     elif any(label.startswith(_XN) for label in host.split(".")):
-        warnings.append(f"A browser may show the host with letters that look like others: {_unicode(host)}.")
+        warnings.append(
+            f"A browser may show the host as {_unicode(host)}, which has letters that can look like others."
+        )
     if _is_ip_address(host):
         warnings.append("The host is an IP address, not a name.")
     return escaped_line(host), warnings

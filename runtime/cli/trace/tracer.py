@@ -194,8 +194,8 @@ class Tracer:
         if named is UNSET:
             revision = self._negotiated or self._latest
             if revision is None and method != "ping" and self._proposed is not None:
-                reason = "`initialize` is not answered yet; the message is checked as"
-                draft.note("revision", "", f"{reason} {self._proposed}, which it proposed")
+                reason = "`initialize` is not answered yet; the message is checked against the revision in that request"
+                draft.note("revision", "", f"{reason}, {self._proposed}")
                 return self._proposed
             if revision is None and method != "ping":
                 reason = "the request has no revision: none was negotiated, and its `_meta` names none"

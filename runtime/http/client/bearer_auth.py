@@ -24,10 +24,10 @@ def bearer(token: str | Callable[[], str | Awaitable[str]]) -> httpx.Auth:
     """Return credentials that send a bearer token with each request, for ``Http(url, auth=…)``.
 
     Args:
-        token: The token, or a function, plain or async, that returns it and is called before each request.
+        token: The token, or a plain or async function that returns it. The function is called before each request.
 
     Raises:
-        UsageError: The token is of the wrong type, or no header can carry it; or httpx is not installed.
+        UsageError: The token has the wrong type or a character that a header cannot contain, or httpx is not installed.
     """
     import_httpx()
     import httpx  # noqa: PLC0415 (it takes long to load)

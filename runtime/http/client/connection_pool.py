@@ -55,7 +55,7 @@ class ConnectionPool(httpx.AsyncBaseTransport):
 
     Args:
         ssl_context: Verifies certificates.
-        max_idle: The most idle connections to one origin.
+        max_idle: The largest number of idle connections to one origin.
     """
 
     def __init__(self, ssl_context: ssl.SSLContext, max_idle: int) -> None:

@@ -294,7 +294,7 @@ class HttpProtocol:
             reason = str(error) or type(error).__name__
             self._end(f"the server lost the session, and no new one could be started: {reason}")
         except Exception as error:  # noqa: BLE001 (the boundary: a user's `httpx.Auth`, or a bug)
-            _LOG.exception("starting a new session failed")
+            _LOG.exception("the server lost the session, and starting a new one failed")
             self._end(f"the server lost the session, and no new one could be started: {error!r}")
         finally:
             self._renewal = None

@@ -40,7 +40,7 @@ class IncomingMessages:
         param_headers: The param headers of the server's tools.
 
     Args:
-        max_batch_length: The most messages in a batch.
+        max_batch_length: The largest number of messages in a batch.
     """
 
     def __init__(self, max_batch_length: int) -> None:

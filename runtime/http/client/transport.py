@@ -59,15 +59,15 @@ def import_httpx() -> ModuleType:
 
 
 class Http:
-    """A server at a URL: Streamable HTTP of any revision, or HTTP+SSE. The client finds out which.
+    """A transport to a server at a URL: Streamable HTTP of any revision, or HTTP+SSE. The client finds out which.
 
     Args:
         url: The URL, such as ``https://example.com/mcp``.
-        headers: Headers of each request besides those of MCP, such as an API key.
-        auth: Credentials: `bearer`, or any other `httpx.Auth`, such as one for OAuth.
-        client: Makes the requests, with its own proxies, certificates and timeouts; it is not closed. Its pool should
-            allow one connection for each concurrent call and each open stream. By default, each connection to a server
-            has a client of its own.
+        headers: More headers for each request, such as one with an API key.
+        auth: Credentials: the result of `bearer`, or any other `httpx.Auth`, such as one for OAuth.
+        client: The HTTP client that makes the requests, with its own proxies, certificates and timeouts. This transport
+            does not close it. Its pool should allow one connection for each concurrent call and each open stream. By
+            default, each connection to a server has an HTTP client of its own.
 
     Raises:
         UsageError: The URL or a header is invalid, a header is reserved, or httpx is not installed.

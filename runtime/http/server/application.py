@@ -59,21 +59,23 @@ class Application:
         engine: The server.
         path: The path of the endpoint.
         sse_path: The path at which clients of 2024-11-05 open their stream, if the server serves that revision.
-        message_path: The path to which these clients post.
-        allowed_origins: The origins whose web pages are allowed to use the server; see `OriginCheck`.
-        allowed_hosts: The names that are allowed in the Host header; see `OriginCheck`.
+        message_path: The path to which these clients post their messages.
+        allowed_origins: The origins whose web pages are allowed to use the server. `OriginCheck` in
+            `mcpgen.runtime.http.server.origin_check` describes the entries and the defaults.
+        allowed_hosts: The names that are allowed in the Host header; see `OriginCheck`, too.
         bound_to: The address that the server listens on, if known.
-        events: Stores the events of streams, so that clients can resume them; by default in memory, with bounds.
-        limits: Bounds on what all clients together hold.
-        user: Takes the ASGI scope of a request, and returns the name of the user; empty for an unknown user. Other
-            users cannot use a session, a task or a request state of this user: they get the same error as if it
-            did not exist.
+        events: Stores the messages of streams, so that clients can resume broken streams; by default a
+            `MemoryEventStore`.
+        limits: The limits of this application.
+        user: A function that takes the ASGI scope of a request, and returns the name of the user; empty for an unknown
+            user. Each session, task and request state (see `Server`) belongs to one user. Other users get the same
+            error as if it did not exist.
 
     Attributes:
-        limits: These bounds.
+        limits: The limits of this application.
 
     Raises:
-        UsageError: An argument is invalid, or does not fit another.
+        UsageError: An argument is invalid, or contradicts another one.
     """
 
     def __init__(  # noqa: PLR0913 (settings, each by its name)
@@ -135,8 +137,8 @@ class Application:
         """Keep the server's lifespan open within the block, and shut down at its end.
 
         If a framework mounts the application, enter `running()` in the lifespan of the framework: frameworks do not
-        start the lifespan of what they mount.
-        Without it, the server's lifespan starts with the first request and ends with the event loop.
+        start the lifespan of a mounted application. Without `running()`, the server's lifespan starts with the first
+        request and ends with the event loop.
         """
         if self._state.has_ended:
             self._restart()

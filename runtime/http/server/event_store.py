@@ -1,7 +1,7 @@
 """Event ids, and the store of the events with which clients resume their streams.
 
 Theory of operation. A stream has messages with rising numbers, and can be sent over several connections, one after the
-other. The id of an event names its stream and number. A store returns all messages behind such an id, or None: a
+other. The id of an event names its stream and number. A store returns all messages after such an id, or None: a
 client must never get a stream with a gap. So for each stream the store keeps, besides messages, the last number that it
 has dropped and the last number that was appended. For a number below the first or above the second, it returns None.
 
@@ -68,19 +68,23 @@ def parse_event_id(text: str) -> tuple[str, int] | None:
 
 
 class EventStore(Protocol):
-    """A store of events, as streams use it."""
+    """A store of the messages that a server sends on its HTTP streams (server-sent events).
+
+    A client whose stream breaks names the last message that it received, and gets the later ones from this store.
+    """
 
     def append(self, stream: str, number: int, message: bytes) -> None:
         """Store a message of a stream. This must not wait, so a store on another machine needs a local buffer.
 
         If there is no room, drop the message; `after` must then return None. The first message creates the stream. An
-        event that only carries an id is appended with an empty message.
+        event without a message is stored as an empty message.
 
         Args:
-            stream: Any name.
-            number: Higher than all earlier numbers of the stream, normally by one. If the first number is n, then
-                ``after(stream, n - 1)`` returns this message, and `after` with a lower number returns None.
-            message: The data of the event.
+            stream: The name of the stream.
+            number: The number of the message: higher than all earlier numbers of the stream, normally by one. If the
+                first number of the stream is n, then ``after(stream, n - 1)`` returns this message, and `after` with a
+                lower number returns None.
+            message: The JSON of the message.
         """
         ...
 
@@ -88,7 +92,7 @@ class EventStore(Protocol):
         """Return all messages of *stream* with higher numbers than *number*, in order, with their numbers.
 
         Return None if the stream is unknown, if some of these messages were dropped, or if *number* is higher than the
-        last one of the stream.
+        last number of the stream.
         """
         ...
 
@@ -111,21 +115,23 @@ class _Stream(Struct):
 
 
 class MemoryEventStore(EventStore):
-    """Store events in this process, with bounds on their number, bytes and age.
+    """An `EventStore` in this process, with limits on the number, the size and the age of its messages.
 
-    When there is no room, the oldest message of all streams is dropped. A stream stays
-    known after its messages are gone, so that a client that has received them all can resume it. If there are too many
-    streams, the least recently used one is removed.
+    When there is no room, the store drops the oldest message of all streams. It still knows a stream whose messages
+    have all been dropped, so a client that has received them all can resume the stream. If there are too many streams,
+    the store removes the least recently used one.
 
     Args:
-        max_streams: The most streams, in all sessions together; each takes about one kilobyte.
-        max_events_per_stream: The most messages of one stream; a long operation reports some hundred steps of progress.
-        max_bytes: The most bytes of all messages, with `EVENT_OVERHEAD_BYTES` for each.
-        lifetime_seconds: How long a message is stored. Networks recover within minutes.
-        clock: Returns monotonic seconds.
+        max_streams: The largest number of streams of all sessions together. Each takes about one kilobyte.
+        max_events_per_stream: The largest number of messages of one stream. A long operation may report progress some
+            hundreds of times.
+        max_bytes: The total size of all messages, at most. Each message counts `EVENT_OVERHEAD_BYTES` more than its own
+            size.
+        lifetime_seconds: The time that a message is stored. Networks recover within minutes.
+        clock: A function that returns monotonic time in seconds.
 
     Raises:
-        UsageError: A bound is not positive.
+        UsageError: A limit is not greater than 0.
     """
 
     def __init__(
@@ -201,7 +207,7 @@ class MemoryEventStore(EventStore):
         self._bytes += size
 
     async def after(self, stream: str, number: int) -> list[tuple[int, bytes]] | None:
-        """Return the messages of *stream* behind *number*; see `EventStore`."""
+        """Return the messages of *stream* after *number*; see `EventStore`."""
         self._expire(self._clock())
         known = self._streams.get(stream)
         if known is None or not known.dropped <= number <= known.last:
@@ -211,7 +217,7 @@ class MemoryEventStore(EventStore):
         return [(each.number, each.message) for each in found if each.number > number]
 
     async def forget(self, stream: str) -> None:
-        """Drop a stream; see `EventStore`."""
+        """Remove a stream; see `EventStore`."""
         if stream in self._streams:
             self._drop_stream(stream)
 

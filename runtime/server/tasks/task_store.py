@@ -36,7 +36,7 @@ __all__ = [
 Status: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 
 Position: TypeAlias = tuple[int, str]
-"""The place of a task in the list of its principal: time of creation and id. It stays valid after the task is gone."""
+"""The place of a task in the list of its principal: time of creation and id. It stays valid if the task is removed."""
 
 # Most answers, and all errors, are smaller. They do not count against the limits, so that a task can end with an error
 # in a full store.
@@ -98,25 +98,30 @@ class TaskRecord(Struct, frozen=True, kw_only=True):
 
 
 class TaskStore(Protocol):
-    """A store of tasks. Its methods do not wait, so a store in another process needs a local copy."""
+    """A store of tasks: one `TaskRecord` for each. Its methods are not async, so a remote store needs a local copy.
+
+    `TaskRecord` and `StoreFull` are in `mcpgen.runtime.server.tasks.task_store`.
+    """
 
     def add(self, record: TaskRecord) -> None:
-        """Keep a new task.
+        """Store the record of a new task.
 
         Raises:
-            StoreFull: There is no room for it.
+            StoreFull: There is no room for the task.
         """
         ...
 
     def get(self, task_id: str) -> TaskRecord | None:
-        """Return a task of any principal; None if there is none."""
+        """Return the record of a task, whichever client owns it; None if there is no such task."""
         ...
 
     def replace(self, record: TaskRecord) -> None:
-        """Replace the record of the same id; do nothing if there is none any more.
+        """Replace the record that has the same `task_id`; do nothing if there is no such record any more.
+
+        `principal` and `created_ms` of a task never change.
 
         Raises:
-            StoreFull: There is no room for its outcome. A short error must always find room.
+            StoreFull: There is no room for the `outcome`. There must always be room for a short error.
         """
         ...
 
@@ -125,9 +130,9 @@ class TaskStore(Protocol):
         ...
 
     def page(self, principal: str, *, after: Position | None, limit: int) -> list[TaskRecord]:
-        """Return at most *limit* tasks of *principal* behind the position *after*, oldest first.
+        """Return at most *limit* tasks of *principal* after the position *after*, oldest first.
 
-        The task at that position may have been removed. None for *after* starts at the oldest task.
+        The task at that position may have been removed. If *after* is None, start at the oldest task.
         """
         ...
 
@@ -141,19 +146,22 @@ class TaskStore(Protocol):
 
 
 class MemoryTaskStore:
-    """Keeps tasks in this process, bounded in number and bytes.
+    """A `TaskStore` in this process, with limits on the number of tasks and the size of their results.
 
-    A full store first removes cancelled tasks, which is allowed at any time ("Task Cancellation"). The others have to
-    be kept for their lifetime, so new ones are refused.
+    A full store first removes a cancelled task, which the specification allows at any time. It keeps all other tasks
+    for their lifetime. If none is cancelled, it refuses the new task.
 
     Args:
-        max_tasks: The most tasks of all principals together. A principal is the user, session or connection that owns a
-            task.
-        max_tasks_per_principal: The most tasks of one principal. The default allows one new task each second with the
-            default lifetime of ten minutes, and some that live longer.
-        max_outcome_bytes: The size of all results together.
-        max_outcome_bytes_per_principal: The size of all results of one principal. The default allows four of the
-            largest results that fit into a message.
+        max_tasks: The largest number of tasks of all principals together. A principal is the user, session or
+            connection that owns a task.
+        max_tasks_per_principal: The largest number of tasks of one principal. The default allows one new task each
+            second with the default lifetime of ten minutes, and some that live longer.
+        max_outcome_bytes: The total size of all results, at most.
+        max_outcome_bytes_per_principal: The total size of the results of one principal, at most. The default allows
+            four of the largest results that fit into a message.
+
+    Spec:
+        2025-11-25, basic/utilities/tasks, "Task Cancellation".
     """
 
     def __init__(
@@ -181,11 +189,11 @@ class MemoryTaskStore:
 
     @property
     def count(self) -> int:
-        """How many tasks are kept."""
+        """The number of stored tasks."""
         return len(self._records)
 
     def add(self, record: TaskRecord) -> None:
-        """Keep a new task; see `TaskStore`."""
+        """Store the record of a new task; see `TaskStore`."""
         if record.task_id in self._records:
             raise UsageError(f"there is already a task with the id {record.task_id[:8]}…; give each task its own id")
         order = self._order.get(record.principal, ())
@@ -199,11 +207,11 @@ class MemoryTaskStore:
         self._count(record, 1)
 
     def get(self, task_id: str) -> TaskRecord | None:
-        """Return a task; see `TaskStore`."""
+        """Return the record of a task; see `TaskStore`."""
         return self._records.get(task_id)
 
     def replace(self, record: TaskRecord) -> None:
-        """Replace the record of the same id, time of creation and principal; see `TaskStore`."""
+        """Replace the record that has the same `task_id`; see `TaskStore`."""
         before = self._records.get(record.task_id)
         if before is None:
             return

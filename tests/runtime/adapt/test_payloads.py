@@ -57,7 +57,7 @@ def test_what_only_seems_to_be_json_is_refused() -> None:
 @pytest.mark.parametrize("value", [None, [], "x", 1, True])
 def test_params_are_an_object(value: Any) -> None:
     with pytest.raises(
-        InvalidPayload, match=r"^not valid as the params of tools/call in 2025-11-25: Expected `object`"
+        InvalidPayload, match=r"^the params of tools/call are not valid in 2025-11-25: Expected `object`"
     ):
         ARGUMENTS.check(value)
 

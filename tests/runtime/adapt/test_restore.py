@@ -229,7 +229,7 @@ def test_a_malformed_stash_is_a_loss_and_nothing_else(raw: Any) -> None:
     message["_meta"][KEY][NEW] = raw
     adapted = up().adapt(message)
 
-    assert ["the stash is malformed"] == said(adapted)
+    assert ["the stash of lost values is malformed"] == said(adapted)
     assert KEY not in json.dumps(adapted.value)
 
 
@@ -265,7 +265,7 @@ def test_a_forged_edit_cannot_bring_in_a_key_of_another_revision() -> None:
     adapted = route(OLD, "2025-06-18", "tools/list", "result").adapt(message)
 
     assert {"tools": [], "_meta": {}} == adapted.value
-    assert ["the stash does not belong to this message"] == said(adapted)
+    assert ["the stash of lost values does not belong to this message, so no value was restored"] == said(adapted)
 
 
 def test_a_stash_that_is_not_json_is_no_crash() -> None:
@@ -304,7 +304,7 @@ def test_a_stash_that_goes_home_by_a_revision_that_could_have_said_more_is_not_b
     middle = route(OLD, "2025-11-25", "tools/list", "result").adapt(kept()).value
     adapted = route("2025-11-25", NEW, "tools/list", "result").adapt(middle)
 
-    assert ["the stash does not belong to this message"] == said(adapted)
+    assert ["the stash of lost values does not belong to this message, so no value was restored"] == said(adapted)
     assert KEY not in json.dumps(adapted.value)
     assert all("title" not in each for each in adapted.value["tools"])
 

@@ -110,7 +110,7 @@ def test_an_error_is_checked_as_an_error() -> None:
     found = fake(FIRST, SECOND, "tools/list", "error")
 
     assert {"code": -1, "message": "no"} == found.adapt({"code": -1, "message": "no", "foreign": 1}).value
-    with pytest.raises(InvalidPayload, match=r"not valid as an error of tools/list in 2024-11-05 at /code: "):
+    with pytest.raises(InvalidPayload, match=r"an error of tools/list is not valid in 2024-11-05 at /code: "):
         found.adapt({"code": "x", "message": "no"})
 
 
@@ -144,7 +144,7 @@ def test_a_refusal_names_step_place_reason_service_and_what_was_lost_before(way:
     assert ["/before"] == [each.pointer for each in error.losses]
     assert str(error) == (
         "the message cannot be adapted from 2025-03-26 to 2024-11-05 at /cursor: no cursors at all "
-        "(clients and servers of mcpgen handle it with the service 'input')"
+        "(mcpgen's clients and servers handle such messages; see 'input' in docs/adapters.md)"
     )
 
 
@@ -210,10 +210,15 @@ def test_a_revision_without_steps_is_unknown_to_a_ladder() -> None:
 @pytest.mark.parametrize(
     ("method", "part", "sender", "says"),
     [
-        ("tools/lst", "params", None, "has no request 'tools/lst'; known are completion/complete, "),
+        ("tools/lst", "params", None, "has no request 'tools/lst'; the known ones are completion/complete, "),
         ("tools/list", "notification", None, r"has no notification 'tools/list' \(it is a request from a client, "),
         ("tools/list", "params", "server", "has no request from a server 'tools/list' "),
-        ("notifications/cancelled", "result", None, r"\(it is a notification from a client or server\); known are "),
+        (
+            "notifications/cancelled",
+            "result",
+            None,
+            r"\(it is a notification from a client or server\); the known ones are ",
+        ),
     ],
 )
 def test_an_unknown_method_lists_those_that_would_do(method: str, part: Any, sender: Any, says: str) -> None:

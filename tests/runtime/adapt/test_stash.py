@@ -244,7 +244,7 @@ def test_a_stash_that_we_did_not_write_is_taken_out_and_said_to_be_bad(raw: Any)
 def test_what_is_no_map_of_revisions_is_taken_out(raw: Any) -> None:
     rest, found, problem = take_stash({"_meta": {KEY: raw}}, "_meta", "2025-06-18")
 
-    assert ({"_meta": {}}, None, "the stash is malformed") == (rest, found, problem)
+    assert ({"_meta": {}}, None, "the stash of lost values is malformed") == (rest, found, problem)
 
 
 def test_a_stash_that_is_too_large_is_left_out() -> None:

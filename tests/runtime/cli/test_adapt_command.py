@@ -198,7 +198,10 @@ def test_nothing_from_the_input_steers_the_terminal() -> None:
     [
         (("--from", "2024-11-06", "--to", NEW, *LIST), "known are 2024-11-05, "),
         (("--from", NEW, "--to", "next", *LIST), "known are 2024-11-05, "),
-        (("--from", NEW, "--to", OLD, "--method", "tools/lst", "--part", "params"), "known are completion/complete, "),
+        (
+            ("--from", NEW, "--to", OLD, "--method", "tools/lst", "--part", "params"),
+            "the known ones are completion/complete, ",
+        ),
         (
             ("--from", NEW, "--to", OLD, "--method", "tools/list", "--part", "notification"),
             "it is a request from a client, with params, result and error",

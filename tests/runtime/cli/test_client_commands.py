@@ -291,7 +291,10 @@ def test_a_server_that_crashes_is_told_with_its_last_words() -> None:
     status, out, err = run("call", COMMAND, "crash")
 
     assert (1, "") == (status, out)
-    assert f"Error: the server {COMMAND!r} has exited with status 3, having printed last:\n    about to fail\n" in err
+    assert (
+        f"Error: the server {COMMAND!r} has exited with status 3; the last lines of its standard error:\n"
+        "    about to fail\n"
+    ) in err
     assert "\x1b" not in err
 
 

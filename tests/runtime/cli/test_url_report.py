@@ -16,7 +16,7 @@ from mcpgen.runtime.cli.client.url_report import check_url
         ("https://evil.example\\.bank.example/", "evil.example", "backslash"),
         ("https:evil.example", "evil.example", ""),
         ("https:///evil.example/", "evil.example", ""),
-        ("https://\u0430pple.example/", "xn--pple-43d.example", "\u0430pple.example is xn--pple-43d.example"),
+        ("https://\u0430pple.example/", "xn--pple-43d.example", "Its real name in DNS is xn--pple-43d.example"),
         ("https://xn--pple-43d.example/", "xn--pple-43d.example", "\u0430pple.example"),
         ("https://bank\u3002example/", "bank.example", "can look like others"),
         ("https://b%61nk.example/", "bank.example", "escapes"),

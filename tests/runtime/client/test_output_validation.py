@@ -428,7 +428,7 @@ def test_a_value_that_is_nested_too_deep_for_its_schema_is_not_let_loose_on_the_
     for _ in range(25):
         schema = {"anyOf": [schema, False]}
 
-    assert "it cannot be checked: the content is nested too deep to check against this schema" == reason(
+    assert "it cannot be checked: the content is nested too deeply to check against this schema" == reason(
         {"items": schema}, nested(100)
     )
 
@@ -446,7 +446,7 @@ def test_what_is_let_loose_fits_a_small_stack() -> None:
         threading.stack_size(before)
     thread.join()
 
-    assert ["it does not match the schema; it is too large to find the place"] == found
+    assert ["it does not match the schema; it is too large to find out where"] == found
 
 
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "^(?=(a+)+$)(a+)+$", "^(a+)+\\1$", LOOKS_AROUND])
@@ -539,7 +539,7 @@ def test_what_the_server_wrote_is_shortened_and_harmless() -> None:
 def test_errors_are_not_collected_where_they_would_copy_the_content_for_each_alternative() -> None:
     content = [{"a": "x" * 50}] * 5000
 
-    assert "too large to find the place" in reason({"anyOf": [{"type": "string"}] * 500}, content)
+    assert "too large to find out where" in reason({"anyOf": [{"type": "string"}] * 500}, content)
 
 
 # That nothing of the above refuses what is ordinary, or decides otherwise than the reference implementation

@@ -16,7 +16,7 @@ async def whoever(scope: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"port": 1}, "asgi has no option 'port'; it has path, "),
+        ({"port": 1}, r"asgi\(\) has no option `port`; the options are path, "),
         ({"user": whoever}, "`user` must be a plain function"),
         ({"user": "me"}, "`user` must be a plain function"),
         ({"events": "x"}, "`events` must be an event store"),

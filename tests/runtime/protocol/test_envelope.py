@@ -573,7 +573,7 @@ def test_a_malformed_frame_can_be_raised_with_what_is_known() -> None:
     with pytest.raises(PeerError) as caught:
         raise MalformedFrame(revision="2025-11-25", reason=Fault.WRONG_RESULT.reason, request_id=5)
 
-    assert "not a message of 2025-11-25 (request 5): result is not an object" == str(caught.value)
-    assert "not a message of 2025-11-25: the message is not JSON" == str(
+    assert "the frame is not a message of 2025-11-25 (request 5): result is not an object" == str(caught.value)
+    assert "the frame is not a message of 2025-11-25: the message is not JSON" == str(
         MalformedFrame(revision="2025-11-25", reason=Fault.NOT_JSON.reason)
     )

@@ -47,7 +47,7 @@ def test_limits_that_are_none_are_refused() -> None:
 def test_middleware_that_cannot_be_called_is_refused() -> None:
     server = Server("x", version="1")
 
-    with pytest.raises(UsageError, match="middleware must be a function, not 3"):
+    with pytest.raises(UsageError, match=r"`function` of middleware\(\) must be a function, not 3"):
         server.middleware(3)  # type: ignore[arg-type] # what is tested
 
 

@@ -463,7 +463,7 @@ async def test_a_catalogue_can_offer_what_is_registered_elsewhere(revision: str)
 def test_what_makes_no_sense_is_refused_when_the_server_is_made() -> None:
     class Own(ServerHandlers[Context]): ...
 
-    with pytest.raises(UsageError, match="a server needs a name"):
+    with pytest.raises(UsageError, match="give the server a name"):
         Server("")
     with pytest.raises(UsageError, match=r"`handlers` must be an instance, not a class; write Own\(\)"):
         Server("x", handlers=Own)
