@@ -101,7 +101,7 @@ class UnknownMethod(UsageError):  # noqa: N818 (as the tree above names it)
         revision: The revision.
         method: The name that was asked for.
         known: The methods of the same kind (request or notification).
-        hint: What *method* is instead; empty if the revision does not have it at all.
+        hint: The kind and the sender that *method* has in the revision; empty if the revision has no such method.
     """
 
     def __init__(self, method: str, *, revision: str, kind: str, known: Sequence[str], hint: str = "") -> None:
@@ -185,9 +185,9 @@ class InvalidStructuredContent(InvalidPayload):
 
 
 class MalformedFrame(PeerError):  # noqa: N818 (as the tree above names it)
-    """The peer answered a request with a frame that is not a message: not JSON, not JSON-RPC, or too long.
+    """The peer answered a request with a frame that holds no message: not JSON, not JSON-RPC, or too long.
 
-    A frame is the bytes of one message. The caller of the request gets this error. The connection stays open.
+    A frame is the bytes of one message or batch. The caller of the request gets this error. The connection stays open.
 
     Attributes:
         reason: What is wrong with the frame.
@@ -354,7 +354,7 @@ class RequestTimedOut(McpgenError, TimeoutError):  # noqa: N818 (as the tree abo
     Attributes:
         method: The method of the request.
         seconds: The time limit.
-        server: The server, if it was not ready in time; None if any other request was not answered.
+        server: The server, if the time to connect ended before it was ready; None if it did not answer a later request.
     """
 
     def __init__(self, method: str, seconds: float, server: str | None = None) -> None:

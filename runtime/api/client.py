@@ -37,8 +37,8 @@ class Client(BaseClient):
     * `MalformedFrame`: the answer is not a message.
 
     Every request takes three options. ``timeout_seconds`` is the time limit. ``on_progress`` is a function that is
-    called with each progress. ``meta`` is additional `_meta`. `mcpgen.runtime.client.outgoing_requests.CallOptions`
-    describes them.
+    called with each progress notification. ``meta`` is additional `_meta`.
+    `mcpgen.runtime.client.outgoing_requests.CallOptions` describes them.
     """
 
     @property

@@ -70,7 +70,7 @@ class Options(HandlerFunctions, total=False):
     capabilities: Mapping[str, object] | None
     """More capabilities to declare, in the form of the native revision, such as ``{"sampling": {"tools": {}}}``.
 
-    The client declares other capabilities itself, because it has the functions for them.
+    The client itself declares the capabilities that follow from the functions that you pass, such as ``sampling``.
     """
     structured: Policy
     """Whether to check structured content against the tool's output schema: ``off``, ``warn`` or ``strict``.

@@ -254,7 +254,8 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _skipped(count: int) -> bytes:
-    return f"(output was read too slowly: {_counted(count, 'block')} of lines skipped)\n".encode("ascii")
+    what = f"{_counted(count, 'group')} of trace lines not shown; all messages were passed on"
+    return f"(the terminal or pipe reads too slowly: {what})\n".encode("ascii")
 
 
 def _skipped_json(count: int) -> bytes:

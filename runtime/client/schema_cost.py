@@ -36,7 +36,10 @@ MAX_SUBSCHEMAS: Final = 5000
 """The largest number of subschemas. The largest output schemas in use have a few hundred."""
 
 MAX_IN_PLACE: Final = 64
-"""The longest chain of subschemas for the same value, such as `$ref` to `$ref`. 1000 crashed a process in a thread."""
+"""The longest chain of subschemas for the same value, such as `$ref` to `$ref`.
+
+A chain of 1000 crashed the process when the check ran in a thread.
+"""
 
 MAX_NESTING: Final = 2000
 """The largest product of the depth of the value and the longest such chain. 8000 crashed on a small stack."""
@@ -54,9 +57,9 @@ MAX_COPIES: Final = 4_000_000
 """The largest number of bytes that the errors of one check may copy."""
 
 MAX_EXPLAINED_NESTING: Final = 256
-"""The limit in place of `MAX_NESTING` for finding the place of an error.
+"""As `MAX_NESTING`, but for reporting where a value is wrong.
 
-This needs more stack than a check, and its time grows with the square of the nesting.
+Reporting needs more stack than a check, and the time for it grows with the square of the nesting.
 """
 
 _IN_PLACE = ("not", "if", "then", "else")

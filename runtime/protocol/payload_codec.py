@@ -36,7 +36,7 @@ Value: TypeAlias = Any
 """A value in the types of the native revision: a Struct, or a dict for an object with any keys, such as `_meta`."""
 
 LossCallback: TypeAlias = "Callable[[str, Callable[[], tuple[Loss, ...]]], None]"
-"""A function that gets a place, such as ``the params of tools/call``, and a function that returns its losses."""
+"""Called with a place, such as ``the params of tools/call``. The second argument returns the losses."""
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode_json: Final = msgspec.json.Decoder().decode

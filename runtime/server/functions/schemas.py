@@ -68,7 +68,7 @@ def schema_of(annotation: Annotation, what: str) -> dict[str, Any]:
     except (TypeError, RecursionError) as error:
         reason = str(error).partition("\n")[0]
         if "custom types" in reason:
-            reason = "msgspec does not support it; pydantic models are an example"
+            reason = "msgspec does not know this class; it does not support pydantic models, for example"
         raise UsageError(
             f"{what} has the type {annotation!r}, which has no JSON Schema ({reason}); use a type that msgspec "
             "supports: a Struct, a dataclass, a TypedDict, an Enum, a Literal or a built-in one; tag the Structs of a "

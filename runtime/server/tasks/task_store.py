@@ -36,7 +36,10 @@ __all__ = [
 Status: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 
 Position: TypeAlias = tuple[int, str]
-"""The place of a task in the list of its principal: time of creation and id. It stays valid if the task is removed."""
+"""The place of a task in the list of one client's tasks: time of creation and id.
+
+It stays valid if the task is removed.
+"""
 
 # Most answers, and all errors, are smaller. They do not count against the limits, so that a task can end with an error
 # in a full store.
