@@ -26,9 +26,15 @@ from mcpgen.runtime.errors import UsageError
 __all__ = [
     "MAX_BATCH_LENGTH",
     "MAX_COMPLETION_VALUES",
+    "MAX_DECLARATION_BYTES",
+    "MAX_DECLARATION_VALUES",
     "MAX_FRAME_BYTES",
+    "MAX_ID_CHARS",
+    "MAX_META_BYTES",
     "MAX_SCHEMA_DEPTH",
+    "MAX_THREADS",
     "MAX_URI_CHARS",
+    "MAX_VALUES",
     "ClientLimits",
     "HttpLimits",
     "Limits",
@@ -43,11 +49,31 @@ MAX_FRAME_BYTES: Final = 4 * 1024 * 1024
 # client that lists and calls needs a few dozen.
 MAX_BATCH_LENGTH: Final = 1000
 
+# JSON-RPC sets no limit. Decoding takes longer for many small values than for many bytes. A message with this many
+# occupies the event loop for at most 100 ms on a usual core, whatever it is, and wherever its values are
+# (docs/guide/limits.md). It holds a table of 5,000 rows with 9 cells, or four embeddings of 10,000 numbers.
+MAX_VALUES: Final = 50_000
+
+# JSON-RPC sets no limit. A session keeps the ids and progress tokens of its open requests, and repeats them.
+MAX_ID_CHARS: Final = 1024
+
+# What `clientInfo` and `capabilities` hold together. A session keeps them, decoded. Clients declare about ten values,
+# and an icon as a data URL takes some kilobytes.
+MAX_DECLARATION_BYTES: Final = 64 * 1024
+MAX_DECLARATION_VALUES: Final = 250
+
+# The `_meta` of a request. A stateless client repeats its declaration there; traces and other metadata are small.
+MAX_META_BYTES: Final = 128 * 1024
+
 # Web servers commonly accept request lines of this length, and file systems no longer paths.
 MAX_URI_CHARS: Final = 8192
 
 # Spec: 2026-07-28, server/utilities/completion#completion-results; the same in every revision.
 MAX_COMPLETION_VALUES: Final = 100
+
+# Plain functions that run at once, in worker threads; anyio's default. Each thread takes some 100 kB, and CPython runs
+# one at a time, so that more help only functions that wait.
+MAX_THREADS: Final = 40
 
 # The deepest nesting of an output schema that a client checks, as JSON. The validator itself reads 255 levels.
 MAX_SCHEMA_DEPTH: Final = 100
@@ -69,7 +95,12 @@ class Limits(_Bounds, frozen=True, kw_only=True):
 
     Attributes:
         max_frame_bytes: The size of the longest message that the server reads.
+        max_values: The largest number of values in a message: members of objects, and items of arrays. The server
+            counts them before it decodes the message. A number with an exponent of three digits counts as 20, and each
+            25 digits of a number as 4, because they take as long to decode.
         max_batch_length: The largest number of messages in a batch (2025-03-26).
+        max_batch_bytes: The total size of the responses to a batch, at most. Each response that does not fit is
+            replaced by an error.
         max_in_flight: The largest number of requests that are served at once. A host has a few, a gateway up to a
             thousand.
         max_in_flight_bytes: The total size of the params of these requests, at most. Above it, new requests are
@@ -84,12 +115,16 @@ class Limits(_Bounds, frozen=True, kw_only=True):
         max_rounds: How often the handler of one request can ask its client for input. Several requests at once count
             as one.
         max_buffered_bytes: The largest number of bytes that are buffered while the client does not read.
+        max_threads: The largest number of plain functions that run at once, each in a thread. Other calls wait. A
+            function whose call was cancelled counts until it returns, because a thread cannot be stopped.
         grace_seconds: The time that running handlers have to finish after the end of the input. Hosts kill a server
             after a second or two.
     """
 
     max_frame_bytes: int = MAX_FRAME_BYTES
+    max_values: int = MAX_VALUES
     max_batch_length: int = MAX_BATCH_LENGTH
+    max_batch_bytes: int = MAX_FRAME_BYTES
     max_in_flight: int = 4096
     max_in_flight_bytes: int = 64 * 1024 * 1024
     max_subscriptions: int = 1000
@@ -99,6 +134,7 @@ class Limits(_Bounds, frozen=True, kw_only=True):
     answer_seconds: float = 600
     max_rounds: int = 32
     max_buffered_bytes: int = 1024 * 1024
+    max_threads: int = MAX_THREADS
     grace_seconds: float = 0.5
 
 
@@ -141,6 +177,7 @@ class ClientLimits(_Bounds, frozen=True, kw_only=True):
 
     Attributes:
         max_frame_bytes: The size of the longest message that the client reads.
+        max_values: The largest number of values in a message, as for a server.
         max_batch_length: The largest number of messages in a batch (2025-03-26).
         max_in_flight: The largest number of requests of the server that are handled at once. An honest server sends
             one question to the user at a time, and a few requests to the model.
@@ -167,6 +204,7 @@ class ClientLimits(_Bounds, frozen=True, kw_only=True):
     """
 
     max_frame_bytes: int = MAX_FRAME_BYTES
+    max_values: int = MAX_VALUES
     max_batch_length: int = MAX_BATCH_LENGTH
     max_in_flight: int = 100
     max_buffered_bytes: int = 1024 * 1024

@@ -60,6 +60,8 @@ class Server(Registrations, ChangeNotifier):
             2026-07-28 send back, with the requested input. The server signs with the first key, and accepts signatures
             of all of them. By default each process has its own key, so only the process that asked for input can
             continue the request.
+        state_audience: A server with another audience refuses these states, even if it has the same keys. Default: the
+            name of the server.
         tasks: A `TaskStore`, such as `MemoryTaskStore()`, for handlers of 2025-11-25. The class of the handlers must
             then have a method ``task_support(name)``, which takes the name of a tool and returns forbidden, optional or
             required.
@@ -88,13 +90,16 @@ class Server(Registrations, ChangeNotifier):
         page_size: int = 100,
         limits: Limits | None = None,
         state_keys: Sequence[bytes] | None = None,
+        state_audience: str | None = None,
         tasks: TaskStore | None = None,
     ) -> None:
         self.name: str = name
+        if limits is not None and not isinstance(limits, Limits):
+            raise UsageError(f"`limits` must be a Limits, such as Limits(max_in_flight=100), not {limits!r}")
         self.limits: Limits = Limits() if limits is None else limits
         if not name:
             raise UsageError("`name` is empty; give the server a name")
-        super().__init__(page_size=page_size)
+        super().__init__(page_size=page_size, max_threads=self.limits.max_threads)
         self._has_handlers = handlers is not None
         self._middleware: list[Middleware] = []
         info = models.Implementation(
@@ -105,7 +110,7 @@ class Server(Registrations, ChangeNotifier):
             website_url=_set(website_url),
             icons=UNSET if icons is None else list(icons),
         )
-        _check(info, lifespan, limits, tasks)
+        _check(info, lifespan, tasks)
         task_requests = None if tasks is None else _task_requests(tasks, handlers)
         table = HandlerTable(
             FunctionHandlers(registry=self._registry) if handlers is None else handlers,
@@ -121,6 +126,7 @@ class Server(Registrations, ChangeNotifier):
             limits=self.limits,
             lifespan=None if lifespan is None else partial(lifespan, self),
             state_keys=state_keys,
+            state_audience=state_audience,
             tasks=task_requests,
         )
         self.native_revision: str = table.native_revision
@@ -207,7 +213,7 @@ class Server(Registrations, ChangeNotifier):
         stdio_server.run(self)
 
 
-def _check(info: models.Implementation, lifespan: object, limits: object, tasks: object) -> None:
+def _check(info: models.Implementation, lifespan: object, tasks: object) -> None:
     """Check arguments that would otherwise fail when the first client connects.
 
     Raises:
@@ -221,8 +227,6 @@ def _check(info: models.Implementation, lifespan: object, limits: object, tasks:
         ) from error
     if inspect.isasyncgenfunction(lifespan):
         raise UsageError(f"`lifespan` is a plain generator; write @asynccontextmanager above {lifespan.__name__}")
-    if limits is not None and not isinstance(limits, Limits):
-        raise UsageError(f"`limits` must be a Limits, such as Limits(max_in_flight=100), not {limits!r}")
     if tasks is not None and not hasattr(tasks, "page"):
         raise UsageError(f"`tasks` must be a task store, such as MemoryTaskStore(), not {tasks!r}")
 

@@ -65,7 +65,8 @@ class MessageDispatcher:
         if isinstance(frame, OversizedLine):
             self._handle_malformed(envelope.decode_oversized(frame))
             return
-        message = envelope.decode(frame, max_batch_length=self._session.limits.max_batch_length)
+        limits = self._session.limits
+        message = envelope.decode(frame, max_batch_length=limits.max_batch_length, max_values=limits.max_values)
         if isinstance(message, Batch):
             self._dispatch_batch(message)
         else:
@@ -124,16 +125,12 @@ class MessageDispatcher:
         session = self._session
         request = None if malformed.id is None or malformed.kind != "response" else session.pending.get(malformed.id)
         if request is not None:
-            failure = MalformedFrame(
-                revision=session.revision or "", reason=malformed.fault.reason, request_id=malformed.id
-            )
+            failure = MalformedFrame(revision=session.revision or "", reason=malformed.reason, request_id=malformed.id)
             session.fail_request(request, failure)
             return
         shown = printable(frame[:_MAX_SHOWN].decode(errors="replace"))
         quote = f": {shown}" if shown else ""
-        session.warn(
-            "the server sent something that is not a message; it is ignored: %s%s", malformed.fault.reason, quote
-        )
+        session.warn("the server sent something that is not a message; it is ignored: %s%s", malformed.reason, quote)
         # 2025-11-25, basic/index, "Error Responses"; 2026-07-28, basic/transports/stdio: a client writes no responses.
         may_respond = session.server is not None and not session.is_stateless
         if malformed.kind == "request" and malformed.id is not None and may_respond:

@@ -20,6 +20,8 @@ from mcpgen.runtime.adapt.declared_keys import is_declared
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.adapt.routes import Losses, definition_route
 from mcpgen.runtime.errors import InvalidPayload, RequestError
+from mcpgen.runtime.limits import MAX_DECLARATION_BYTES, MAX_DECLARATION_VALUES
+from mcpgen.runtime.protocol.message_size import memory_bytes, too_many_values
 from mcpgen.runtime.protocol.newest import NEWEST, ErrorCode, models
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ __all__ = [
     "CLIENT_CAPABILITIES",
     "Peer",
     "ServerPeer",
+    "check_declaration",
     "client_peer",
     "has_capability",
     "missing_capabilities",
@@ -41,8 +44,8 @@ Path: TypeAlias = tuple[str, ...]
 """The keys that lead to a capability: ``("resources", "subscribe")``."""
 
 # A stateless client repeats its declaration in every request, and few clients of a server differ, so decoded ones are
-# cached. Longer declarations are not cached, so that the cache stays below two megabytes.
-_MAX_CACHED_PEERS: Final = 256
+# cached. Longer declarations are not cached, so that the cache stays below ten megabytes, and usually far below.
+_MAX_CACHED_PEERS: Final = 128
 _MAX_CACHED_BYTES: Final = 4096
 
 
@@ -55,6 +58,7 @@ class Peer(Struct, frozen=True, kw_only=True):
         info: Its name and version, for display and logs only; None if it sent none.
         capabilities: The capabilities that it declared.
         declared: The same in its own revision, as it sent them.
+        memory_bytes: About what all this takes in memory.
     """
 
     revision: str
@@ -62,6 +66,7 @@ class Peer(Struct, frozen=True, kw_only=True):
     info: models.Implementation | None
     capabilities: models.ClientCapabilities
     declared: Mapping[str, object]
+    memory_bytes: int
 
 
 class ServerPeer(Struct, frozen=True, kw_only=True):
@@ -126,7 +131,7 @@ def client_peer(revision: str, capabilities: Raw | UnsetType, info: Raw | UnsetT
         info: Undecoded.
 
     Raises:
-        RequestError: Its revision does not allow them.
+        RequestError: Its revision does not allow them, or they are too large.
 
     Spec:
         2025-11-25, basic/lifecycle, "Initialization"; 2026-07-28, basic/index, "_meta".
@@ -138,7 +143,25 @@ def client_peer(revision: str, capabilities: Raw | UnsetType, info: Raw | UnsetT
     return _cached_client_peer(revision, written, named)
 
 
+def check_declaration(capabilities: bytes | Raw | UnsetType, info: bytes | Raw | UnsetType) -> None:
+    """Check the size of a client's declaration, before it is decoded.
+
+    Raises:
+        RequestError: It is too large to be kept.
+    """
+    parts = [bytes(each) for each in (capabilities, info) if not isinstance(each, UnsetType)]
+    exceeded = ""
+    if sum(map(len, parts)) > MAX_DECLARATION_BYTES:
+        exceeded = f"{MAX_DECLARATION_BYTES} bytes"
+    elif too_many_values(b",".join(parts), MAX_DECLARATION_VALUES):
+        exceeded = f"{MAX_DECLARATION_VALUES} values"
+    if exceeded:
+        reason = f"clientInfo and capabilities have more than {exceeded} together, which is the limit"
+        raise RequestError(ErrorCode.INVALID_PARAMS, reason)
+
+
 def _client_peer(revision: str, capabilities: bytes, info: bytes) -> Peer:
+    check_declaration(capabilities, info)
     try:
         declared, newest = _read(revision, "ClientCapabilities", capabilities)
         named = _read(revision, "Implementation", info)[1] if info else None
@@ -150,6 +173,8 @@ def _client_peer(revision: str, capabilities: bytes, info: bytes) -> Peer:
         info=named,
         capabilities=newest,
         declared=MappingProxyType(declared),
+        # Decoded in its revision, in the newest one, and for a native revision without handshakes in that one.
+        memory_bytes=3 * (memory_bytes(capabilities) + memory_bytes(info)),
     )
 
 

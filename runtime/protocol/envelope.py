@@ -29,11 +29,13 @@ from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.limits import MAX_BATCH_LENGTH
 from mcpgen.runtime.protocol.framing import END_BYTES
 from mcpgen.runtime.protocol.malformed import id_in, integer, kind_and_id, malformed_message, text_in
+from mcpgen.runtime.protocol.message_size import SMALL_FRAME_BYTES, detached, too_many_values
 from mcpgen.runtime.protocol.messages import (
     Batch,
     Error,
     ErrorResponse,
     Fault,
+    Kind,
     Malformed,
     Message,
     Notification,
@@ -92,26 +94,58 @@ _decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_error: Final = msgspec.json.Decoder(_ErrorShape).decode
 
 
-def decode(frame: bytes, *, max_batch_length: int = MAX_BATCH_LENGTH) -> Message | Batch | Malformed:
+def decode(
+    frame: bytes, *, max_batch_length: int = MAX_BATCH_LENGTH, max_values: int | None = None
+) -> Message | Batch | Malformed:
     """Return the message in *frame*, or the messages of a batch.
 
     A batch is read in any revision; `allows_batches` tells whether the revision has batches.
 
+    Args:
+        frame: The bytes of a message.
+        max_batch_length: The most messages in a batch.
+        max_values: The most values in the frame, which are counted before they are decoded; None for no limit.
+
     Spec:
         2025-11-25, basic/index, "Messages"; JSON-RPC 2.0, "Request object", "Response object", "Batch".
     """
+    if max_values is not None and too_many_values(frame, max_values):
+        return _refused_for_values(frame, max_values)
     try:
         if not frame.isascii():
             frame.decode()
-        wire = _decode_wire(frame)
-        return _classified(wire.id, wire.method, wire.params, wire.result, wire.error)
+        return _message(_decode_wire(frame), len(frame))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _decode_slowly(frame, max_batch_length)
 
 
 def decode_oversized(line: OversizedLine) -> Malformed:
     """Return a message that was too long to read, with its id and kind if they could be read."""
-    return malformed_message(Fault.TOO_LONG, line.head, line.tail)
+    found = malformed_message(Fault.TOO_LONG, line.head, line.tail)
+    return Malformed(found.fault, found.id, found.kind, line.limit_bytes)
+
+
+def _message(wire: _Wire, frame_bytes: int) -> Message | Malformed:
+    """Return the message of *wire*; its parts do not keep a frame alive that is much larger."""
+    if frame_bytes <= SMALL_FRAME_BYTES:
+        return _classified(wire.id, wire.method, wire.params, wire.result, wire.error)
+    params, result = detached(wire.params, frame_bytes), detached(wire.result, frame_bytes)
+    return _classified(wire.id, wire.method, params, result, detached(wire.error, frame_bytes))
+
+
+def _refused_for_values(frame: bytes, max_values: int) -> Malformed:
+    """Return the message in *frame*, which has too many values, with its id and kind if they can be read."""
+    try:
+        wire = _decode_wire(frame)  # skips values without decoding them
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        found = malformed_message(Fault.TOO_MANY_VALUES, frame[:END_BYTES], frame[-END_BYTES:])
+        return Malformed(found.fault, found.id, found.kind, max_values)
+    known = None if isinstance(wire.id, UnsetType) else wire.id
+    if wire.method is UNSET:
+        kind: Kind = "response"
+    else:
+        kind = "notification" if known is None else "request"
+    return Malformed(Fault.TOO_MANY_VALUES, known, kind, max_values)
 
 
 def _classified(
@@ -172,13 +206,13 @@ def _decode_slowly(frame: bytes, max_batch_length: int) -> Message | Batch | Mal
         frame.decode()
         value = _decode_any(frame)  # raises unless the whole frame is JSON
         if memoryview(value)[0] != _OPENING_BRACKET:
-            return _member_by_member(value)
+            return _member_by_member(value, len(frame))
         items = _decode_items(value)
         if not items:
             return Malformed(Fault.EMPTY_BATCH)
         if len(items) > max_batch_length:
-            return Malformed(Fault.LONG_BATCH)
-        return Batch(tuple([_item(each) for each in items]))
+            return Malformed(Fault.LONG_BATCH, limit=max_batch_length)
+        return Batch(tuple([_item(each, len(frame)) for each in items]))
     except UnicodeDecodeError:
         fault = Fault.NOT_UTF8
     except RecursionError:
@@ -188,15 +222,14 @@ def _decode_slowly(frame: bytes, max_batch_length: int) -> Message | Batch | Mal
     return malformed_message(fault, frame[:END_BYTES], frame[-END_BYTES:])
 
 
-def _item(value: Raw) -> Message | Malformed:
+def _item(value: Raw, frame_bytes: int) -> Message | Malformed:
     try:
-        wire = _decode_wire(value)
+        return _message(_decode_wire(value), frame_bytes)
     except msgspec.DecodeError:
-        return _member_by_member(value)
-    return _classified(wire.id, wire.method, wire.params, wire.result, wire.error)
+        return _member_by_member(value, frame_bytes)
 
 
-def _member_by_member(value: Raw) -> Message | Malformed:
+def _member_by_member(value: Raw, frame_bytes: int) -> Message | Malformed:
     if memoryview(value)[0] != _OPENING_BRACE:
         return Malformed(Fault.NOT_AN_OBJECT)
     members = _decode_members(value)
@@ -208,8 +241,8 @@ def _member_by_member(value: Raw) -> Message | Malformed:
         return Malformed(request_id, None, kind)
     if method is None:
         return Malformed(Fault.WRONG_METHOD, known, kind)
-    get = members.get
-    return _classified(request_id, method, get("params", UNSET), get("result", UNSET), get("error", UNSET))
+    params, result, error = (detached(members.get(each, UNSET), frame_bytes) for each in ("params", "result", "error"))
+    return _classified(request_id, method, params, result, error)
 
 
 def _labels(since: str, until: str | None = None) -> frozenset[str]:
@@ -295,7 +328,7 @@ def refusal(malformed: Malformed, revision: str | None) -> bytes | None:
     if malformed.kind in ("notification", "response"):
         return None
     request_id = unknown_id(revision) if malformed.id is None else malformed.id
-    return encode_error(request_id, Error(malformed.fault.code, malformed.fault.reason))
+    return encode_error(request_id, Error(malformed.fault.code, malformed.reason))
 
 
 def error_json(error: RequestError) -> bytes:

@@ -39,6 +39,8 @@ Kind: TypeAlias = Literal["request", "notification", "response", "unknown"]
 class Fault(Enum):
     """The reasons why a frame is not a message, each with the code of its error response.
 
+    A reason that names ``{limit}`` is completed by `Malformed.reason`.
+
     JSON-RPC, "Error object": -32700 for "invalid JSON" and errors "while parsing the JSON text", -32600 where "the JSON
     sent is not a valid Request object"; 2026-07-28, schema#parseerror and schema#invalidrequesterror, say the same.
     """
@@ -46,10 +48,11 @@ class Fault(Enum):
     code: ErrorCode
     reason: str
 
-    TOO_LONG = ErrorCode.PARSE_ERROR, "the message is longer than the receiver's limit"
+    TOO_LONG = ErrorCode.PARSE_ERROR, "the message is longer than {limit} bytes (max_frame_bytes)"
     NOT_UTF8 = ErrorCode.PARSE_ERROR, "the message is not UTF-8"
     NOT_JSON = ErrorCode.PARSE_ERROR, "the message is not JSON"
     TOO_DEEP = ErrorCode.PARSE_ERROR, "the message is nested too deeply"
+    TOO_MANY_VALUES = ErrorCode.INVALID_REQUEST, "the message has more than {limit} values (max_values)"
     NOT_AN_OBJECT = ErrorCode.INVALID_REQUEST, "the message is not an object"
     WRONG_JSONRPC = ErrorCode.INVALID_REQUEST, 'jsonrpc is not "2.0"'
     WRONG_ID = ErrorCode.INVALID_REQUEST, "id is neither a string nor an integer"
@@ -62,7 +65,7 @@ class Fault(Enum):
     TWO_KINDS = ErrorCode.INVALID_REQUEST, "the message has both a method and a result or an error"
     TWO_OUTCOMES = ErrorCode.INVALID_REQUEST, "the message has both a result and an error"
     EMPTY_BATCH = ErrorCode.INVALID_REQUEST, "the batch is empty"
-    LONG_BATCH = ErrorCode.INVALID_REQUEST, "the batch holds more messages than the receiver's limit"
+    LONG_BATCH = ErrorCode.INVALID_REQUEST, "the batch has more than {limit} messages (max_batch_length)"
     NO_BATCHES = ErrorCode.INVALID_REQUEST, "this protocol revision has no batches"
 
     def __init__(self, code: ErrorCode, reason: str) -> None:
@@ -116,11 +119,18 @@ class Malformed(Struct, frozen=True, gc=False):
         id: Its id, if it could be read.
         kind: The kind that it was meant to be. A notification or a response gets no answer, however wrong it is; the
             id of a response is that of our request.
+        limit: The limit that it exceeds, if the fault is one of size.
     """
 
     fault: Fault
     id: RequestId | None = None
     kind: Kind = "unknown"
+    limit: int = 0
+
+    @property
+    def reason(self) -> str:
+        """What is wrong."""
+        return self.fault.reason.replace("{limit}", str(self.limit))
 
 
 Message: TypeAlias = Request | Notification | Response | ErrorResponse

@@ -18,16 +18,20 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.generated import registry
 from mcpgen.runtime.errors import RequestError, UnknownRevision, UsageError
+from mcpgen.runtime.limits import MAX_ID_CHARS, MAX_META_BYTES
 from mcpgen.runtime.protocol.malformed import integer
 from mcpgen.runtime.protocol.newest import ErrorCode, MetaKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from mcpgen.runtime.protocol.messages import Request
+
 __all__ = [
     "RequestMeta",
     "choose_revision",
     "missing_fields",
+    "oversized_part",
     "revisions_of_era",
     "read_meta",
     "selected_revisions",
@@ -202,6 +206,32 @@ def _token(value: str | float | UnsetType) -> str | int | UnsetType:
         return value
     number = integer(value)
     return UNSET if number is None else number
+
+
+def oversized_part(request: Request, meta: RequestMeta) -> RequestError | None:
+    """Return the error response to a request whose id or metadata is too large to be kept; None if neither is."""
+    token, params = meta.progress_token, request.params
+    if isinstance(request.id, str) and len(request.id) > MAX_ID_CHARS:
+        return RequestError(
+            ErrorCode.INVALID_REQUEST, f"the id has more than {MAX_ID_CHARS} characters, which is the limit"
+        )
+    if isinstance(token, str) and len(token) > MAX_ID_CHARS:
+        return RequestError(
+            ErrorCode.INVALID_PARAMS, f"the progress token has more than {MAX_ID_CHARS} characters, which is the limit"
+        )
+    if params is UNSET:
+        return None
+    size = len(memoryview(params))
+    if size <= MAX_META_BYTES:
+        return None
+    if meta.arguments is not UNSET and size - len(memoryview(meta.arguments)) <= MAX_META_BYTES:
+        return None
+    whole = _members(params).get("_meta")
+    if whole is None or len(memoryview(whole)) <= MAX_META_BYTES:
+        return None
+    return RequestError(
+        ErrorCode.INVALID_PARAMS, f"params._meta has more than {MAX_META_BYTES} bytes, which is the limit"
+    )
 
 
 def unsupported_revision(requested: str, served: Iterable[str]) -> RequestError:

@@ -14,12 +14,12 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.errors import RequestError, quoted
-from mcpgen.runtime.protocol.capabilities import client_peer, offers
+from mcpgen.runtime.protocol.capabilities import check_declaration, client_peer, offers
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.negotiation import choose_revision, unsupported_revision
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.exchange import Exchange, MethodHandler, OpenRequest, ResponseBody
-from mcpgen.runtime.server.subscriptions import open_stream
+from mcpgen.runtime.server.subscriptions import check_uris, open_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,6 +64,7 @@ def open_initialize(session: ServerSession, message: Request, *, is_batched: boo
         raise RequestError(ErrorCode.INVALID_REQUEST, "initialize must not be part of a batch")
     if session.peer is not None:
         raise RequestError(ErrorCode.INVALID_REQUEST, "this session is initialized already")
+    check_declaration(params.capabilities, params.client_info)
     revision = choose_revision(params.protocol_version, handlers.handshake_revisions)
     codec(revision, revision).incoming_request("initialize").params(Raw(raw))
     peer = client_peer(revision, params.capabilities, params.client_info)
@@ -134,6 +135,7 @@ def _set_level(session: ServerSession, request: OpenRequest, params: Any) -> Non
 
 def _subscribe(session: ServerSession, request: OpenRequest, params: Any) -> None:
     uris = session.subscriptions.uris
+    check_uris([params.uri])
     if session.subscriptions.size >= session.limits.max_subscriptions and params.uri not in uris:
         raise RequestError(
             ErrorCode.INTERNAL_ERROR,

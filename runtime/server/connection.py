@@ -15,6 +15,7 @@ from mcpgen.runtime.server.context import Context, collect_input
 from mcpgen.runtime.server.exchange import SessionOutput
 from mcpgen.runtime.server.server_session import ServerSession
 from mcpgen.runtime.server.subscriptions import end_stream, notify_change
+from mcpgen.runtime.transports.spawner import is_cancellation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,7 +143,9 @@ class Connection(SessionOutput):
     async def _handle_notification(self, call: Call, params: object, peer: Peer) -> None:
         try:
             await call(params, Context(self._engine, self.session, None, peer))
-        except Exception:  # noqa: BLE001 (the boundary: a notification has no response)
+        except BaseException as failure:  # the boundary: a notification has no response
+            if is_cancellation(failure):
+                raise
             _LOG.exception("the notification handler %s failed", getattr(call, "__qualname__", call))
         finally:
             self._running_notifications -= 1
@@ -166,7 +169,9 @@ class Connection(SessionOutput):
             if exchange.request is not None:  # or thousands of responses would pile up for a client that does not read
                 await exchange.request.session.output.drain(exchange)
             dispatcher.complete(session, exchange, result)
-        except Exception as failure:  # noqa: BLE001 (the boundary: a handler's failure becomes an error response)
+        except BaseException as failure:  # the boundary: a handler's failure becomes an error response
+            if is_cancellation(failure):
+                raise
             dispatcher.fail(session, exchange, failure)
         finally:
             if not exchange.has_ended and exchange.request is None:  # the connection ends while the exchange is parked

@@ -31,7 +31,7 @@ from mcpgen.runtime.protocol.messages import (
     Request,
     Response,
 )
-from mcpgen.runtime.protocol.negotiation import missing_fields, read_meta, unsupported_revision
+from mcpgen.runtime.protocol.negotiation import missing_fields, oversized_part, read_meta, unsupported_revision
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server import builtin_methods, error_mapping, input_required, notifications, server_requests
 from mcpgen.runtime.server.exchange import BatchResponse, Exchange, OpenRequest, ResponseBody
@@ -57,7 +57,8 @@ def receive(session: ServerSession, frame: Frame | OversizedLine) -> None:
     if isinstance(frame, OversizedLine):
         _take_one(session, envelope.decode_oversized(frame), None)
         return
-    take(session, envelope.decode(frame, max_batch_length=session.limits.max_batch_length))
+    limits = session.limits
+    take(session, envelope.decode(frame, max_batch_length=limits.max_batch_length, max_values=limits.max_values))
 
 
 def take(session: ServerSession, message: Message | Batch | Malformed) -> None:
@@ -81,7 +82,7 @@ def _take_batch(session: ServerSession, batch: Batch) -> None:
         if not requests:
             _refuse(session, Malformed(Fault.NO_BATCHES), None)
         return
-    responses = BatchResponse()
+    responses = BatchResponse(session.limits.max_batch_bytes)
     for item in batch.items:
         _take_one(session, item, responses)
     responses.is_complete = True
@@ -118,17 +119,16 @@ def _refuse(session: ServerSession, malformed: Malformed, batch: BatchResponse |
     """Answer a malformed message, if it can be answered."""
     session.malformed_count += 1
     level = logging.WARNING if session.malformed_count <= _MAX_WARNINGS else logging.DEBUG
-    _LOG.log(level, "%s", malformed.fault.reason)
+    _LOG.log(level, "%s", malformed.reason)
     if malformed.kind == "response" and malformed.id is not None and malformed.id in session.server_requests:
-        failure = RequestError(
-            malformed.fault.code, f"the response of the client cannot be read: {malformed.fault.reason}"
-        )
+        failure = RequestError(malformed.fault.code, f"the response of the client cannot be read: {malformed.reason}")
         session.server_requests.pop(malformed.id).fail(failure)
         return
     revision = session.revision or session.handlers.served[-1]
-    if malformed.fault.code == ErrorCode.PARSE_ERROR and malformed.id in session.exchanges:
-        # The id was found in text that is not JSON. A response to it would be taken for that of the open request.
-        malformed = Malformed(malformed.fault, None, malformed.kind)
+    is_unread = malformed.fault.code == ErrorCode.PARSE_ERROR or malformed.fault is Fault.TOO_MANY_VALUES
+    if is_unread and malformed.id in session.exchanges:
+        # The id was found in text that may not be JSON. A response to it would be taken for that of the open request.
+        malformed = msgspec.structs.replace(malformed, id=None)
     if malformed.id is None and envelope.unknown_id(revision) is None:
         return  # before 2025-11-25 an error must have an id that is not null
     refusal = envelope.refusal(malformed, revision)
@@ -141,7 +141,7 @@ def _respond(session: ServerSession, message: bytes, batch: BatchResponse | None
     if batch is None:
         session.output.respond(message, None)
     else:
-        batch.messages.append(message)
+        batch.add(message, None)
 
 
 def _take_request(session: ServerSession, message: Request, batch: BatchResponse | None) -> None:
@@ -173,6 +173,9 @@ def _open(session: ServerSession, message: Request, meta: RequestMeta, batch: Ba
         raise RequestError(ErrorCode.INVALID_REQUEST, "another request with this id is pending; use another id")
     if session.is_busy:
         raise RequestError(ErrorCode.INTERNAL_ERROR, "too many requests are pending; wait for their responses")
+    oversized = oversized_part(message, meta)
+    if oversized is not None:
+        raise oversized
     stateless = session.handlers.stateless_revisions
     if meta.revision is not UNSET and stateless:
         if batch is not None:

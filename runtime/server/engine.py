@@ -83,6 +83,8 @@ class Engine:
         limits: Bounds on what peers may ask for.
         lifespan: Returns the context manager that is open while the server runs; None if there is none.
         state_keys: Seal the states that stateless clients send back; None for a key of this process.
+        state_audience: Servers with another audience refuse these states, even if they have the same keys; None for the
+            name of the server.
         tasks: Runs tool calls as tasks; None if the server has none.
 
     Attributes:
@@ -90,6 +92,7 @@ class Engine:
         connections: The connections that get notifications of changes.
         parked: The exchanges that wait for a stateless client's retry.
         sealer: Seals the states of those.
+        process: Names this engine in them.
         is_expiring: Whether a connection already expires parked requests and tasks.
     """
 
@@ -101,6 +104,7 @@ class Engine:
         limits: Limits,
         lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
         state_keys: Sequence[bytes] | None = None,
+        state_audience: str | None = None,
         tasks: EngineTasks | None = None,
     ) -> None:
         self.name: str = name
@@ -108,8 +112,12 @@ class Engine:
         self.limits: Limits = limits
         self.tasks: EngineTasks | None = tasks
         self.sealer: RequestStateSealer = RequestStateSealer(
-            state_keys, lifetime_seconds=limits.waiting_seconds, clock=time.time
+            state_keys,
+            audience=name if state_audience is None else state_audience,
+            lifetime_seconds=limits.waiting_seconds,
+            clock=time.time,
         )
+        self.process: str = self.new_token()
         self.clock: Callable[[], float] = time.monotonic
         self.parked: ParkedRequests = ParkedRequests(limits, self.clock)
         self.state: Any = None

@@ -5,7 +5,7 @@ Theory of operation. The requests of a handler to its client are collected until
 The client sends its request again with the responses and the state (`resume_parked`), and the handler continues.
 
 If the handler is gone (another process, a restart) and may run again, it does: the sealed state holds the client's
-earlier responses. Any other gets the error that its state has expired.
+earlier responses. Any other gets an error that says whether the handler was one of this process.
 
 A handler may also return an ``InputRequiredResult`` itself (`send_input_required`). Then it is called again with the
 responses in its params.
@@ -29,7 +29,7 @@ from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.exchange import Exchange, ResponseBody, ServerRequest
 from mcpgen.runtime.server.parked_requests import TooManyParked
-from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, StateTooLarge, params_digest
+from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, StateRefused, StateTooLarge, params_digest
 from mcpgen.runtime.server.server_requests import flush_soon, read_result, require_capability
 
 if TYPE_CHECKING:
@@ -61,11 +61,13 @@ class _State(Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         token: Names the round.
+        process: Names the process that has it.
         own: The handler's state.
         answers: For a replay: the client's earlier responses, by key.
     """
 
     token: str | None = None
+    process: str | None = None
     own: str | None = None
     answers: dict[str, Raw] | None = None
 
@@ -119,10 +121,12 @@ def _seal_round(engine: Engine, exchange: Exchange, token: str) -> str:
     """Return the request state of a round, with the client's responses so far if the handler may run again."""
     if not exchange.cannot_replay and engine.handlers.may_replay(exchange):
         try:
-            return _seal(engine, exchange, _State(token=token, answers=exchange.earlier_responses))
+            return _seal(
+                engine, exchange, _State(token=token, process=engine.process, answers=exchange.earlier_responses)
+            )
         except StateTooLarge:
             pass  # without the responses, the exchange can be resumed in this process only
-    return _seal(engine, exchange, _State(token=token))
+    return _seal(engine, exchange, _State(token=token, process=engine.process))
 
 
 def _seal(engine: Engine, exchange: Exchange, state: _State) -> str:
@@ -221,7 +225,8 @@ def resume_parked(
     engine = session.engine
     # A new exchange: bound to the state as the first request was, and started if the handler has to run again.
     exchange = Exchange(request, handler, None, message.params)
-    state = _decode_state(engine.sealer.open(str(meta.request_state), **_binding(exchange)))
+    is_waiting = partial(_is_waiting, engine)
+    state = _decode_state(engine.sealer.open(str(meta.request_state), **_binding(exchange), is_waiting=is_waiting))
     if state.token is None:
         params = handler.codec.params(message.params)
         exchange.params = msgspec.structs.replace(params, request_state=state.own)
@@ -232,7 +237,7 @@ def resume_parked(
     if parked is None:
         exchange.params = handler.codec.params(message.params)
         if state.answers is None or not engine.handlers.may_replay(exchange):
-            raise RequestError(ErrorCode.INVALID_PARAMS, "The requestState has expired; send the request without it")
+            raise StateRefused("ended" if state.process == engine.process else "elsewhere")
         # Keys that the handler never uses do no harm.
         exchange.earlier_responses = responses | state.answers
         session.start(exchange)
@@ -247,6 +252,11 @@ def resume_parked(
         request.on_cancel = partial(parked.duplicates.remove, request)
     else:
         _resume(session, parked, request, responses)
+
+
+def _is_waiting(engine: Engine, content: bytes) -> bool:
+    token = _decode_state(content).token
+    return token is not None and engine.parked.find(token) is not None
 
 
 def _responses(raw: Raw | UnsetType) -> dict[str, Raw]:
@@ -294,7 +304,7 @@ def _keep_for_replay(engine: Engine, exchange: Exchange, key: str, response: Raw
 
 
 def forget_parked(engine: Engine, exchange: Exchange) -> None:
-    """Drop a parked exchange whose handler was stopped; a retry finds that its state has expired."""
+    """Drop a parked exchange whose handler was stopped; a retry is told that its handler has ended."""
     exchange.has_ended = True
     if exchange.input_round is not None:
         engine.parked.forget(exchange.input_round)

@@ -4,8 +4,9 @@ Theory of operation. A sealed state is base64url text of
 
     format (1 byte) | expiry (8 bytes, milliseconds of Unix time) | content | tag (32 bytes)
 
-The tag is HMAC-SHA256 over all before it and over the *binding*: principal, method and digest of the params, each after
-its length, so that no two bindings have the same bytes. The binding is not in the text: the caller of `open` states
+The tag is HMAC-SHA256 over all before it and over the *binding*: audience, principal, method and digest of the params,
+each after its length, so that no two bindings have the same bytes. The audience is the server: another server with the
+same keys refuses the state. The binding is not in the text: the caller of `open` states
 it, and another binding has another tag. Tags are made with a key derived from the given one, so that a key which is
 also used elsewhere makes no tag that is valid here.
 
@@ -56,17 +57,29 @@ _TAG_BYTES: Final = hashlib.sha256().digest_size
 _HEAD_BYTES: Final = len(_FORMAT) + _EXPIRY_BYTES
 
 
+_PROBLEMS: Final = {
+    "expired": "has expired; send the request without it",
+    "ended": "belongs to a handler that has ended; send the request without it",
+    "elsewhere": (
+        "belongs to a handler of another process of this server, which may have ended; "
+        "send the request there, or without the requestState"
+    ),
+    "invalid": "is not valid for this request",
+}
+
+
 class StateRefused(RequestError):  # noqa: N818 (named as those of runtime/errors.py are)
     """A request has a state that is not valid for it; the error is the response to the request.
 
     Attributes:
-        reason: ``expired`` for a genuine state of this request, otherwise ``invalid``: more would help a forger.
+        reason: For a genuine state of this request: ``expired``; ``ended``, if the handler that waited in this process
+            does not any more; ``elsewhere``, if another process has or had it. Otherwise ``invalid``: more would help a
+            forger.
     """
 
-    def __init__(self, reason: Literal["expired", "invalid"]) -> None:
+    def __init__(self, reason: Literal["expired", "ended", "elsewhere", "invalid"]) -> None:
         self.reason = reason
-        problem = "has expired; send the request without it" if reason == "expired" else "is not valid for this request"
-        super().__init__(ErrorCode.INVALID_PARAMS, f"The requestState {problem}", {"reason": reason})
+        super().__init__(ErrorCode.INVALID_PARAMS, f"The requestState {_PROBLEMS[reason]}", {"reason": reason})
 
 
 class StateTooLarge(McpgenError):  # noqa: N818 (named as those of runtime/errors.py are)
@@ -92,6 +105,7 @@ class RequestStateSealer:
     Args:
         key: At least 32 random bytes; processes that open each other's states need the same key. A sequence: the first
             key seals, all of them open, so that a key can be replaced while its states are valid. None: a random key.
+        audience: The name of the server, or of all servers that open each other's states.
         lifetime_seconds: How long a state is valid.
         max_content_bytes: The size limit of a content. A longer state is refused unread.
         clock: Seconds of Unix time, which processes have in common (``time.time``).
@@ -101,11 +115,12 @@ class RequestStateSealer:
         UsageError: A key is too short, the sequence is empty, or a limit is not above zero.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (the parts that a seal is made of)
         self,
         key: bytes | Sequence[bytes] | None = None,
         *,
         clock: Callable[[], float],
+        audience: str = "",
         lifetime_seconds: float = 600,
         max_content_bytes: int = MAX_CONTENT_BYTES,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
@@ -121,6 +136,7 @@ class RequestStateSealer:
             raise UsageError("`lifetime_seconds` and `max_content_bytes` of request states must be greater than 0")
         self._keys = [hmac.digest(_PURPOSE, each, "sha256") for each in keys]
         self._clock = clock
+        self._audience = audience
         self._lifetime_ms = math.ceil(lifetime_seconds * 1000)
         self._max_content_bytes = max_content_bytes
         self._max_characters = -(-(_HEAD_BYTES + max_content_bytes + _TAG_BYTES) * 4 // 3)
@@ -141,24 +157,41 @@ class RequestStateSealer:
             raise StateTooLarge(size_bytes=len(content), limit_bytes=self._max_content_bytes)
         expiry = self._now_ms() + self._lifetime_ms
         sealed = _FORMAT + expiry.to_bytes(_EXPIRY_BYTES, "big") + content
-        tag = _tag(self._keys[0], _binding(principal, method, digest), sealed)
+        tag = _tag(self._keys[0], _binding(self._audience, principal, method, digest), sealed)
         return urlsafe_b64encode(sealed + tag).rstrip(b"=").decode("ascii")
 
-    def open(self, state: str, *, principal: str, method: str, digest: bytes) -> bytes:
+    def open(
+        self,
+        state: str,
+        *,
+        principal: str,
+        method: str,
+        digest: bytes,
+        is_waiting: Callable[[bytes], bool] = lambda _: False,
+    ) -> bytes:
         """Return the content of *state*, which came with a request of this *principal*, *method* and *digest*.
+
+        Args:
+            state: The text that `seal` returned.
+            principal: The user that sends the request.
+            method: The method of the request.
+            digest: The `params_digest` of its params.
+            is_waiting: Whether a handler of this process waits for a content. Then the state has not expired, whatever
+                the clock says, which may have been set.
 
         Raises:
             StateRefused: It has expired, was sealed for another request or user, or is not one of ours.
         """
         raw = self._decode(state)
         sealed, tag = raw[:-_TAG_BYTES], raw[-_TAG_BYTES:]
-        binding = _binding(principal, method, digest)
+        binding = _binding(self._audience, principal, method, digest)
         matches = [hmac.compare_digest(_tag(key, binding, sealed), tag) for key in self._keys]
         if not any(matches) or not sealed.startswith(_FORMAT):
             raise StateRefused("invalid")
-        if int.from_bytes(sealed[len(_FORMAT) : _HEAD_BYTES], "big") <= self._now_ms():
+        content = sealed[_HEAD_BYTES:]
+        if int.from_bytes(sealed[len(_FORMAT) : _HEAD_BYTES], "big") <= self._now_ms() and not is_waiting(content):
             raise StateRefused("expired")
-        return sealed[_HEAD_BYTES:]
+        return content
 
     def _decode(self, state: str) -> bytes:
         if len(state) > self._max_characters:
@@ -235,9 +268,9 @@ def _canonical(value: _Json) -> str:
     return json.dumps(value)
 
 
-def _binding(principal: str, method: str, digest: bytes) -> bytes:
+def _binding(audience: str, principal: str, method: str, digest: bytes) -> bytes:
     # A lone surrogate must not fail: an authorization server may name a user by any text.
-    parts = (principal.encode("utf-8", "surrogatepass"), method.encode("utf-8", "surrogatepass"), digest)
+    parts = (*(each.encode("utf-8", "surrogatepass") for each in (audience, principal, method)), digest)
     return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
 

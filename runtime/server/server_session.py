@@ -182,7 +182,7 @@ class ServerSession:
         if request.batch is None:
             self.output.respond(message, request)
             return
-        request.batch.messages.append(message)
+        request.batch.add(message, request.id)
         self.drop(request)
 
     def _reply_to_duplicates(self, resumed: InputRound, body: ResponseBody) -> None:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from mcpgen.runtime.errors import RequestError
+from mcpgen.runtime.limits import MAX_URI_CHARS
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.codec import codec
@@ -22,19 +23,32 @@ from mcpgen.runtime.server.exchange import ResponseBody
 from mcpgen.runtime.server.server_session import SubscriptionStream
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mcpgen.runtime.server.exchange import OpenRequest
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["end_stream", "notify_change", "open_stream", "stream_closed_notification"]
+__all__ = ["check_uris", "end_stream", "notify_change", "open_stream", "stream_closed_notification"]
 
 _SUBSCRIPTION_ID = methods.MetaKey.SUBSCRIPTION_ID
+
+
+def check_uris(uris: Iterable[str]) -> None:
+    """Check the length of URIs that are subscribed to, because they are kept.
+
+    Raises:
+        RequestError: One is too long.
+    """
+    if any(len(each) > MAX_URI_CHARS for each in uris):
+        reason = f"a URI has more than {MAX_URI_CHARS} characters, which is the limit of a subscription"
+        raise RequestError(ErrorCode.INVALID_PARAMS, reason)
 
 
 def open_stream(session: ServerSession, request: OpenRequest, params: Any) -> None:
     """Open a stream for a `subscriptions/listen`.
 
     Raises:
-        RequestError: There are too many subscriptions.
+        RequestError: There are too many subscriptions, or a URI is too long.
 
     Spec:
         2026-07-28, basic/patterns/subscriptions, "Acknowledgment": it comes first, with the supported filter.
@@ -47,6 +61,7 @@ def open_stream(session: ServerSession, request: OpenRequest, params: Any) -> No
     revision = request.peer.revision
     wanted = msgspec.convert(msgspec.to_builtins(params.notifications), SubscriptionFilter)
     supported = supported_filter(wanted, session.handlers.capabilities(revision), revision)
+    check_uris(supported.resource_subscriptions)
     if subscriptions.size + len(supported.resource_subscriptions) > limit:
         raise RequestError(
             ErrorCode.INTERNAL_ERROR,

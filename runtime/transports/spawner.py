@@ -30,7 +30,17 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine
 
 
-__all__ = ["Group", "TaskHandle", "Spawner", "is_asyncio", "open_group", "open_spawner", "start_alone", "turn"]
+__all__ = [
+    "Group",
+    "Spawner",
+    "TaskHandle",
+    "is_asyncio",
+    "is_cancellation",
+    "open_group",
+    "open_spawner",
+    "start_alone",
+    "turn",
+]
 
 _Arguments = TypeVarTuple("_Arguments")
 
@@ -148,6 +158,19 @@ def is_asyncio() -> bool:
         return asyncio.current_task() is not None  # another library may run as a guest of an asyncio loop
     except RuntimeError:
         return False
+
+
+def is_cancellation(failure: BaseException) -> bool:
+    """Return whether *failure* has to be raised again: it cancels a task, or ends the program, or holds such a one.
+
+    `GeneratorExit` is none: a coroutine that is closed may end in any way.
+    """
+    if isinstance(failure, Exception):
+        return False
+    found = (anyio.get_cancelled_exc_class(), KeyboardInterrupt, SystemExit)
+    if isinstance(failure, BaseExceptionGroup):
+        return failure.subgroup(found) is not None
+    return isinstance(failure, found)
 
 
 class _Task:

@@ -19,7 +19,7 @@ pytestmark = [
 DISCOVERED: dict[str, object] = {
     "no revision": {"supportedVersions": []},
     "unknown revisions": {"supportedVersions": ["2099-01-01", "x"]},
-    "thousands of revisions": {"supportedVersions": [f"x{number}" for number in range(50_000)]},
+    "thousands of revisions": {"supportedVersions": [f"x{number}" for number in range(40_000)]},
     "a revision of 1 MB": {"supportedVersions": ["x" * 1_000_000]},
     "terminal codes": {"supportedVersions": ["\x1b[2J\x07"]},
 }
@@ -42,7 +42,7 @@ NO_DISCOVERY: dict[str, object] = {
 async def test_a_server_without_a_revision_in_common_is_left_with_a_short_error(case: str) -> None:
     code = f"answer(asked(), discovered(**json.loads({json.dumps(DISCOVERED[case])!r})))\nignore_all()"
     if case in ("thousands of revisions", "a revision of 1 MB"):  # too long for a command
-        versions = '["x%d" % n for n in range(50_000)]' if "thousands" in case else '["x" * 1_000_000]'
+        versions = '["x%d" % n for n in range(40_000)]' if "thousands" in case else '["x" * 1_000_000]'
         code = f"answer(asked(), discovered(supportedVersions={versions}))\nignore_all()"
     for revision in (NEW, None):
         with pytest.raises(NoCommonRevision) as caught:
@@ -119,7 +119,7 @@ ERRORS: dict[str, str] = {
     "no list": ", data={'supported': 'x'}",
     "an empty list": ", data={'supported': [], 'requested': 'x'}",
     "unknown ones": ", data={'supported': ['x'], 'requested': 'x'}",
-    "thousands": ", data={'supported': [f'x{n}' for n in range(50_000)], 'requested': 'x'}",
+    "thousands": ", data={'supported': [f'x{n}' for n in range(40_000)], 'requested': 'x'}",
     "long ones": ", data={'supported': ['x' * 1_000_000], 'requested': 'x'}",
     "what was refused": ", data={'supported': [STATELESS], 'requested': STATELESS}",
 }

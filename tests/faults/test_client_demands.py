@@ -51,7 +51,9 @@ async def test_only_so_many_questions_are_answered_at_once(count: int) -> None:
         '"message":"?"', '"message":""').encode() + b"\\n")
     serve()
     """
-    async with attacked(code, NEW, elicit=elicit, limits=ClientLimits(max_frame_bytes=1 << 24)) as client:
+    async with attacked(
+        code, NEW, elicit=elicit, limits=ClientLimits(max_frame_bytes=1 << 24, max_values=1 << 20)
+    ) as client:
         if count <= 100:
             assert "ok" == words(await client.call_tool("x"))
         else:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from mcpgen.runtime.limits import MAX_ID_CHARS
 from tests.faults.event_loop_turns import unjudged
 from tests.faults.faulty_handlers import Guest
 from tests.specification.server.revision_client import client
@@ -62,7 +63,7 @@ async def test_a_large_number_comes_back_digit_by_digit(identity: int, revision:
         assert f'"id":{identity},'.encode() in peer.wire.raw[-1]
 
 
-@pytest.mark.parametrize("identity", ["", " ", "a\\nb", "\\u0000", "\\u2028", "💥", "x" * 1_000_000])
+@pytest.mark.parametrize("identity", ["", " ", "a\\nb", "\\u0000", "\\u2028", "💥", "x" * MAX_ID_CHARS])
 async def test_any_text_is_an_id(identity: str, revision: str) -> None:
     async with client(Guest().server, revision) as peer:
         said = await peer.wire.say(peer.request(identity, "tools/call", '"name":"echo"'))

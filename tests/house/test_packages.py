@@ -225,7 +225,7 @@ SHELLS = {
     "server/connection.py",
     "server/context.py",
     "server/engine.py",
-    "server/functions/invocation.py",
+    "server/functions/worker_threads.py",
     "transports/auto_reset_event.py",
 }
 WORLD = {"anyio", "asyncio", "trio", "select", "socket", "subprocess", "threading", "time"}

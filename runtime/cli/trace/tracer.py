@@ -169,7 +169,7 @@ class Tracer:
         draft.is_json = message.fault not in _NOT_JSON
         draft.summary = text_summary(frame)
         is_banner = message.fault is Fault.NOT_JSON and draft.direction == "to client"
-        draft.violate("frame", "", _BANNER if is_banner else message.fault.reason)
+        draft.violate("frame", "", _BANNER if is_banner else message.reason)
         if message.kind == "response" and message.id is not None:
             self._answered(draft, message.id)
 

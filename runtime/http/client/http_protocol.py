@@ -67,7 +67,7 @@ class HttpProtocol:
     """
 
     def __init__(self, requests: HttpRequests, limits: ClientLimits, group: Group, identity: Hashable) -> None:
-        self.incoming: IncomingMessages = IncomingMessages(limits.max_batch_length)
+        self.incoming: IncomingMessages = IncomingMessages(limits)
         self.ended: anyio.Event = anyio.Event()
         self.failure: TransportClosed | None = None
         self._requests = requests

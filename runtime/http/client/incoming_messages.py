@@ -20,6 +20,7 @@ from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Malformed, Me
 
 if TYPE_CHECKING:
     from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
+    from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.interfaces import ClientEndpoint
 
@@ -40,15 +41,15 @@ class IncomingMessages:
         param_headers: The param headers of the server's tools.
 
     Args:
-        max_batch_length: The largest number of messages in a batch.
+        limits: The limits of the client.
     """
 
-    def __init__(self, max_batch_length: int) -> None:
+    def __init__(self, limits: ClientLimits) -> None:
         self.session: HttpSession | None = None
         self.initialize: OutgoingMessage | None = None
         self.session_state: SessionState = SessionState()
         self.param_headers: ParamHeaderCache = ParamHeaderCache()
-        self._max_batch_length = max_batch_length
+        self._limits = limits
         self._endpoint: ClientEndpoint | None = None
         self._early: list[bytes] = []
         self._early_failures: list[tuple[RequestId, Exception]] = []
@@ -78,7 +79,8 @@ class IncomingMessages:
             message: The request to which it is a response; None if it arrived on a stream without a request.
             session: Its session; None in a stateless revision.
         """
-        found = envelope.decode(frame, max_batch_length=self._max_batch_length)
+        limits = self._limits
+        found = envelope.decode(frame, max_batch_length=limits.max_batch_length, max_values=limits.max_values)
         is_answered = False
         for each in found.items if isinstance(found, Batch) else (found,):
             if isinstance(each, Request):

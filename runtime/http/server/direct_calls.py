@@ -24,6 +24,7 @@ from mcpgen.runtime.http.server.timeouts import ResumedAwaitable
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.capabilities import client_peer
+from mcpgen.runtime.protocol.negotiation import oversized_part
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
@@ -99,7 +100,9 @@ class DirectCall:
         return (yield from ResumedAwaitable[Any](self._steps, self._waits_for).__await__())
 
 
-def start_stateless_call(handlers: HandlerTable, headers: Mapping[str, str], meta: RequestMeta) -> DirectCall | None:
+def start_stateless_call(
+    handlers: HandlerTable, headers: Mapping[str, str], request: Request, meta: RequestMeta
+) -> DirectCall | None:
     """Start a call of a stateless client; return None if it needs the general path, or must be refused there."""
     revision, name = meta.revision, meta.name
     if isinstance(revision, UnsetType) or isinstance(name, UnsetType) or revision not in handlers.stateless_revisions:
@@ -108,6 +111,8 @@ def start_stateless_call(handlers: HandlerTable, headers: Mapping[str, str], met
     if not matches_headers or headers.get(http.NAME) != name or not http.is_plain(name):
         return None
     if isinstance(meta.client_capabilities, UnsetType) or handlers.param_headers(name) is not None:
+        return None
+    if oversized_part(request, meta) is not None:
         return None
     try:
         peer = client_peer(revision, meta.client_capabilities, meta.client_info)
@@ -120,6 +125,8 @@ def start_session_call(session: ServerSession, request: Request, meta: RequestMe
     """Start a call in a session; return None as `start_stateless_call` does."""
     peer = session.peer
     if peer is None or not isinstance(meta.revision, UnsetType) or session.is_busy or request.id in session.exchanges:
+        return None
+    if oversized_part(request, meta) is not None:
         return None
     if session.engine.tasks is not None or not session.has_declared(peer.revision, CALL):
         return None

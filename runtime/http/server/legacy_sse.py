@@ -18,7 +18,7 @@ from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.server.session_table import random_id
 from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol import envelope
-from mcpgen.runtime.protocol.messages import ErrorResponse, Malformed, Notification, Response
+from mcpgen.runtime.protocol.messages import ErrorResponse, Fault, Malformed, Notification, Response
 from mcpgen.runtime.server.connection import Connection
 from mcpgen.runtime.server.dispatcher import take
 
@@ -80,13 +80,15 @@ class LegacySse:
         if overload is not None:
             await responses.send_error(send, 503, overload)
             return
-        message = envelope.decode(body, max_batch_length=self._state.engine.limits.max_batch_length)
+        limits = self._state.engine.limits
+        message = envelope.decode(body, max_batch_length=limits.max_batch_length, max_values=limits.max_values)
         if response.is_full and not isinstance(message, Notification | Response | ErrorResponse):
             # Some answers are written even when the buffer is full; only this keeps a client from requesting more.
             await responses.send_error(send, 503, "the stream holds too many unread bytes (max_buffered_bytes)")
             return
         take(connection.session, message)
         if isinstance(message, Malformed):
-            await responses.send_error(send, 400, message.fault.reason, code=message.fault.code)
+            status = 413 if message.fault is Fault.TOO_MANY_VALUES else 400
+            await responses.send_error(send, status, message.reason, code=message.fault.code)
         else:
             await responses.send_empty(send, 202)

@@ -80,8 +80,8 @@ class PostRequest(Struct, eq=False):
         if overload is not None:
             await responses.send_error(self.send, 503, overload, headers=(_RETRY_AFTER,))
             return
-        limit = self.state.engine.limits.max_batch_length
-        message = envelope.decode(body, max_batch_length=limit)
+        limits = self.state.engine.limits
+        message = envelope.decode(body, max_batch_length=limits.max_batch_length, max_values=limits.max_values)
         meta = read_meta(message.params) if isinstance(message, Request) else None
         is_stateless = self._is_stateless(message, meta)
         if meta is None or not isinstance(message, Request):
@@ -105,7 +105,7 @@ class PostRequest(Struct, eq=False):
         session = None if is_stateless else self._session()
         call: DirectCall | None = None
         if is_stateless:
-            call = start_stateless_call(self.state.engine.handlers, self.headers, meta)
+            call = start_stateless_call(self.state.engine.handlers, self.headers, request, meta)
         elif session is not None:
             call = start_session_call(session.session, request, meta)
         if call is None:
@@ -323,8 +323,9 @@ class PostRequest(Struct, eq=False):
     async def _refuse(self, malformed: Malformed) -> None:
         has_answer = malformed.kind not in ("notification", "response")
         request_id = malformed.id if has_answer and malformed.id is not None else UNSET
+        status = 413 if malformed.fault is Fault.TOO_MANY_VALUES else 400
         await responses.send_error(
-            self.send, 400, malformed.fault.reason, code=malformed.fault.code, request_id=request_id
+            self.send, status, malformed.reason, code=malformed.fault.code, request_id=request_id
         )
 
 

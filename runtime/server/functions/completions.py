@@ -16,6 +16,7 @@ from mcpgen.runtime.server.functions.signatures import read_signature
 
 if TYPE_CHECKING:
     from mcpgen.runtime.server.functions.signatures import BaseContext
+    from mcpgen.runtime.server.functions.worker_threads import WorkerThreads
 
 __all__ = ["Completion", "make_completion"]
 
@@ -70,7 +71,7 @@ def _truncated(completion: models.CompleteResultCompletion) -> models.CompleteRe
     return models.CompleteResultCompletion(values=completion.values[:MAX_COMPLETION_VALUES], total=total, has_more=True)
 
 
-def make_completion(function: Callable[..., Any]) -> Completion:
+def make_completion(function: Callable[..., Any], threads: WorkerThreads) -> Completion:
     """Make a completion of a function.
 
     Raises:
@@ -84,4 +85,4 @@ def make_completion(function: Callable[..., Any]) -> Completion:
                 "`arguments: dict[str, str]` and a `Context`; rename it, or give it a default"
             )
     takes = frozenset(each.name for each in signature.parameters) & frozenset(PARAMETER_NAMES)
-    return Completion(signature.label, invocation.as_awaitable(function), takes, signature.context)
+    return Completion(signature.label, invocation.as_awaitable(function, threads), takes, signature.context)

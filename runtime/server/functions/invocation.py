@@ -2,7 +2,7 @@
 
 A coroutine function runs in the event loop. A plain function runs in a worker thread, with the caller's context
 variables, so that it does not block the server. When its request is cancelled, the thread goes on but its result is
-ignored, because a thread cannot be stopped.
+ignored, because a thread cannot be stopped. It counts as running until it ends (`worker_threads`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import inspect
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
-from anyio import to_thread
-
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    from mcpgen.runtime.server.functions.worker_threads import WorkerThreads
 
 __all__ = ["as_awaitable", "is_async"]
 
@@ -27,12 +27,12 @@ def is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(called)
 
 
-def as_awaitable(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """Return *function* as a coroutine function.
+def as_awaitable(function: Callable[..., Any], threads: WorkerThreads) -> Callable[..., Awaitable[Any]]:
+    """Return *function* as a coroutine function; a plain one runs in one of *threads*.
 
     ``sys.exit`` in *function* must not end the server, so it raises a RuntimeError instead.
     """
-    return _contained(function) if is_async(function) else _threaded(function)
+    return _contained(function) if is_async(function) else _threaded(function, threads)
 
 
 def _contained(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -46,16 +46,18 @@ def _contained(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitab
     return contained
 
 
-def _threaded(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+def _threaded(function: Callable[..., Any], threads: WorkerThreads) -> Callable[..., Awaitable[Any]]:
     def run(arguments: dict[str, object]) -> tuple[object]:
         try:
             return (function(**arguments),)  # in a tuple, because trio refuses a coroutine as the result of a thread
         except SystemExit as error:
             raise RuntimeError("the function called sys.exit(), which does not end a server") from error
+        except GeneratorExit as error:  # in the event loop, it would close every coroutine that waits for the thread
+            raise RuntimeError("the function raised GeneratorExit") from error
 
     @wraps(function)
     async def threaded(**arguments: object) -> object:
-        (value,) = await to_thread.run_sync(run, arguments, abandon_on_cancel=True)
+        (value,) = await threads.run(run, arguments)
         # Decorators often wrap a coroutine function in a plain one.
         return await value if inspect.isawaitable(value) else value
 

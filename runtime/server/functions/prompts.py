@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcpgen.runtime.server.functions.signatures import BaseContext
+    from mcpgen.runtime.server.functions.worker_threads import WorkerThreads
 
 __all__ = ["Prompt", "make_prompt"]
 
@@ -94,6 +95,7 @@ def make_prompt(  # noqa: PLR0913 (one per member of a prompt's definition)
     icons: Sequence[models.Icon] | None,
     meta: dict[str, object] | None,
     replay: bool,
+    threads: WorkerThreads,
 ) -> Prompt:
     """Make a prompt of a function.
 
@@ -125,4 +127,6 @@ def make_prompt(  # noqa: PLR0913 (one per member of a prompt's definition)
         icons=list(icons) if icons else UNSET,
         meta=meta or UNSET,
     )
-    return Prompt(definition, signature.label, replay, type_, invocation.as_awaitable(function), signature.context)
+    return Prompt(
+        definition, signature.label, replay, type_, invocation.as_awaitable(function, threads), signature.context
+    )

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 import msgspec
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.limits import MAX_THREADS
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.server.functions.completions import Completion, make_completion
 from mcpgen.runtime.server.functions.pagination import PAGE_SIZE, PaginatedList
 from mcpgen.runtime.server.functions.prompts import Prompt, make_prompt
 from mcpgen.runtime.server.functions.resources import FixedResource, ResourceFunction, TemplateResource, make_resource
 from mcpgen.runtime.server.functions.tools import Tool, make_tool
+from mcpgen.runtime.server.functions.worker_threads import WorkerThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -39,9 +41,11 @@ class FunctionRegistry:
         prompts: By name.
         completions: By kind of reference, reference and argument.
         had_completions: Whether there is or was a completion; a declared capability stays declared.
+        threads: Where plain functions run.
     """
 
-    def __init__(self, page_size: int = PAGE_SIZE) -> None:
+    def __init__(self, page_size: int = PAGE_SIZE, max_threads: int = MAX_THREADS) -> None:
+        self.threads: WorkerThreads = WorkerThreads(max_threads)
         self.tools: PaginatedList[Tool] = PaginatedList("tool", page_size)
         self.resources: PaginatedList[FixedResource] = PaginatedList("resource", page_size)
         self.templates: PaginatedList[TemplateResource] = PaginatedList("resource template", page_size)
@@ -58,11 +62,11 @@ class Registrations:
 
     Args:
         page_size: The number of entries in one page of a list.
-
+        max_threads: The most plain functions that run at once.
     """
 
-    def __init__(self, *, page_size: int = PAGE_SIZE) -> None:
-        self._registry: FunctionRegistry = FunctionRegistry(page_size)
+    def __init__(self, *, page_size: int = PAGE_SIZE, max_threads: int = MAX_THREADS) -> None:
+        self._registry: FunctionRegistry = FunctionRegistry(page_size, max_threads)
 
     @contextmanager
     def _changing(self) -> Generator[None]:
@@ -130,6 +134,7 @@ class Registrations:
                     meta=meta,
                     replay=replay,
                     structured=structured,
+                    threads=self._registry.threads,
                 )
                 _check_definition(tool.definition, tool.label)
                 existing = self._registry.tools.entries.get(tool.definition.name)
@@ -189,6 +194,7 @@ class Registrations:
                     size=size,
                     meta=meta,
                     replay=replay,
+                    threads=self._registry.threads,
                 )
                 _check_definition(made.definition, made.function.label)
                 existing = self._registry.resources.entries.get(uri) or self._registry.templates.entries.get(uri)
@@ -239,7 +245,14 @@ class Registrations:
         def register(function: F) -> F:
             with self._changing():
                 prompt = make_prompt(
-                    function, name=name, title=title, description=description, icons=icons, meta=meta, replay=replay
+                    function,
+                    name=name,
+                    title=title,
+                    description=description,
+                    icons=icons,
+                    meta=meta,
+                    replay=replay,
+                    threads=self._registry.threads,
                 )
                 _check_definition(prompt.definition, prompt.label)
                 existing = self._registry.prompts.entries.get(prompt.definition.name)
@@ -271,7 +284,7 @@ class Registrations:
 
         def register(function: F) -> F:
             with self._changing():
-                completion = make_completion(function)
+                completion = make_completion(function, self._registry.threads)
                 existing = self._registry.completions.get((kind, reference, argument))
                 _check_unused("completion of", f"{reference} {argument}", completion, existing)
                 self._registry.completions[kind, reference, argument] = completion

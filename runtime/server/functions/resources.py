@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mcpgen.runtime.server.functions.signatures import BaseContext
+    from mcpgen.runtime.server.functions.worker_threads import WorkerThreads
 
 __all__ = ["FixedResource", "ResourceFunction", "ResourceNotFound", "TemplateResource", "make_resource"]
 
@@ -137,6 +138,7 @@ def make_resource(  # noqa: PLR0913 (one per member of a resource's definition)
     size: int | None,
     meta: Mapping[str, object] | None,
     replay: bool,
+    threads: WorkerThreads,
 ) -> FixedResource | TemplateResource:
     """Make a resource of a function, or a resource template if *uri* is a template.
 
@@ -148,7 +150,7 @@ def make_resource(  # noqa: PLR0913 (one per member of a resource's definition)
     if not resource_name:
         raise UsageError(f"the resource {uri!r} of {signature.label} has no name; set it with `name=`")
     reader = ResourceFunction(
-        signature.label, replay, mime_type or UNSET, invocation.as_awaitable(function), signature.context
+        signature.label, replay, mime_type or UNSET, invocation.as_awaitable(function, threads), signature.context
     )
     shared: dict[str, Any] = {
         "name": resource_name,

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcpgen.runtime.server.functions.signatures import BaseContext
+    from mcpgen.runtime.server.functions.worker_threads import WorkerThreads
 
 __all__ = ["Tool", "ToolError", "make_tool"]
 
@@ -180,6 +181,7 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
     meta: dict[str, object] | None,
     replay: bool,
     structured: bool | None,
+    threads: WorkerThreads,
 ) -> Tool:
     """Make a tool of a function.
 
@@ -210,7 +212,7 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
         icons=list(icons) if icons else UNSET,
         meta=meta or UNSET,
     )
-    call = invocation.as_awaitable(function)
+    call = invocation.as_awaitable(function, threads)
     read = msgspec.json.Decoder(arguments, dec_hook=any_object).decode
     return Tool(definition, signature.label, replay, arguments, call, signature.context, results, read)
 

@@ -31,7 +31,6 @@ from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import anyio
-import anyio.to_thread
 import pytest
 
 from mcpgen import Client, ClientLimits, Context, Http, Limits, Server, connect, runtime
@@ -41,7 +40,16 @@ from mcpgen.runtime.client.outgoing_requests import CallOptions
 from mcpgen.runtime.http import errors as http_errors
 from mcpgen.runtime.http.server.application import Options as AsgiOptions
 from mcpgen.runtime.http.server.event_store import MemoryEventStore
-from mcpgen.runtime.limits import MAX_COMPLETION_VALUES, MAX_SCHEMA_DEPTH, MAX_URI_CHARS, HttpLimits
+from mcpgen.runtime.limits import (
+    MAX_COMPLETION_VALUES,
+    MAX_DECLARATION_BYTES,
+    MAX_DECLARATION_VALUES,
+    MAX_ID_CHARS,
+    MAX_META_BYTES,
+    MAX_SCHEMA_DEPTH,
+    MAX_URI_CHARS,
+    HttpLimits,
+)
 from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, MIN_KEY_BYTES
 from mcpgen.runtime.server.tasks.task_store import MemoryTaskStore
 from mcpgen.runtime.transports import memory
@@ -452,16 +460,15 @@ def test_the_guide_has_the_bounds_of_the_store_of_events() -> None:
     assert bounds == table("limits.md", "argument of `MemoryEventStore`")
 
 
-async def threads() -> float:
-    return anyio.to_thread.current_default_thread_limiter().total_tokens
-
-
 def test_the_guide_has_what_no_limit_changes() -> None:
+    declaration = f"{in_bytes(MAX_DECLARATION_BYTES)} and {MAX_DECLARATION_VALUES} values"
     expected = {
         "values of one completion": f"{MAX_COMPLETION_VALUES}",
-        "characters of a URI that a template reads": f"{MAX_URI_CHARS:,}",
+        "characters of a URI that a template reads, or that a client subscribes to": f"{MAX_URI_CHARS:,}",
+        "characters of a request's id, and of a progress token": f"{MAX_ID_CHARS:,}",
+        "bytes of the `_meta` of a request": in_bytes(MAX_META_BYTES),
+        "clientInfo` and `capabilities` together": declaration,
         "levels of nesting of an output schema that a client checks": f"{MAX_SCHEMA_DEPTH}",
-        "functions in worker threads at once": f"{anyio.run(threads)}",
         "page_size` of a `Server": f"{inspect.signature(Server).parameters['page_size'].default}",
         "what one `requestState` carries": in_bytes(MAX_CONTENT_BYTES),
         "a key in `state_keys`, at least": in_bytes(MIN_KEY_BYTES),

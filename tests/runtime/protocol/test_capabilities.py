@@ -71,7 +71,10 @@ def test_what_a_revision_does_not_define_is_not_declared_in_it() -> None:
         (b'{"roots":5}', "/roots"),
         (b'{"experimental":{"a":1}}', "/experimental"),
         (b"{", "ClientCapabilities"),
-        (b'{"sampling":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001, "ClientCapabilities"),
+        (
+            b'{"sampling":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001,
+            "clientInfo and capabilities have more than 65536 bytes",
+        ),
     ],
     ids=["number", "roots", "experimental", "truncated", "deep"],
 )

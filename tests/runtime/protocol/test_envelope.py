@@ -356,10 +356,10 @@ def test_of_an_oversized_line_the_request_is_known() -> None:
     events = framer.feed(first + last + answer + noise)
 
     assert [
-        Malformed(Fault.TOO_LONG, 7, "request"),
-        Malformed(Fault.TOO_LONG, 8, "request"),
-        Malformed(Fault.TOO_LONG, 9, "response"),
-        Malformed(Fault.TOO_LONG),
+        Malformed(Fault.TOO_LONG, 7, "request", 5000),
+        Malformed(Fault.TOO_LONG, 8, "request", 5000),
+        Malformed(Fault.TOO_LONG, 9, "response", 5000),
+        Malformed(Fault.TOO_LONG, limit=5000),
     ] == [decode_oversized(event) for event in events if isinstance(event, OversizedLine)]
 
 
@@ -388,7 +388,7 @@ def test_whatever_arrives_nothing_raises_and_a_refusal_can_be_read(frame: bytes)
         if isinstance(each, Malformed) and (answer := refusal(each, "2026-07-28")):
             message = decode(answer)
             assert isinstance(message, ErrorResponse)
-            assert (each.id, each.fault.code, each.fault.reason) == (message.id, message.code, message.message)
+            assert (each.id, each.fault.code, each.reason) == (message.id, message.code, message.message)
 
 
 @given(cut=st.integers(0, 120))
@@ -430,9 +430,10 @@ def test_a_batch_is_bounded() -> None:
     most = b"[" + b",".join([ping] * envelope.MAX_BATCH_LENGTH) + b"]"
 
     assert isinstance(decode(most), Batch)
-    assert Malformed(Fault.LONG_BATCH) == decode(most[:-1] + b"," + ping + b"]")
-    assert Malformed(Fault.LONG_BATCH) == decode(b"[1,2,3]", max_batch_length=2)
+    assert Malformed(Fault.LONG_BATCH, limit=1000) == decode(most[:-1] + b"," + ping + b"]")
+    assert Malformed(Fault.LONG_BATCH, limit=2) == decode(b"[1,2,3]", max_batch_length=2)
     assert ErrorCode.INVALID_REQUEST == Fault.LONG_BATCH.code
+    assert "the batch has more than 2 messages (max_batch_length)" == Malformed(Fault.LONG_BATCH, limit=2).reason
 
 
 @pytest.mark.spec("2025-03-26", "basic/index#batching")

@@ -338,7 +338,52 @@ async def test_after_a_restart_a_handler_is_not_run_again_by_itself() -> None:
             request(2, "greet", state=state_of(demand), answers=answers_to(demand, elicitation=ACCEPTED))
         )
 
-        assert (-32602, True) == (refused["error"]["code"], "expired" in refused["error"]["message"])
+        assert {
+            "code": -32602,
+            "message": "The requestState belongs to a handler of another process of this server, which may have ended; "
+            "send the request there, or without the requestState",
+            "data": {"reason": "elsewhere"},
+        } == refused["error"]
+
+
+async def test_the_state_of_a_handler_that_has_ended_says_so() -> None:
+    server = asking_server(state_keys=[KEY])
+    async with connected(server) as wire:
+        (demand,) = await wire.say(request(1, "greet"))
+        (parked,) = server._engine.parked._rounds.values()
+        server._engine.parked.forget(parked)
+        (refused,) = await wire.say(
+            request(2, "greet", state=state_of(demand), answers=answers_to(demand, elicitation=ACCEPTED))
+        )
+
+    assert {
+        "code": -32602,
+        "message": "The requestState belongs to a handler that has ended; send the request without it",
+        "data": {"reason": "ended"},
+    } == refused["error"]
+
+
+@pytest.mark.parametrize("audience", [None, "both"])
+async def test_a_server_refuses_the_states_of_another_with_the_same_keys(audience: str | None) -> None:
+    def made(name: str) -> Server:
+        server = Server(name, version="1", state_keys=[KEY], state_audience=audience)
+
+        @server.tool(replay=True)
+        async def greet(ctx: Context) -> str:
+            return str((await ctx.elicit("Who is there?", FORM)).content)
+
+        return server
+
+    demand = await demand_of(made("shop"), "greet")
+    async with connected(made("bank")) as wire:
+        (answer,) = await wire.say(
+            request(2, "greet", state=state_of(demand), answers=answers_to(demand, elicitation=ACCEPTED))
+        )
+
+    if audience is None:
+        assert {"reason": "invalid"} == answer["error"]["data"]
+    else:
+        assert "{'name': 'Ada'}" == text(answer)
 
 
 async def test_after_a_restart_without_the_key_a_state_is_worth_nothing() -> None:

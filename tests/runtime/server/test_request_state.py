@@ -31,7 +31,7 @@ ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 # What this key makes of the content "ticket" for the binding below at time 1000, and has to make of it tomorrow: other
 # processes, perhaps of another release, open what this one seals.
-SEALED = "AQAAAAAAGGoAdGlja2V0PGsl-uAaFQXtI1tqfOJaDTEOE6-YJN3PCV2o1lyFP8w"
+SEALED = "AQAAAAAAGGoAdGlja2V0U-OsBe6dIt2KfIlieUyAxmZ2iDMUFtWpk4fvBBPALuA"
 
 
 class Clock:
@@ -156,11 +156,31 @@ def test_a_state_of_another_principal_or_request_is_refused(binding: dict[str, A
 
 
 @given(
-    ours=st.tuples(st.text(max_size=4), st.text(max_size=4), st.binary(max_size=4)),
-    theirs=st.tuples(st.text(max_size=4), st.text(max_size=4), st.binary(max_size=4)),
+    ours=st.tuples(*[st.text(max_size=4)] * 3, st.binary(max_size=4)),
+    theirs=st.tuples(*[st.text(max_size=4)] * 3, st.binary(max_size=4)),
 )
-def test_no_two_bindings_read_alike(ours: tuple[str, str, bytes], theirs: tuple[str, str, bytes]) -> None:
+def test_no_two_bindings_read_alike(ours: tuple[str, str, str, bytes], theirs: tuple[str, str, str, bytes]) -> None:
     assert (ours == theirs) == (request_state._binding(*ours) == request_state._binding(*theirs))
+
+
+def test_a_state_of_a_server_with_the_same_key_and_another_audience_is_refused() -> None:
+    state = seal(sealer(audience="shop"))
+
+    assert b"ticket" == unseal(sealer(audience="shop"), state)
+    for other in ("", "bank", "shopalice"):
+        assert "invalid" == refusal(sealer(audience=other), state).reason
+
+
+def test_a_state_whose_handler_waits_does_not_expire() -> None:
+    clock = Clock()
+    ours = sealer(clock=clock, lifetime_seconds=60)
+    state, bound = seal(ours), {"principal": "alice", "method": "tools/call", "digest": DIGEST}
+    clock.now += 10_000
+
+    assert b"ticket" == ours.open(state, **bound, is_waiting=lambda content: content == b"ticket")
+    assert "expired" == refusal(ours, state).reason
+    with pytest.raises(StateRefused, match="not valid"):
+        ours.open(state, **(bound | {"principal": "mallory"}), is_waiting=lambda _: True)
 
 
 def test_any_name_of_a_principal_will_do() -> None:

@@ -147,7 +147,19 @@ async def test_a_state_expires(revision: str) -> None:
     made = server(LABELS[-1])
     async with client(made, revision, ABLE) as peer:
         (demand,) = await peer.call("ask")
-        made._engine.sealer._clock = lambda: 4_000_000_000.0
+        made._engine.sealer._clock = made._engine.parked._clock = lambda: 4_000_000_000.0
         error = await peer.error("tools/call", retry(demand, '"name":"ask","arguments":{}'))
 
-    assert -32602 == error["code"]
+    assert (-32602, {"reason": "expired"}) == (error["code"], error["data"])
+
+
+@spec("2026-07-28", "basic/patterns/mrtr#server-requirements-basic-workflow")
+@without_handshakes
+async def test_a_handler_that_waits_goes_on_although_somebody_set_the_clock(revision: str) -> None:
+    made = server(LABELS[-1])
+    async with client(made, revision, ABLE) as peer:
+        (demand,) = await peer.call("ask")
+        made._engine.sealer._clock = lambda: 4_000_000_000.0
+        (said,) = await peer.wire.say(peer.request(2, "tools/call", retry(demand, '"name":"ask","arguments":{}')))
+
+    assert "complete" == said["result"]["resultType"]

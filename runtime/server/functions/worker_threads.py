@@ -1,0 +1,134 @@
+"""Worker threads for plain functions, bounded in number.
+
+Theory of operation. A thread cannot be stopped, so a function whose request was cancelled goes on in its thread. The
+call keeps its slot until then: the thread itself releases it. (The limiter of anyio releases it when the call is
+cancelled, so that abandoned threads would not count.) A call without a slot waits for one; a call that is cancelled
+before its thread has begun never begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+from anyio import to_thread
+
+from mcpgen.runtime.limits import MAX_THREADS
+from mcpgen.runtime.transports.spawner import is_asyncio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["WorkerThreads"]
+
+
+class WorkerThreads:
+    """Runs functions in worker threads.
+
+    Args:
+        max_threads: The most functions that run at once, including those whose calls were cancelled.
+
+    Attributes:
+        running: How many functions run, or are about to.
+    """
+
+    def __init__(self, max_threads: int = MAX_THREADS) -> None:
+        self.running: int = 0
+        self._max_threads: Final = max_threads
+        self._lock = threading.Lock()
+        self._waiting: deque[_Waiter] = deque()
+
+    async def run(self, function: Callable[[Any], Any], argument: Any) -> Any:
+        """Return the result of *function*, which runs in a thread; wait for a thread if all are in use.
+
+        If it is cancelled, the function goes on, and its result is ignored.
+        """
+        await self._acquire()
+        work = _Work(self, function, argument)
+        try:
+            # A limiter of its own, because the number of threads is limited here.
+            return await to_thread.run_sync(work.run, limiter=anyio.CapacityLimiter(1), abandon_on_cancel=True)
+        finally:
+            work.abandon()
+
+    async def _acquire(self) -> None:
+        with self._lock:
+            if self.running < self._max_threads:
+                self.running += 1
+                return
+            waiter = _Waiter()
+            self._waiting.append(waiter)
+        try:
+            await waiter.event.wait()
+        except BaseException:
+            with self._lock:
+                is_waiting = waiter in self._waiting
+                if is_waiting:
+                    self._waiting.remove(waiter)
+            if not is_waiting:  # it got a slot in the meantime
+                self.release()
+            raise
+
+    def release(self) -> None:
+        """Give a slot to the call that has waited longest; called in any thread."""
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self.running -= 1
+                    return
+                waiter = self._waiting.popleft()
+            if waiter.wake():
+                return
+
+
+class _Waiter:
+    """A call that waits for a slot."""
+
+    __slots__ = ("_call_soon", "event")
+
+    def __init__(self) -> None:
+        self.event = anyio.Event()
+        self._call_soon: Callable[[Callable[[], object]], object]
+        if is_asyncio():
+            self._call_soon = asyncio.get_running_loop().call_soon_threadsafe
+        else:
+            import trio  # noqa: PLC0415 (only where it runs already)
+
+            self._call_soon = trio.lowlevel.current_trio_token().run_sync_soon
+
+    def wake(self) -> bool:
+        """Let it go on, from any thread; return False if its event loop has ended."""
+        try:
+            self._call_soon(self.event.set)
+        except RuntimeError:  # so does trio's RunFinishedError
+            return False
+        return True
+
+
+class _Work:
+    """One function that is to run in a thread, and the slot that it holds."""
+
+    __slots__ = ("_argument", "_begun", "_function", "_threads")
+
+    def __init__(self, threads: WorkerThreads, function: Callable[[Any], Any], argument: Any) -> None:
+        self._threads = threads
+        self._function = function
+        self._argument = argument
+        self._begun = threading.Lock()  # acquired once, by the thread that begins or by the call that ends before
+
+    def run(self) -> Any:
+        """Run the function, in the thread; do nothing if the call was cancelled before."""
+        if not self._begun.acquire(blocking=False):
+            return None
+        try:
+            return self._function(self._argument)
+        finally:
+            self._threads.release()
+
+    def abandon(self) -> None:
+        """Release the slot if the thread has not begun, and will not."""
+        if self._begun.acquire(blocking=False):
+            self._threads.release()
