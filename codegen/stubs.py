@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 _EXPORTED_SUPPORT = ("NotificationMethod", "RequestMethod", "Sender", "Unhandled")
 _UNHANDLED = (
-    'For a request, it raises `Unhandled`, and the caller of the method answers with the error "method not found".'
+    'By default, the method of a request raises `Unhandled`. Its caller then answers with the error "method not found".'
 )
 # 2026-07-28 has no error that answers an input request.
 _UNHANDLED_INPUT = (
-    "For an input request, it raises `Unhandled`, and the request of the client that needs the input fails."
+    "By default, the method of an input request raises `Unhandled`. The request that needs the input then fails."
 )
 _METHOD_INDENT = " " * 8
 _META_PREFIX = "io.modelcontextprotocol/"

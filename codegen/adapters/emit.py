@@ -108,7 +108,7 @@ class _Emitter:
         reasons = {each.says: names.snake(each.name).upper() for each in plan.declared.step.changes}
         for label in (plan.up.source, plan.up.target):
             suffix = names.package(label)[1:]
-            reasons[f"{label} does not define it."] = f"NOT_IN_{suffix}"
+            reasons[f"{label} does not define this key."] = f"NOT_IN_{suffix}"
             reasons[f"{label} does not define this key, so its value has no meaning."] = f"NO_MEANING_IN_{suffix}"
             reasons[f"{label} does not allow this value there."] = f"NOT_VALID_IN_{suffix}"
         for error in (*plan.up.errors, *plan.down.errors):

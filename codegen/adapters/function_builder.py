@@ -85,6 +85,10 @@ class FunctionBuilder:
         """Return the place with the names *source* and *target* in the two revisions."""
         return Place(old=target, new=source) if self.mode == "down" else Place(old=source, new=target)
 
+    def _spelled(self, place: Place) -> tuple[str, str]:
+        """Return the names of *place* in the source and in the target."""
+        return (place.new, place.old) if self.mode == "down" else (place.old, place.new)
+
     def transform(self, source: ir.TypeRef, target: ir.TypeRef, place: Place, *, is_covered: bool = False) -> Transform:
         """Return the conversion of a value of *source* at *place* to one of *target*.
 
@@ -199,7 +203,7 @@ class FunctionBuilder:
         """Return the conversion between two types that are not unions; *kind* is a definition that changed its kind."""
         if isinstance(target, ir.Anything):
             return Keep()
-        spelled = (place.new, place.old) if self.mode == "down" else (place.old, place.new)
+        spelled = self._spelled(place)
         one, other = self.source.object_keys(source, spelled[0]), self.target.object_keys(target, spelled[1])
         if one is not None and other is not None:
             return self._object(one, other)
@@ -263,7 +267,8 @@ class FunctionBuilder:
         body = (
             Switch(first=fitted, cases=cases) if isinstance(fitted, Converted) else Switch(first=None, cases=(fitted,))
         )
-        self.functions[name] = Function(name=name, source=place.old, target=place.new, body=body)
+        before, after = self._spelled(place)
+        self.functions[name] = Function(name=name, source=before, target=after, body=body)
         return Call(name)
 
     def _over(self, over: Literal["items", "members"], inner: Transform, place: Place) -> Transform:
@@ -273,7 +278,8 @@ class FunctionBuilder:
         if inner.over == "value":
             return Call(inner.function, over)
         name = self._name(f"{place.new}_{over}")
-        self.functions[name] = Function(name=name, source=place.old, target=place.new, body=inner)
+        before, after = self._spelled(place)
+        self.functions[name] = Function(name=name, source=before, target=after, body=inner)
         return Call(name, over)
 
     def _object(self, one: ObjectKeys, other: ObjectKeys) -> Transform:
@@ -307,7 +313,8 @@ class FunctionBuilder:
     def _union(self, arms: list[ir.TypeRef], others: list[ir.TypeRef], place: Place, *, is_covered: bool) -> Call:
         key = (f"{place.old} union", f"{place.new} union")
         if key not in self._made:
-            self._made[key] = name = self._name(place.new if self.mode == "down" else place.old)
+            before, after = self._spelled(place)
+            self._made[key] = name = self._name(before)
             first = self._first(place)
             covered = is_covered or first is not None
             cases = [
@@ -316,8 +323,8 @@ class FunctionBuilder:
             ]
             self.functions[name] = Function(
                 name=name,
-                source=place.old,
-                target=place.new,
+                source=before,
+                target=after,
                 is_closing=self.mode == "close",
                 body=Switch(first=first, cases=tuple(cases)),
             )

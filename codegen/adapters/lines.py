@@ -91,8 +91,8 @@ class Lines:
         return self.reasons.setdefault(text, f"{found}_" if found in self._taken else found)
 
     def not_in(self, label: str) -> str:
-        """Return the name of the reason that the revision *label* does not define something."""
-        return self.constant(f"{label} does not define it.")
+        """Return the name of the reason that the revision *label* does not define a key."""
+        return self.constant(f"{label} does not define this key.")
 
     # Unions
 

@@ -90,21 +90,21 @@ A row is a loss that can occur if a message goes from a revision in the column *
 column *to* (the target). `A … B` in these columns means every revision from A to B. Whether the loss occurs depends on
 the message.
 
-The column *loss* has one or more of these words. If it has several, the value decides which of them applies.
+The column *loss* has one or more of these words. If it has several words, the value decides which of them applies.
 
 * *dropped*: the adapter removes the value.
 * *degraded*: the adapter replaces the value by the nearest value that the target allows. The new value carries less
-  information. For an error, *degraded to C* means that the error gets the code C.
+  information. In the row of an error, *degraded to C* means that the error gets the code C.
 * *defaulted*: the target requires a value that the message does not have, and the adapter adds a default.
 * *refused*: the target cannot express the message, and the adapter raises `AdaptationError`. A word in parentheses
   names the [service](#services) with which the server and the client of this package handle such a message. If there is
   no such word, the request to which the message belongs fails with an error.
 
-*Unless X* means that the value `X` is not a loss. For example, `resultType` is refused, unless it is `complete`:
-2025-11-25 has no `resultType`, and all its results are complete.
+*Unless X* means that the value `X` causes no loss. For example, the target 2025-11-25 has no `resultType`, and all its
+results are complete. So a `resultType` of `complete` is no loss, and any other `resultType` is refused.
 
-An adapter converts in steps, from one revision to its neighbour. The column *reason* names one or both revisions of the
-step in which the loss occurs.
+An adapter converts in steps: each step goes from one revision to the neighbouring revision. The column *reason* names
+one or both revisions of the step in which the loss occurs.
 
 The column *place* is written as follows:
 
@@ -112,14 +112,14 @@ The column *place* is written as follows:
 * `A` alone is a value of the type `A`. The reason says which part of it is lost or replaced.
 * `A[B]`: `A` is a union, and the value has the type `B`. `A.b{}` is each value in the JSON object `b`. So
   `ElicitResult.content{}[list[string]]` is a value in `content` that is a list of strings.
-* `m params` and `m result` are the parameters and the result of the method `m`. `m error` is an error that answers it.
-  `m params[B]` and `m result[B]` are parameters and a result of the type `B`.
+* `m params` and `m result` are the parameters and the result of the method `m`. `m params[B]` and `m result[B]` are
+  parameters and a result of the type `B`. `m error` is an error that answers a request with the method `m`.
 * `m from the client` is each message with the method `m` that a client sends.
 * `error C` is an error with the code C. `application errors C … D` are the errors with codes from C to D that the
   source revision leaves to applications.
 
-In 2026-07-28, a server does not send requests to the client. If it needs input, it answers a request of the client with
-a result that contains *input requests*. The client then sends its request again, with the answers.
+In 2026-07-28, a server does not send requests to the client. If the server needs input, it answers a request of the
+client with a result that contains *input requests*. The client then sends its own request again, with the answers.
 
 ## Services
 
@@ -136,28 +136,33 @@ a result that contains *input requests*. The client then sends its request again
 
 The service `input` turns requests of the server into input requests for a client of 2026-07-28, and input requests into
 requests for an older client. It also turns error -32042 into input requests. It sends
-`notifications/elicitation/complete` only to clients of 2025-11-25. If a client cannot answer an input request, the
-request of the client fails, because 2026-07-28 has no error that answers an input request.
+`notifications/elicitation/complete` only to clients of 2025-11-25.
 
 For some requests of a server, the revision of the client has no equivalent. For example, 2025-06-18 has no URL
-elicitation. The server does not send such a request: the call in its handler raises `UnsupportedByPeer`. If the native
-revision of a client has no equivalent, the client answers the request with an error.
+elicitation. The server does not send such a request: the call in the handler of the server raises `UnsupportedByPeer`.
 
-A server of 2026-07-28 needs no `notifications/roots/list_changed`: it requests the roots each time that it needs them.
+Sometimes a client cannot answer a request of a server, for example if the native revision of the client has no
+equivalent. In revisions before 2026-07-28, the client then answers the request of the server with an error. In
+2026-07-28, no error can answer an input request. So the client does not send its own request again, and the call in the
+client program raises an error.
+
+A server of 2026-07-28 needs no `notifications/roots/list_changed`: the server requests the roots each time that it
+needs them.
 
 ## Unknown keys and error codes
 
-A message can have a key or an error code that its own revision does not define. If no row of the tables names it for
-these revisions, the following rules apply. *The next revision* is the one directly after the revision of the message.
+A message can have a key or an error code that its own revision does not define. If no row of the tables names this key
+or code for the source and the target, the following rules apply. *The next revision* is the revision directly after the
+source.
 
 * If no revision defines the key or the code, it is kept.
 * If only other revisions define the key, it is dropped. There is one exception: if the message goes to a newer
   revision, and the next revision defines the key and allows its value, the key is kept. For example, 2025-06-18 adds
   `title` to tools. On the way to 2025-11-25, a tool of 2025-03-26 keeps a `title`, and a tool of 2024-11-05 loses it.
-* If only other revisions define the code, and it is between -32768 and -32000, it becomes -32603. There are two
-  exceptions. If a row replaces the code by another one in the opposite direction, the code is replaced in the same way:
-  -32002 becomes -32602 in both directions. If the message goes to a newer revision, and the next revision defines the
-  code and allows the error, the code is kept.
+* If only other revisions define the code, and the code is between -32768 and -32000, it becomes -32603. There are two
+  exceptions. If the message goes to a newer revision, and the next revision defines the code and allows the error, the
+  code is kept. If an error goes from 2026-07-28 to an older revision, -32002 becomes -32602, unless the error answers
+  `resources/read` and has a `uri` in its `data`.
 """
 
 

@@ -138,7 +138,7 @@ class _Pair:
             case _:
                 if found is not None:
                     self._builder.misplaced(found, place.new)
-        plain = f"{self._builder.target.label} does not define it."
+        plain = f"{self._builder.target.label} does not define this key."
         return [self._dropped(ours, reason or plain)]
 
     def _dropped(self, ours: ir.Property, reason: str) -> Dropped:

@@ -70,7 +70,7 @@ STEP = Step(
         ),
         Change(
             name="structured-content",
-            says="2025-03-26 has no `structuredContent` in tool results: it becomes JSON text in `content`.",
+            says="2025-03-26 has no `structuredContent` in tool results: the value becomes JSON text in `content`.",
             spec="2025-06-18, server/tools#structured-content",
             covers=("key-added CallToolResult.structuredContent",),
             at=("CallToolResult",),

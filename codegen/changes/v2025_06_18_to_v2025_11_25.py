@@ -281,8 +281,8 @@ STEP = Step(
         Change(
             name="titled-choice",
             says=(
-                "2025-06-18 has only the values (`enum`) and titles (`enumNames`) of options: other keys of an "
-                "option are removed, or all options if one lacks `const` or `title`."
+                "2025-06-18 has only the values (`enum`) and titles (`enumNames`) of options: other keys of an option "
+                "are removed, and if an option lacks `const` or `title`, all options are removed."
             ),
             spec="2025-11-25, client/elicitation#requested-schema",
             covers=("arm-added PrimitiveSchemaDefinition[TitledSingleSelectEnumSchema]",),
@@ -291,8 +291,8 @@ STEP = Step(
         Change(
             name="choice-of-several",
             says=(
-                "2025-06-18 has no multiple choice in forms: it becomes a single choice, or is refused if it requires "
-                "several options."
+                "2025-06-18 has no multiple choice in forms: a multiple choice becomes a single choice, or the form is "
+                "refused if the user must choose several options."
             ),
             spec="2025-11-25, client/elicitation#requested-schema",
             covers=("arm-added PrimitiveSchemaDefinition[*MultiSelectEnumSchema]",),
@@ -320,21 +320,26 @@ STEP = Step(
         ),
         Change(
             name="tools-in-sampling",
-            says="2025-06-18 has no `tools` in sampling: an empty list is dropped, a request with tools is refused.",
+            says=(
+                "2025-06-18 has no `tools` in sampling: an empty list is dropped, and a request with tools is refused."
+            ),
             spec="2025-11-25, client/sampling#sampling-with-tools",
             covers=("key-added CreateMessageRequestParams.tools",),
             down=Convert(no_tools),
         ),
         Change(
             name="choice-of-tools",
-            says="2025-06-18 has no `toolChoice` in sampling requests: a request that requires a tool call is refused.",
+            says=(
+                "2025-06-18 has no `toolChoice` in sampling requests: the mode `required` is refused, and other modes "
+                "are dropped."
+            ),
             spec="2025-11-25, client/sampling#sampling-with-tools",
             covers=("key-added CreateMessageRequestParams.toolChoice",),
             down=Convert(no_required_tool),
         ),
         Change(
             name="tool-blocks",
-            says="2025-06-18 has no tool calls or tool results in sampling messages: they become text.",
+            says="2025-06-18 has no tool calls or tool results in sampling messages: each becomes text.",
             spec="2025-11-25, client/sampling#multi-turn-tool-loop",
             covers=(
                 "arm-added CreateMessageResult.content[Tool*]",
@@ -346,8 +351,8 @@ STEP = Step(
         Change(
             name="several-blocks",
             says=(
-                "2025-06-18 has one content block in the result of a sampling request: several become one text, or "
-                "only the first is left if all are images or audio."
+                "2025-06-18 has one content block, not a list, as `content` in sampling: several blocks become one "
+                "text, but if all blocks are images or audio, only the first block is left."
             ),
             spec="2025-11-25, client/sampling#sampling-with-tools",
             covers=(

@@ -322,14 +322,20 @@ STEP = Step(
         ),
         Change(
             name="input-request-metadata",
-            says="2026-07-28 has no request metadata in input requests, so it has no progress token there.",
+            says="2026-07-28 has no parameter `_meta` in `elicitation/create` and `sampling/createMessage`.",
             spec="2026-07-28, basic/patterns/mrtr#inputrequests",
             covers=(
                 "key-removed CreateMessageRequestParams._meta",
                 "key-removed ElicitRequestFormParams._meta",
                 "key-removed ElicitRequestURLParams._meta",
-                "key-removed ListRootsRequestParams._meta.progressToken",
             ),
+            up=Drop(),
+        ),
+        Change(
+            name="progress-of-roots",
+            says="2026-07-28 has no progress token in `roots/list`: a client sends no progress notifications.",
+            spec="2026-07-28, basic/patterns/progress#progress-flow",
+            covers=("key-removed ListRootsRequestParams._meta.progressToken",),
             up=Drop(),
         ),
         Change(
@@ -520,7 +526,7 @@ STEP = Step(
         ),
         Change(
             name="completions-bound",
-            says="2026-07-28 allows at most 100 values in a completion: the values after these are removed.",
+            says="2026-07-28 allows at most 100 values in a completion: the values after the first 100 are removed.",
             spec="2026-07-28, server/utilities/completion#completion-results",
             covers=("bounds-changed CompleteResultCompletion.values",),
             at=("CompleteResultCompletion",),
@@ -528,7 +534,7 @@ STEP = Step(
         ),
         Change(
             name="structured-values",
-            says="2025-11-25 allows only objects as `structuredContent`: another value moves under the key `result`.",
+            says="2025-11-25 allows only objects as `structuredContent`: any other value moves under the key `result`.",
             spec="2026-07-28, server/tools#structured-content",
             covers=("type-changed *.structuredContent",),
             down=Convert(as_object),
@@ -554,8 +560,8 @@ STEP = Step(
         Change(
             name="output-schemas",
             says=(
-                "2025-11-25 requires the type `object`: a schema without it is wrapped in one that has it, and a key "
-                "whose value cannot be converted is removed."
+                "2025-11-25 requires the type `object`: a schema without this type is wrapped in a schema with this "
+                "type, and a key whose value cannot be converted is removed."
             ),
             spec="2026-07-28, server/tools#output-schema",
             at=("ToolOutputSchema",),

@@ -33,7 +33,7 @@ __all__ = ["DOWN", "UP"]
 _NEW: Final = Fields("v2025_03_26")
 _OLD: Final = Fields("v2024_11_05")
 
-NOT_IN_2025_03_26: Final = "2025-03-26 does not define it."
+NOT_IN_2025_03_26: Final = "2025-03-26 does not define this key."
 NOT_VALID_IN_2025_03_26: Final = "2025-03-26 does not allow this value there."
 ERROR_32042_IN_2025_03_26: Final = "2025-03-26 does not define the error code -32042."
 ERROR_32022_IN_2025_03_26: Final = "2025-03-26 does not define the error code -32022."

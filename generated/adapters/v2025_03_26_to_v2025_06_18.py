@@ -7,8 +7,8 @@ The changes, apart from new optional keys:
 
 * resource-links: 2025-03-26 has no resource links: a link becomes text with its title or name, URI and
   description. https://modelcontextprotocol.io/specification/2025-06-18/server/tools#resource-links
-* structured-content: 2025-03-26 has no `structuredContent` in tool results: it becomes JSON text in `content`.
-  https://modelcontextprotocol.io/specification/2025-06-18/server/tools#structured-content
+* structured-content: 2025-03-26 has no `structuredContent` in tool results: the value becomes JSON text in
+  `content`. https://modelcontextprotocol.io/specification/2025-06-18/server/tools#structured-content
 * output-schema: 2025-03-26 has no `outputSchema` on tools.
   https://modelcontextprotocol.io/specification/2025-06-18/server/tools#output-schema
 * elicitation: 2025-03-26 has no elicitation.
@@ -38,7 +38,7 @@ __all__ = ["DOWN", "UP"]
 _NEW: Final = Fields("v2025_06_18")
 _OLD: Final = Fields("v2025_03_26")
 
-NOT_IN_2025_06_18: Final = "2025-06-18 does not define it."
+NOT_IN_2025_06_18: Final = "2025-06-18 does not define this key."
 NOT_VALID_IN_2025_06_18: Final = "2025-06-18 does not allow this value there."
 ERROR_32042_IN_2025_06_18: Final = "2025-06-18 does not define the error code -32042."
 ERROR_32022_IN_2025_06_18: Final = "2025-06-18 does not define the error code -32022."
@@ -47,7 +47,7 @@ ERROR_32020_IN_2025_06_18: Final = "2025-06-18 does not define the error code -3
 TITLES: Final = "2025-03-26 has no `title`."
 COMPLETION_CONTEXT: Final = "2025-03-26 has no `context` in completion requests."
 ELICITATION_CAPABILITY: Final = "2025-03-26 has no `elicitation` capability."
-NOT_IN_2025_03_26: Final = "2025-03-26 does not define it."
+NOT_IN_2025_03_26: Final = "2025-03-26 does not define this key."
 OUTPUT_SCHEMA: Final = "2025-03-26 has no `outputSchema` on tools."
 ERROR_32042_IN_2025_03_26: Final = "2025-03-26 does not define the error code -32042."
 ERROR_32022_IN_2025_03_26: Final = "2025-03-26 does not define the error code -32022."

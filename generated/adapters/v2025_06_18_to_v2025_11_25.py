@@ -31,24 +31,25 @@ The changes, apart from new optional keys:
 * untitled-choice: 2025-06-18 has one schema for a single choice, with or without titles.
   https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
 * titled-choice: 2025-06-18 has only the values (`enum`) and titles (`enumNames`) of options: other keys of an
-  option are removed, or all options if one lacks `const` or `title`.
+  option are removed, and if an option lacks `const` or `title`, all options are removed.
   https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
-* choice-of-several: 2025-06-18 has no multiple choice in forms: it becomes a single choice, or is refused if it
-  requires several options. https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
+* choice-of-several: 2025-06-18 has no multiple choice in forms: a multiple choice becomes a single choice, or the
+  form is refused if the user must choose several options.
+  https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
 * answer-of-several: 2025-06-18 has no lists in the answer to a form: a list of options becomes one string.
   https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
 * form-defaults: 2025-06-18 has no `default` in form fields of this type.
   https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
 * schema-dialect: 2025-06-18 has no `$schema` in the schemas of tools and forms.
   https://modelcontextprotocol.io/specification/2025-11-25/basic#schema-dialect
-* tools-in-sampling: 2025-06-18 has no `tools` in sampling: an empty list is dropped, a request with tools is
+* tools-in-sampling: 2025-06-18 has no `tools` in sampling: an empty list is dropped, and a request with tools is
   refused. https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#sampling-with-tools
-* choice-of-tools: 2025-06-18 has no `toolChoice` in sampling requests: a request that requires a tool call is
-  refused. https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#sampling-with-tools
-* tool-blocks: 2025-06-18 has no tool calls or tool results in sampling messages: they become text.
+* choice-of-tools: 2025-06-18 has no `toolChoice` in sampling requests: the mode `required` is refused, and other
+  modes are dropped. https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#sampling-with-tools
+* tool-blocks: 2025-06-18 has no tool calls or tool results in sampling messages: each becomes text.
   https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#multi-turn-tool-loop
-* several-blocks: 2025-06-18 has one content block in the result of a sampling request: several become one text, or
-  only the first is left if all are images or audio.
+* several-blocks: 2025-06-18 has one content block, not a list, as `content` in sampling: several blocks become one
+  text, but if all blocks are images or audio, only the first block is left.
   https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#sampling-with-tools
 * messages-of-several-blocks: 2025-06-18 has one content block in each message of a sampling request: a message
   with several blocks is split, and a message without blocks is removed.
@@ -70,14 +71,14 @@ __all__ = ["DOWN", "UP"]
 _NEW: Final = Fields("v2025_11_25")
 _OLD: Final = Fields("v2025_06_18")
 
-NOT_IN_2025_11_25: Final = "2025-11-25 does not define it."
+NOT_IN_2025_11_25: Final = "2025-11-25 does not define this key."
 NOT_VALID_IN_2025_11_25: Final = "2025-11-25 does not allow this value there."
 ERROR_32042_IN_2025_11_25: Final = "2025-11-25 defines the error code -32042 differently."
 ERROR_32022_IN_2025_11_25: Final = "2025-11-25 does not define the error code -32022."
 ERROR_32021_IN_2025_11_25: Final = "2025-11-25 does not define the error code -32021."
 ERROR_32020_IN_2025_11_25: Final = "2025-11-25 does not define the error code -32020."
 FORM_DEFAULTS: Final = "2025-06-18 has no `default` in form fields of this type."
-NOT_IN_2025_06_18: Final = "2025-06-18 does not define it."
+NOT_IN_2025_06_18: Final = "2025-06-18 does not define this key."
 SCHEMA_DIALECT: Final = "2025-06-18 has no `$schema` in the schemas of tools and forms."
 TASK_AUGMENTATION: Final = "2025-06-18 has no `task` in requests, so the request runs without a task."
 URL_ELICITATION: Final = "2025-06-18 has no URL elicitation, only forms."
@@ -87,10 +88,10 @@ CANCELLATION_WITHOUT_REQUEST: Final = (
     "2025-06-18 requires `requestId` in every cancellation, 2025-11-25 only for requests without a task."
 )
 CHOICE_OF_TOOLS: Final = (
-    "2025-06-18 has no `toolChoice` in sampling requests: a request that requires a tool call is refused."
+    "2025-06-18 has no `toolChoice` in sampling requests: the mode `required` is refused, and other modes are dropped."
 )
 TOOLS_IN_SAMPLING: Final = (
-    "2025-06-18 has no `tools` in sampling: an empty list is dropped, a request with tools is refused."
+    "2025-06-18 has no `tools` in sampling: an empty list is dropped, and a request with tools is refused."
 )
 TOOL_EXECUTION: Final = "2025-06-18 has no `execution` on tools: a client does not see that a tool can run as a task."
 URL_ELICITATION_ERROR: Final = "2025-06-18 has no error code -32042 (URL elicitation required)."
@@ -1102,7 +1103,7 @@ def down_list_resource_templates_result(value: dict[str, Any], at: At, losses: L
 
 
 def down_sampling_message_content(value: Any, at: At, losses: Losses) -> Any:
-    """Adapt SamplingMessageContentBlock."""
+    """Adapt SamplingMessageContent, CreateMessageResultContent."""
     if is_object(value) and value.get("type") == "tool_use":
         return down_sampling_message_content(tool_note(value, at, losses), at, losses)
     if is_object(value) and value.get("type") == "tool_result":

@@ -32,8 +32,10 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputrequiredresult
 * input-responses: 2025-11-25 has no `inputResponses` and no `requestState` in requests.
   https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputresponses
-* input-request-metadata: 2026-07-28 has no request metadata in input requests, so it has no progress token there.
+* input-request-metadata: 2026-07-28 has no parameter `_meta` in `elicitation/create` and `sampling/createMessage`.
   https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputrequests
+* progress-of-roots: 2026-07-28 has no progress token in `roots/list`: a client sends no progress notifications.
+  https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress#progress-flow
 * input-response-metadata: 2026-07-28 has no `_meta` in the client's answers to `elicitation/create` and
   `roots/list`. https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputresponses
 * result-type: 2025-11-25 has no `resultType`, so it has only complete results.
@@ -82,16 +84,16 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
 * unsupported-revision: 2025-11-25 has no error code -32022 (the server does not support the revision).
   https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#protocol-version-negotiation
-* completions-bound: 2026-07-28 allows at most 100 values in a completion: the values after these are removed.
-  https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#completion-results
-* structured-values: 2025-11-25 allows only objects as `structuredContent`: another value moves under the key
+* completions-bound: 2026-07-28 allows at most 100 values in a completion: the values after the first 100 are
+  removed. https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion#completion-results
+* structured-values: 2025-11-25 allows only objects as `structuredContent`: any other value moves under the key
   `result`. https://modelcontextprotocol.io/specification/2026-07-28/server/tools#structured-content
 * schema-keywords: 2026-07-28 allows all JSON Schema keywords in the schemas of tools, so it does not list them.
   https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
 * input-schemas: 2025-11-25 requires an object for each property and strings in `required`: a key whose value
   cannot be converted is removed. https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
-* output-schemas: 2025-11-25 requires the type `object`: a schema without it is wrapped in one that has it, and a
-  key whose value cannot be converted is removed.
+* output-schemas: 2025-11-25 requires the type `object`: a schema without this type is wrapped in a schema with
+  this type, and a key whose value cannot be converted is removed.
   https://modelcontextprotocol.io/specification/2026-07-28/server/tools#output-schema
 """
 
@@ -117,7 +119,7 @@ CAPABILITIES_OF_A_REQUEST: Final = (
     "2025-11-25 has the client's capabilities once per session, 2026-07-28 in each request."
 )
 INPUT_REQUEST_METADATA: Final = (
-    "2026-07-28 has no request metadata in input requests, so it has no progress token there."
+    "2026-07-28 has no parameter `_meta` in `elicitation/create` and `sampling/createMessage`."
 )
 ELICITATION_ID: Final = "2026-07-28 has no `elicitationId`, and 2025-11-25 requires it."
 TASK_AUGMENTATION: Final = "2026-07-28 has no `task` in requests, so the request runs without a task."
@@ -130,7 +132,8 @@ CANCELLATION_NAMES_A_REQUEST: Final = (
 )
 CACHE_SCOPE: Final = "2025-11-25 has no `cacheScope`, and 2026-07-28 requires it."
 TIME_TO_LIVE: Final = "2025-11-25 has no `ttlMs`, and 2026-07-28 requires it."
-NOT_IN_2026_07_28: Final = "2026-07-28 does not define it."
+NOT_IN_2026_07_28: Final = "2026-07-28 does not define this key."
+PROGRESS_OF_ROOTS: Final = "2026-07-28 has no progress token in `roots/list`: a client sends no progress notifications."
 TOOL_EXECUTION: Final = "2026-07-28 has no `execution` on tools: a client does not see that a tool can run as a task."
 CHANGED_ROOTS_CAPABILITY: Final = "2026-07-28 has no `listChanged` in the `roots` capability."
 TASK_CAPABILITIES: Final = "2026-07-28 has no `tasks` capability."
@@ -157,7 +160,7 @@ SUBSCRIPTIONS_OF_A_SESSION: Final = (
 CLIENT_OF_A_REQUEST: Final = "2025-11-25 has the client's name and version once per session, not in each request."
 LOG_LEVEL_OF_A_REQUEST: Final = "2025-11-25 has one log level per session, not one per request."
 REVISION_OF_A_REQUEST: Final = "2025-11-25 negotiates the revision once per session, not in each request."
-NOT_IN_2025_11_25: Final = "2025-11-25 does not define it."
+NOT_IN_2025_11_25: Final = "2025-11-25 does not define this key."
 RESULT_TYPE: Final = "2025-11-25 has no `resultType`, so it has only complete results."
 INPUT_RESPONSES: Final = "2025-11-25 has no `inputResponses` and no `requestState` in requests."
 INPUT_REQUIRED: Final = "2025-11-25 has no results that ask for input (`input_required`)."
@@ -654,7 +657,7 @@ def up_request_meta_object_2(value: dict[str, Any], at: At, losses: Losses) -> d
     if not _UP_REQUEST_META_OBJECT_2.isdisjoint(value):
         losses.drop_all(value, _UP_REQUEST_META_OBJECT_2, at, NOT_IN_2026_07_28)
     if "progressToken" in value:
-        losses.drop(value, "progressToken", at, INPUT_REQUEST_METADATA)
+        losses.drop(value, "progressToken", at, PROGRESS_OF_ROOTS)
     return value
 
 

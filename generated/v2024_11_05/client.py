@@ -23,8 +23,8 @@ C = TypeVar("C")
 class ClientHandlers(Generic[C]):
     """The requests and notifications that a client of 2024-11-05 handles.
 
-    Override the methods that you support. A method that you do not override ignores a notification.
-    For a request, it raises `Unhandled`, and the caller of the method answers with the error "method not found".
+    Override the methods that you support. By default, the method of a notification does nothing.
+    By default, the method of a request raises `Unhandled`. Its caller then answers with the error "method not found".
 
     If a message has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes
     this object to each method, for example to give access to the connection.
@@ -56,7 +56,7 @@ class ClientHandlers(Generic[C]):
         raise Unhandled("roots/list")
 
     async def ping(self, params: dict[str, JSON], context: C, /) -> models.Result | models.EmptyResult:
-        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        """Request `ping`: one side checks that the other side still responds. Both sides may send it. The result is
         `EmptyResult`.
 
         Spec: https://modelcontextprotocol.io/specification/2024-11-05/basic/utilities/ping#message-format
@@ -64,7 +64,7 @@ class ClientHandlers(Generic[C]):
         raise Unhandled("ping")
 
     async def cancelled(self, params: models.CancelledNotificationParams, context: C, /) -> None:
-        """Notification `notifications/cancelled`: the sender cancels one of its own requests.
+        """Notification `notifications/cancelled`: the sender of the notification cancels one of its own requests.
 
         Spec: https://modelcontextprotocol.io/specification/2024-11-05/basic/utilities/cancellation#cancellation-flow
         """
@@ -76,8 +76,8 @@ class ClientHandlers(Generic[C]):
         """
 
     async def progress(self, params: models.ProgressNotificationParams, context: C, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
-        it put a progress token into the `_meta` of that request.
+        """Notification `notifications/progress`: the progress of a running request. The sender of the request asked for
+        these notifications with a progress token in the `_meta` of the request.
 
         Spec: https://modelcontextprotocol.io/specification/2024-11-05/basic/utilities/progress#progress-flow
         """
@@ -183,7 +183,7 @@ class ClientMethods:
         return await self._sender.request(methods.LIST_TOOLS, params)
 
     async def ping(self, params: dict[str, JSON] | UnsetType = UNSET, /) -> models.EmptyResult:
-        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        """Request `ping`: one side checks that the other side still responds. Both sides may send it. The result is
         `EmptyResult`.
 
         Spec: https://modelcontextprotocol.io/specification/2024-11-05/basic/utilities/ping#message-format
@@ -219,7 +219,7 @@ class ClientMethods:
         return await self._sender.request(methods.UNSUBSCRIBE, params)
 
     async def cancelled(self, params: models.CancelledNotificationParams, /) -> None:
-        """Notification `notifications/cancelled`: the sender cancels one of its own requests.
+        """Notification `notifications/cancelled`: the sender of the notification cancels one of its own requests.
 
         Spec: https://modelcontextprotocol.io/specification/2024-11-05/basic/utilities/cancellation#cancellation-flow
         """
@@ -234,8 +234,8 @@ class ClientMethods:
         await self._sender.notify(methods.INITIALIZED, params)
 
     async def progress(self, params: models.ProgressNotificationParams, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
-        it put a progress token into the `_meta` of that request.
+        """Notification `notifications/progress`: the progress of a running request. The sender of the request asked for
+        these notifications with a progress token in the `_meta` of the request.
 
         Spec: https://modelcontextprotocol.io/specification/2024-11-05/basic/utilities/progress#progress-flow
         """

@@ -39,7 +39,7 @@ class CallToolRequest(Constants, frozen=True, kw_only=True):
 
 
 class CancelledNotification(Constants, frozen=True, kw_only=True):
-    """Notification `notifications/cancelled`: the sender cancels one of its own requests.
+    """Notification `notifications/cancelled`: the sender of the notification cancels one of its own requests.
 
     Spec: https://modelcontextprotocol.io/specification/2024-11-05/basic/utilities/cancellation#cancellation-flow
     """
@@ -275,7 +275,7 @@ class PaginatedRequest(Model, frozen=True, kw_only=True):
 
 
 class PingRequest(Constants, Checked, frozen=True, kw_only=True):
-    """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+    """Request `ping`: one side checks that the other side still responds. Both sides may send it. The result is
     `EmptyResult`.
 
     Spec: https://modelcontextprotocol.io/specification/2024-11-05/basic/utilities/ping#message-format
@@ -293,8 +293,8 @@ class PingRequest(Constants, Checked, frozen=True, kw_only=True):
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True):
-    """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when it
-    put a progress token into the `_meta` of that request.
+    """Notification `notifications/progress`: the progress of a running request. The sender of the request asked for
+    these notifications with a progress token in the `_meta` of the request.
 
     Spec: https://modelcontextprotocol.io/specification/2024-11-05/basic/utilities/progress#progress-flow
     """

@@ -23,8 +23,8 @@ C = TypeVar("C")
 class ServerHandlers(Generic[C]):
     """The requests and notifications that a server of 2024-11-05 handles.
 
-    Override the methods that you support. A method that you do not override ignores a notification.
-    For a request, it raises `Unhandled`, and the caller of the method answers with the error "method not found".
+    Override the methods that you support. By default, the method of a notification does nothing.
+    By default, the method of a request raises `Unhandled`. Its caller then answers with the error "method not found".
 
     If a message has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes
     this object to each method, for example to give access to the connection.
@@ -98,7 +98,7 @@ class ServerHandlers(Generic[C]):
         raise Unhandled("tools/list")
 
     async def ping(self, params: dict[str, JSON], context: C, /) -> models.Result | models.EmptyResult:
-        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        """Request `ping`: one side checks that the other side still responds. Both sides may send it. The result is
         `EmptyResult`.
 
         Spec: https://modelcontextprotocol.io/specification/2024-11-05/basic/utilities/ping#message-format
@@ -140,7 +140,7 @@ class ServerHandlers(Generic[C]):
         raise Unhandled("resources/unsubscribe")
 
     async def cancelled(self, params: models.CancelledNotificationParams, context: C, /) -> None:
-        """Notification `notifications/cancelled`: the sender cancels one of its own requests.
+        """Notification `notifications/cancelled`: the sender of the notification cancels one of its own requests.
 
         Spec: https://modelcontextprotocol.io/specification/2024-11-05/basic/utilities/cancellation#cancellation-flow
         """
@@ -153,8 +153,8 @@ class ServerHandlers(Generic[C]):
         """
 
     async def progress(self, params: models.ProgressNotificationParams, context: C, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
-        it put a progress token into the `_meta` of that request.
+        """Notification `notifications/progress`: the progress of a running request. The sender of the request asked for
+        these notifications with a progress token in the `_meta` of the request.
 
         Spec: https://modelcontextprotocol.io/specification/2024-11-05/basic/utilities/progress#progress-flow
         """
@@ -202,7 +202,7 @@ class ServerMethods:
         return await self._sender.request(methods.LIST_ROOTS, params)
 
     async def ping(self, params: dict[str, JSON] | UnsetType = UNSET, /) -> models.EmptyResult:
-        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        """Request `ping`: one side checks that the other side still responds. Both sides may send it. The result is
         `EmptyResult`.
 
         Spec: https://modelcontextprotocol.io/specification/2024-11-05/basic/utilities/ping#message-format
@@ -210,7 +210,7 @@ class ServerMethods:
         return await self._sender.request(methods.PING, params)
 
     async def cancelled(self, params: models.CancelledNotificationParams, /) -> None:
-        """Notification `notifications/cancelled`: the sender cancels one of its own requests.
+        """Notification `notifications/cancelled`: the sender of the notification cancels one of its own requests.
 
         Spec: https://modelcontextprotocol.io/specification/2024-11-05/basic/utilities/cancellation#cancellation-flow
         """
@@ -224,8 +224,8 @@ class ServerMethods:
         await self._sender.notify(methods.LOGGING_MESSAGE, params)
 
     async def progress(self, params: models.ProgressNotificationParams, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
-        it put a progress token into the `_meta` of that request.
+        """Notification `notifications/progress`: the progress of a running request. The sender of the request asked for
+        these notifications with a progress token in the `_meta` of the request.
 
         Spec: https://modelcontextprotocol.io/specification/2024-11-05/basic/utilities/progress#progress-flow
         """

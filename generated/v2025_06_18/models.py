@@ -149,7 +149,7 @@ class CancelledNotificationParams(Model, frozen=True, kw_only=True, rename="came
     """
 
     request_id: RequestId
-    """ID of the cancelled request, which must be a request of the sender."""
+    """ID of the cancelled request. The side that sends the notification must have sent this request too."""
     reason: str | UnsetType = UNSET
     """Reason for the cancellation, for logs or for the user."""
     meta: dict[str, JSON] | UnsetType = field(name="_meta", default=UNSET)
@@ -392,7 +392,7 @@ class Error(Model, frozen=True, kw_only=True):
     message: str
     """One short sentence that describes the error, for people to read."""
     data: JSON | UnsetType = UNSET
-    """Additional information about the error: any JSON value that the sender chooses."""
+    """Additional information about the error: any JSON value that the sender of the error chooses."""
 
 
 class GetPromptRequestParams(CheckedMeta, frozen=True, kw_only=True):
@@ -652,9 +652,11 @@ class ProgressNotificationParams(Model, frozen=True, kw_only=True, rename="camel
     """
 
     progress: int | float
-    """Amount of work done, in units that the sender chooses. It increases with each notification and may be fractional."""
+    """Amount of work done, in units that the sender of the notification chooses. It increases with each notification
+    and may be fractional.
+    """
     progress_token: ProgressToken
-    """The `progressToken` in the `_meta` of the request."""
+    """The `progressToken` in the `_meta` of the running request."""
     message: str | UnsetType = UNSET
     """Description of the current step, for people to read."""
     total: int | float | UnsetType = UNSET
@@ -756,7 +758,9 @@ class RequestMetaObject(Open, frozen=True, kw_only=True, rename="camel"):
     """
 
     progress_token: ProgressToken | UnsetType = UNSET
-    """If present, the sender asks for progress notifications. Each of them carries this token."""
+    """If present, the sender of the request asks for progress notifications. Each of these notifications carries this
+    token.
+    """
 
 
 class RequestParams(Open, CheckedMeta, frozen=True, kw_only=True):
@@ -1200,8 +1204,8 @@ Spec: https://modelcontextprotocol.io/specification/2025-06-18/client/elicitatio
 """
 
 ProgressToken: TypeAlias = str | int
-"""Token that links progress notifications to a request. The sender of the request chooses it. It is unique among the
-pending requests of the sender.
+"""Token that links progress notifications to a request. The sender of the request chooses the token. No other pending
+request of this sender has the same token.
 
 Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic/utilities/progress#progress-flow
 """
@@ -1216,7 +1220,7 @@ Spec: https://modelcontextprotocol.io/specification/2025-06-18/server/resources#
 """
 
 RequestId: TypeAlias = str | int
-"""ID of a request. The sender chooses it, and the response repeats it.
+"""ID of a request. The sender of the request chooses the ID, and the response repeats it.
 
 Spec: https://modelcontextprotocol.io/specification/2025-06-18/basic#requests
 """

@@ -23,8 +23,8 @@ C = TypeVar("C")
 class ClientHandlers(Generic[C]):
     """The requests and notifications that a client of 2025-11-25 handles.
 
-    Override the methods that you support. A method that you do not override ignores a notification.
-    For a request, it raises `Unhandled`, and the caller of the method answers with the error "method not found".
+    Override the methods that you support. By default, the method of a notification does nothing.
+    By default, the method of a request raises `Unhandled`. Its caller then answers with the error "method not found".
 
     If a message has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes
     this object to each method, for example to give access to the connection.
@@ -41,7 +41,7 @@ class ClientHandlers(Generic[C]):
     async def cancel_task(
         self, params: models.CancelTaskRequestParams, context: C, /
     ) -> models.CancelTaskResult | dict[str, JSON]:
-        """Request `tasks/cancel`: the side that requested a task asks the other side to stop it.
+        """Request `tasks/cancel`: the side that requested a task asks the other side to stop the task.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#cancelling-tasks
         """
@@ -93,14 +93,14 @@ class ClientHandlers(Generic[C]):
         raise Unhandled("roots/list")
 
     async def list_tasks(self, params: models.PaginatedRequestParams, context: C, /) -> models.ListTasksResult:
-        """Request `tasks/list`: one side asks for a list of the tasks that the other side runs for it.
+        """Request `tasks/list`: one side asks for the tasks that it has requested from the other side.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#listing-tasks
         """
         raise Unhandled("tasks/list")
 
     async def ping(self, params: models.RequestParams, context: C, /) -> models.Result | models.EmptyResult:
-        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        """Request `ping`: one side checks that the other side still responds. Both sides may send it. The result is
         `EmptyResult`.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping#message-format
@@ -108,7 +108,7 @@ class ClientHandlers(Generic[C]):
         raise Unhandled("ping")
 
     async def cancelled(self, params: models.CancelledNotificationParams, context: C, /) -> None:
-        """Notification `notifications/cancelled`: the sender cancels one of its own requests.
+        """Notification `notifications/cancelled`: the sender of the notification cancels one of its own requests.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#cancellation-flow
         """
@@ -127,8 +127,8 @@ class ClientHandlers(Generic[C]):
         """
 
     async def progress(self, params: models.ProgressNotificationParams, context: C, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
-        it put a progress token into the `_meta` of that request.
+        """Notification `notifications/progress`: the progress of a running request. The sender of the request asked for
+        these notifications with a progress token in the `_meta` of the request.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress#progress-flow
         """
@@ -152,8 +152,8 @@ class ClientHandlers(Generic[C]):
         """
 
     async def task_status(self, params: models.TaskStatusNotificationParams, context: C, /) -> None:
-        """Notification `notifications/tasks/status`: the status of a task has changed. A receiver need not send it, so
-        the requestor must still poll with `tasks/get`.
+        """Notification `notifications/tasks/status`: the status of a task has changed. The side that runs the task need
+        not send this notification, so the requestor should still poll with `tasks/get`.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#task-status-notification
         """
@@ -199,7 +199,7 @@ class ClientMethods:
         return await self._sender.request(methods.CALL_TOOL_AS_TASK, params)
 
     async def cancel_task(self, params: models.CancelTaskRequestParams, /) -> dict[str, JSON]:
-        """Request `tasks/cancel`: the side that requested a task asks the other side to stop it.
+        """Request `tasks/cancel`: the side that requested a task asks the other side to stop the task.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#cancelling-tasks
         """
@@ -270,7 +270,7 @@ class ClientMethods:
         return await self._sender.request(methods.LIST_RESOURCES, params)
 
     async def list_tasks(self, params: models.PaginatedRequestParams | UnsetType = UNSET, /) -> models.ListTasksResult:
-        """Request `tasks/list`: one side asks for a list of the tasks that the other side runs for it.
+        """Request `tasks/list`: one side asks for the tasks that it has requested from the other side.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#listing-tasks
         """
@@ -284,7 +284,7 @@ class ClientMethods:
         return await self._sender.request(methods.LIST_TOOLS, params)
 
     async def ping(self, params: models.RequestParams | UnsetType = UNSET, /) -> models.EmptyResult:
-        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        """Request `ping`: one side checks that the other side still responds. Both sides may send it. The result is
         `EmptyResult`.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping#message-format
@@ -320,7 +320,7 @@ class ClientMethods:
         return await self._sender.request(methods.UNSUBSCRIBE, params)
 
     async def cancelled(self, params: models.CancelledNotificationParams, /) -> None:
-        """Notification `notifications/cancelled`: the sender cancels one of its own requests.
+        """Notification `notifications/cancelled`: the sender of the notification cancels one of its own requests.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#cancellation-flow
         """
@@ -335,8 +335,8 @@ class ClientMethods:
         await self._sender.notify(methods.INITIALIZED, params)
 
     async def progress(self, params: models.ProgressNotificationParams, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
-        it put a progress token into the `_meta` of that request.
+        """Notification `notifications/progress`: the progress of a running request. The sender of the request asked for
+        these notifications with a progress token in the `_meta` of the request.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress#progress-flow
         """
@@ -351,8 +351,8 @@ class ClientMethods:
         await self._sender.notify(methods.ROOTS_LIST_CHANGED, params)
 
     async def task_status(self, params: models.TaskStatusNotificationParams, /) -> None:
-        """Notification `notifications/tasks/status`: the status of a task has changed. A receiver need not send it, so
-        the requestor must still poll with `tasks/get`.
+        """Notification `notifications/tasks/status`: the status of a task has changed. The side that runs the task need
+        not send this notification, so the requestor should still poll with `tasks/get`.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#task-status-notification
         """

@@ -44,7 +44,7 @@ class CallToolRequest(Constants, frozen=True, kw_only=True):
 
 
 class CancelTaskRequest(Constants, frozen=True, kw_only=True):
-    """Request `tasks/cancel`: the side that requested a task asks the other side to stop it.
+    """Request `tasks/cancel`: the side that requested a task asks the other side to stop the task.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#cancelling-tasks
     """
@@ -57,7 +57,7 @@ class CancelTaskRequest(Constants, frozen=True, kw_only=True):
 
 
 class CancelledNotification(Constants, frozen=True, kw_only=True):
-    """Notification `notifications/cancelled`: the sender cancels one of its own requests.
+    """Notification `notifications/cancelled`: the sender of the notification cancels one of its own requests.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#cancellation-flow
     """
@@ -194,7 +194,7 @@ class JSONRPCErrorResponse(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     error: models.Error
     id: models.RequestId | UnsetType = UNSET
-    """ID of the failed request. Absent if the receiver could not read the ID."""
+    """ID of the failed request. Absent if the receiver of the request could not read the ID."""
 
 
 class JSONRPCNotification(Constants, frozen=True, kw_only=True):
@@ -296,7 +296,7 @@ class ListRootsRequest(Constants, frozen=True, kw_only=True):
 
 
 class ListTasksRequest(Constants, frozen=True, kw_only=True):
-    """Request `tasks/list`: one side asks for a list of the tasks that the other side runs for it.
+    """Request `tasks/list`: one side asks for the tasks that it has requested from the other side.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#listing-tasks
     """
@@ -356,7 +356,7 @@ class PaginatedRequest(Constants, frozen=True, kw_only=True):
 
 
 class PingRequest(Constants, frozen=True, kw_only=True):
-    """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+    """Request `ping`: one side checks that the other side still responds. Both sides may send it. The result is
     `EmptyResult`.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping#message-format
@@ -370,8 +370,8 @@ class PingRequest(Constants, frozen=True, kw_only=True):
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True):
-    """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when it
-    put a progress token into the `_meta` of that request.
+    """Notification `notifications/progress`: the progress of a running request. The sender of the request asked for
+    these notifications with a progress token in the `_meta` of the request.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress#progress-flow
     """
@@ -476,8 +476,8 @@ class SubscribeRequest(Constants, frozen=True, kw_only=True):
 
 
 class TaskStatusNotification(Constants, frozen=True, kw_only=True):
-    """Notification `notifications/tasks/status`: the status of a task has changed. A receiver need not send it, so the
-    requestor must still poll with `tasks/get`.
+    """Notification `notifications/tasks/status`: the status of a task has changed. The side that runs the task need not
+    send this notification, so the requestor should still poll with `tasks/get`.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#task-status-notification
     """
@@ -507,7 +507,7 @@ class URLElicitationRequiredError(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     error: models.URLElicitationRequiredErrorError
     id: models.RequestId | UnsetType = UNSET
-    """ID of the failed request. Absent if the receiver could not read the ID."""
+    """ID of the failed request. Absent if the receiver of the request could not read the ID."""
 
 
 class UnsubscribeRequest(Constants, frozen=True, kw_only=True):

@@ -135,7 +135,7 @@ class CallToolRequestParams(CheckedMeta, frozen=True, kw_only=True):
     arguments: dict[str, JSON] | UnsetType = UNSET
     """Arguments of the tool, by name. They must match the `inputSchema` of the tool."""
     task: TaskMetadata | UnsetType = UNSET
-    """If present, the server should run the tool as a task. It then answers with `CreateTaskResult`."""
+    """If present, the server should run the tool as a task. The server then answers with `CreateTaskResult`."""
     meta: Annotated[dict[str, JSON], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Metadata of the request. The protocol, extensions and applications define its keys."""
 
@@ -184,7 +184,7 @@ class CancelTaskResult(Open, frozen=True, kw_only=True, rename="camel"):
     task_id: str
     """ID of the task. The side that runs the task chooses it."""
     ttl: int | None
-    """Time, in milliseconds after its creation, for which the task is kept. Null means no limit."""
+    """Time for which the task is kept, in milliseconds after the creation of the task. Null means no limit."""
 
     # Optional keys of CancelTaskResult in 2025-11-25:
     poll_interval: int | UnsetType = UNSET
@@ -204,8 +204,9 @@ class CancelledNotificationParams(Model, frozen=True, kw_only=True, rename="came
     reason: str | UnsetType = UNSET
     """Reason for the cancellation, for logs or for the user."""
     request_id: RequestId | UnsetType = UNSET
-    """ID of the cancelled request, which must be a request of the sender. The schema makes it optional, but the
-    specification requires it. To cancel a task, send `tasks/cancel` instead of this notification.
+    """ID of the cancelled request. The side that sends the notification must have sent this request too. The schema
+    makes the ID optional, but the specification requires it. To cancel a task, send `tasks/cancel` instead of this
+    notification.
     """
     meta: dict[str, JSON] | UnsetType = field(name="_meta", default=UNSET)
     """Metadata of the notification. The protocol, extensions and applications define its keys."""
@@ -398,7 +399,7 @@ class CreateMessageRequestParams(CheckedMeta, frozen=True, kw_only=True, rename=
     system_prompt: str | UnsetType = UNSET
     """System prompt that the server suggests. The client may change or omit it."""
     task: TaskMetadata | UnsetType = UNSET
-    """If present, the client should run the sampling as a task. It then answers with `CreateTaskResult`."""
+    """If present, the client should run the sampling as a task. The client then answers with `CreateTaskResult`."""
     temperature: int | float | UnsetType = UNSET
     """Randomness of the output: higher values give more random output. The range depends on the model provider."""
     tool_choice: ToolChoice | UnsetType = UNSET
@@ -430,8 +431,8 @@ class CreateMessageResult(Model, frozen=True, kw_only=True, rename="camel"):
 
 
 class CreateTaskResult(Model, frozen=True, kw_only=True):
-    """First result of a request that carries `task`. The requestor gets the result of the task later, with
-    `tasks/result`.
+    """Result that confirms a request with `task`: it describes the new task. The requestor gets the result of the task
+    later, with `tasks/result`.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#creating-tasks
     """
@@ -455,7 +456,7 @@ class ElicitRequestFormParams(Checked, frozen=True, kw_only=True, rename="camel"
     mode: Literal["form"] | UnsetType = UNSET
     """Always `form`. Absent means the same."""
     task: TaskMetadata | UnsetType = UNSET
-    """If present, the client should run the elicitation as a task. It then answers with `CreateTaskResult`."""
+    """If present, the client should run the elicitation as a task. The client then answers with `CreateTaskResult`."""
     meta: Annotated[dict[str, JSON], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Metadata of the request. The protocol, extensions and applications define its keys."""
 
@@ -504,7 +505,7 @@ class ElicitRequestURLParams(Constants, CheckedMeta, frozen=True, kw_only=True, 
 
     # Optional keys of ElicitRequestURLParams in 2025-11-25:
     task: TaskMetadata | UnsetType = UNSET
-    """If present, the client should run the elicitation as a task. It then answers with `CreateTaskResult`."""
+    """If present, the client should run the elicitation as a task. The client then answers with `CreateTaskResult`."""
     meta: Annotated[dict[str, JSON], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Metadata of the request. The protocol, extensions and applications define its keys."""
 
@@ -564,7 +565,7 @@ class Error(Model, frozen=True, kw_only=True):
     message: str
     """One short sentence that describes the error, for people to read."""
     data: JSON | UnsetType = UNSET
-    """Additional information about the error: any JSON value that the sender chooses."""
+    """Additional information about the error: any JSON value that the sender of the error chooses."""
 
 
 class GetPromptRequestParams(CheckedMeta, frozen=True, kw_only=True):
@@ -645,7 +646,7 @@ class GetTaskResult(Open, frozen=True, kw_only=True, rename="camel"):
     task_id: str
     """ID of the task. The side that runs the task chooses it."""
     ttl: int | None
-    """Time, in milliseconds after its creation, for which the task is kept. Null means no limit."""
+    """Time for which the task is kept, in milliseconds after the creation of the task. Null means no limit."""
 
     # Optional keys of GetTaskResult in 2025-11-25:
     poll_interval: int | UnsetType = UNSET
@@ -960,9 +961,11 @@ class ProgressNotificationParams(Model, frozen=True, kw_only=True, rename="camel
     """
 
     progress: int | float
-    """Amount of work done, in units that the sender chooses. It increases with each notification and may be fractional."""
+    """Amount of work done, in units that the sender of the notification chooses. It increases with each notification
+    and may be fractional.
+    """
     progress_token: ProgressToken
-    """The `progressToken` in the `_meta` of the request."""
+    """The `progressToken` in the `_meta` of the running request."""
     message: str | UnsetType = UNSET
     """Description of the current step, for people to read."""
     total: int | float | UnsetType = UNSET
@@ -1062,7 +1065,7 @@ class ReadResourceResult(Checked, frozen=True, kw_only=True):
 
 
 class RelatedTaskMetadata(Model, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Links a message to a task. Its key in `_meta` is `io.modelcontextprotocol/related-task`.
+    """Object that links a message to a task. It is in `_meta`, under the key `io.modelcontextprotocol/related-task`.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#related-task-metadata
     """
@@ -1078,7 +1081,9 @@ class RequestMetaObject(Open, frozen=True, kw_only=True, rename="camel"):
     """
 
     progress_token: ProgressToken | UnsetType = UNSET
-    """If present, the sender asks for progress notifications. Each of them carries this token."""
+    """If present, the sender of the request asks for progress notifications. Each of these notifications carries this
+    token.
+    """
 
 
 class RequestParams(CheckedMeta, frozen=True, kw_only=True):
@@ -1397,7 +1402,7 @@ class SubscribeRequestParams(CheckedMeta, frozen=True, kw_only=True):
 
 
 class Task(Model, frozen=True, kw_only=True, rename="camel", gc=False):
-    """State of a task: a request that the receiver runs in the background.
+    """State of a task. A task is a request that its receiver runs in the background.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#task
     """
@@ -1411,7 +1416,7 @@ class Task(Model, frozen=True, kw_only=True, rename="camel", gc=False):
     task_id: str
     """ID of the task. The side that runs the task chooses it."""
     ttl: int | None
-    """Time, in milliseconds after its creation, for which the task is kept. Null means no limit."""
+    """Time for which the task is kept, in milliseconds after the creation of the task. Null means no limit."""
 
     # Optional keys of Task in 2025-11-25:
     poll_interval: int | UnsetType = UNSET
@@ -1427,20 +1432,22 @@ class TaskAugmentedRequestParams(CheckedMeta, frozen=True, kw_only=True):
     """
 
     task: TaskMetadata | UnsetType = UNSET
-    """If present, the receiver should run the request as a task. It then answers with `CreateTaskResult`."""
+    """If present, the receiver of the request should run the request as a task. The receiver then answers with
+    `CreateTaskResult`.
+    """
     meta: Annotated[dict[str, JSON], RequestMetaObject] | UnsetType = field(name="_meta", default=UNSET)
     """Metadata of the request. The protocol, extensions and applications define its keys."""
 
 
 class TaskMetadata(Model, frozen=True, kw_only=True, gc=False):
-    """Asks the receiver to run a request as a task.
+    """Part of a request: asks the receiver of the request to run the request as a task.
 
     Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#task-parameters
     """
 
     ttl: int | UnsetType = UNSET
-    """Time, in milliseconds after its creation, for which the requestor wants the task to be kept. The receiver may
-    choose another time.
+    """Time for which the requestor wants the task to be kept, in milliseconds after the creation of the task. The
+    receiver of the request may choose another time.
     """
 
 
@@ -1459,7 +1466,7 @@ class TaskStatusNotificationParams(Model, frozen=True, kw_only=True, rename="cam
     task_id: str
     """ID of the task. The side that runs the task chooses it."""
     ttl: int | None
-    """Time, in milliseconds after its creation, for which the task is kept. Null means no limit."""
+    """Time for which the task is kept, in milliseconds after the creation of the task. Null means no limit."""
 
     # Optional keys of TaskStatusNotificationParams in 2025-11-25:
     poll_interval: int | UnsetType = UNSET
@@ -1946,8 +1953,8 @@ Spec: https://modelcontextprotocol.io/specification/2025-11-25/client/elicitatio
 """
 
 ProgressToken: TypeAlias = str | int
-"""Token that links progress notifications to a request. The sender of the request chooses it. It is unique among the
-pending requests of the sender.
+"""Token that links progress notifications to a request. The sender of the request chooses the token. No other pending
+request of this sender has the same token.
 
 Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress#progress-flow
 """
@@ -1962,7 +1969,7 @@ Spec: https://modelcontextprotocol.io/specification/2025-11-25/server/resources#
 """
 
 RequestId: TypeAlias = str | int
-"""ID of a request. The sender chooses it, and the response repeats it.
+"""ID of a request. The sender of the request chooses the ID, and the response repeats it.
 
 Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic#requests
 """

@@ -23,8 +23,8 @@ C = TypeVar("C")
 class ServerHandlers(Generic[C]):
     """The requests and notifications that a server of 2025-11-25 handles.
 
-    Override the methods that you support. A method that you do not override ignores a notification.
-    For a request, it raises `Unhandled`, and the caller of the method answers with the error "method not found".
+    Override the methods that you support. By default, the method of a notification does nothing.
+    By default, the method of a request raises `Unhandled`. Its caller then answers with the error "method not found".
 
     If a message has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes
     this object to each method, for example to give access to the connection.
@@ -50,7 +50,7 @@ class ServerHandlers(Generic[C]):
     async def cancel_task(
         self, params: models.CancelTaskRequestParams, context: C, /
     ) -> models.CancelTaskResult | dict[str, JSON]:
-        """Request `tasks/cancel`: the side that requested a task asks the other side to stop it.
+        """Request `tasks/cancel`: the side that requested a task asks the other side to stop the task.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#cancelling-tasks
         """
@@ -121,7 +121,7 @@ class ServerHandlers(Generic[C]):
         raise Unhandled("resources/list")
 
     async def list_tasks(self, params: models.PaginatedRequestParams, context: C, /) -> models.ListTasksResult:
-        """Request `tasks/list`: one side asks for a list of the tasks that the other side runs for it.
+        """Request `tasks/list`: one side asks for the tasks that it has requested from the other side.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#listing-tasks
         """
@@ -135,7 +135,7 @@ class ServerHandlers(Generic[C]):
         raise Unhandled("tools/list")
 
     async def ping(self, params: models.RequestParams, context: C, /) -> models.Result | models.EmptyResult:
-        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        """Request `ping`: one side checks that the other side still responds. Both sides may send it. The result is
         `EmptyResult`.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping#message-format
@@ -177,7 +177,7 @@ class ServerHandlers(Generic[C]):
         raise Unhandled("resources/unsubscribe")
 
     async def cancelled(self, params: models.CancelledNotificationParams, context: C, /) -> None:
-        """Notification `notifications/cancelled`: the sender cancels one of its own requests.
+        """Notification `notifications/cancelled`: the sender of the notification cancels one of its own requests.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#cancellation-flow
         """
@@ -190,8 +190,8 @@ class ServerHandlers(Generic[C]):
         """
 
     async def progress(self, params: models.ProgressNotificationParams, context: C, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
-        it put a progress token into the `_meta` of that request.
+        """Notification `notifications/progress`: the progress of a running request. The sender of the request asked for
+        these notifications with a progress token in the `_meta` of the request.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress#progress-flow
         """
@@ -204,8 +204,8 @@ class ServerHandlers(Generic[C]):
         """
 
     async def task_status(self, params: models.TaskStatusNotificationParams, context: C, /) -> None:
-        """Notification `notifications/tasks/status`: the status of a task has changed. A receiver need not send it, so
-        the requestor must still poll with `tasks/get`.
+        """Notification `notifications/tasks/status`: the status of a task has changed. The side that runs the task need
+        not send this notification, so the requestor should still poll with `tasks/get`.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#task-status-notification
         """
@@ -236,7 +236,7 @@ class ServerMethods:
         self._sender = sender
 
     async def cancel_task(self, params: models.CancelTaskRequestParams, /) -> dict[str, JSON]:
-        """Request `tasks/cancel`: the side that requested a task asks the other side to stop it.
+        """Request `tasks/cancel`: the side that requested a task asks the other side to stop the task.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#cancelling-tasks
         """
@@ -299,14 +299,14 @@ class ServerMethods:
         return await self._sender.request(methods.LIST_ROOTS, params)
 
     async def list_tasks(self, params: models.PaginatedRequestParams | UnsetType = UNSET, /) -> models.ListTasksResult:
-        """Request `tasks/list`: one side asks for a list of the tasks that the other side runs for it.
+        """Request `tasks/list`: one side asks for the tasks that it has requested from the other side.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#listing-tasks
         """
         return await self._sender.request(methods.LIST_TASKS, params)
 
     async def ping(self, params: models.RequestParams | UnsetType = UNSET, /) -> models.EmptyResult:
-        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        """Request `ping`: one side checks that the other side still responds. Both sides may send it. The result is
         `EmptyResult`.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping#message-format
@@ -314,7 +314,7 @@ class ServerMethods:
         return await self._sender.request(methods.PING, params)
 
     async def cancelled(self, params: models.CancelledNotificationParams, /) -> None:
-        """Notification `notifications/cancelled`: the sender cancels one of its own requests.
+        """Notification `notifications/cancelled`: the sender of the notification cancels one of its own requests.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#cancellation-flow
         """
@@ -336,8 +336,8 @@ class ServerMethods:
         await self._sender.notify(methods.LOGGING_MESSAGE, params)
 
     async def progress(self, params: models.ProgressNotificationParams, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
-        it put a progress token into the `_meta` of that request.
+        """Notification `notifications/progress`: the progress of a running request. The sender of the request asked for
+        these notifications with a progress token in the `_meta` of the request.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress#progress-flow
         """
@@ -365,8 +365,8 @@ class ServerMethods:
         await self._sender.notify(methods.RESOURCE_UPDATED, params)
 
     async def task_status(self, params: models.TaskStatusNotificationParams, /) -> None:
-        """Notification `notifications/tasks/status`: the status of a task has changed. A receiver need not send it, so
-        the requestor must still poll with `tasks/get`.
+        """Notification `notifications/tasks/status`: the status of a task has changed. The side that runs the task need
+        not send this notification, so the requestor should still poll with `tasks/get`.
 
         Spec: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#task-status-notification
         """

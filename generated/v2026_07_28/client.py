@@ -22,8 +22,8 @@ C = TypeVar("C")
 class ClientHandlers(Generic[C]):
     """The requests and notifications that a client of 2026-07-28 handles.
 
-    Override the methods that you support. A method that you do not override ignores a notification.
-    For an input request, it raises `Unhandled`, and the request of the client that needs the input fails.
+    Override the methods that you support. By default, the method of a notification does nothing.
+    By default, the method of an input request raises `Unhandled`. The request that needs the input then fails.
 
     If a message has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes
     this object to each method, for example to give access to the connection.
@@ -84,8 +84,8 @@ class ClientHandlers(Generic[C]):
         """
 
     async def progress(self, params: models.ProgressNotificationParams, context: C, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
-        it put a progress token into the `_meta` of that request.
+        """Notification `notifications/progress`: the progress of a running request. The sender of the request asked for
+        these notifications with a progress token in the `_meta` of the request.
 
         Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress#progress-flow
         """
@@ -112,7 +112,7 @@ class ClientHandlers(Generic[C]):
         self, params: models.SubscriptionsAcknowledgedNotificationParams, context: C, /
     ) -> None:
         """Notification `notifications/subscriptions/acknowledged`: the server confirms that a subscription stream is
-        open. It precedes all other notifications of the stream.
+        open. This notification precedes all other notifications of the stream.
 
         Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#acknowledgment
         """

@@ -167,7 +167,7 @@ class HeaderMismatchError(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     error: models.HeaderMismatchErrorError
     id: models.RequestId | UnsetType = UNSET
-    """ID of the failed request. Absent if the receiver could not read the ID."""
+    """ID of the failed request. Absent if the receiver of the request could not read the ID."""
 
 
 class JSONRPCErrorResponse(Constants, frozen=True, kw_only=True):
@@ -179,7 +179,7 @@ class JSONRPCErrorResponse(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     error: models.Error
     id: models.RequestId | UnsetType = UNSET
-    """ID of the failed request. Absent if the receiver could not read the ID."""
+    """ID of the failed request. Absent if the receiver of the request could not read the ID."""
 
 
 class JSONRPCNotification(Constants, frozen=True, kw_only=True):
@@ -351,7 +351,7 @@ class MissingRequiredClientCapabilityError(Constants, frozen=True, kw_only=True)
     jsonrpc: Literal["2.0"] = const("2.0")
     error: models.MissingRequiredClientCapabilityErrorError
     id: models.RequestId | UnsetType = UNSET
-    """ID of the failed request. Absent if the receiver could not read the ID."""
+    """ID of the failed request. Absent if the receiver of the request could not read the ID."""
 
 
 class Notification(Model, frozen=True, kw_only=True):
@@ -378,8 +378,8 @@ class PaginatedRequest(Constants, frozen=True, kw_only=True):
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True):
-    """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when it
-    put a progress token into the `_meta` of that request.
+    """Notification `notifications/progress`: the progress of a running request. The sender of the request asked for
+    these notifications with a progress token in the `_meta` of the request.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress#progress-flow
     """
@@ -460,7 +460,7 @@ class ResourceUpdatedNotification(Constants, frozen=True, kw_only=True):
 
 class SubscriptionsAcknowledgedNotification(Constants, frozen=True, kw_only=True):
     """Notification `notifications/subscriptions/acknowledged`: the server confirms that a subscription stream is open.
-    It precedes all other notifications of the stream.
+    This notification precedes all other notifications of the stream.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#acknowledgment
     """
@@ -517,7 +517,7 @@ class UnsupportedProtocolVersionError(Constants, frozen=True, kw_only=True):
     jsonrpc: Literal["2.0"] = const("2.0")
     error: models.UnsupportedProtocolVersionErrorError
     id: models.RequestId | UnsetType = UNSET
-    """ID of the failed request. Absent if the receiver could not read the ID."""
+    """ID of the failed request. Absent if the receiver of the request could not read the ID."""
 
 
 # fmt: off

@@ -68,8 +68,8 @@ class MetaKey:
     SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
     """Name and version of the server. They are unverified: use them for display and logs only."""
     SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
-    """ID of the subscription that the notification belongs to. It equals the ID of the request `subscriptions/listen`.
-    Absent on other notifications.
+    """ID of the subscription to which the notification belongs: the ID of the request `subscriptions/listen`. Absent if
+    the notification belongs to no subscription.
     """
 
 

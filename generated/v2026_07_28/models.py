@@ -536,7 +536,7 @@ class Error(Model, frozen=True, kw_only=True):
     message: str
     """One short sentence that describes the error, for people to read."""
     data: JSON | UnsetType = UNSET
-    """Additional information about the error: any JSON value that the sender chooses."""
+    """Additional information about the error: any JSON value that the sender of the error chooses."""
 
 
 class GetPromptRequestParams(Checked, frozen=True, kw_only=True, rename="camel"):
@@ -595,7 +595,7 @@ class HeaderMismatchErrorError(Constants, frozen=True, kw_only=True):
     message: str
     """One short sentence that describes the error, for people to read."""
     data: JSON | UnsetType = UNSET
-    """Additional information about the error: any JSON value that the sender chooses."""
+    """Additional information about the error: any JSON value that the sender of the error chooses."""
 
 
 class Icon(Model, frozen=True, kw_only=True, rename="camel"):
@@ -719,7 +719,7 @@ class InternalError(Constants, frozen=True, kw_only=True):
     message: str
     """One short sentence that describes the error, for people to read."""
     data: JSON | UnsetType = UNSET
-    """Additional information about the error: any JSON value that the sender chooses."""
+    """Additional information about the error: any JSON value that the sender of the error chooses."""
 
 
 class InvalidParamsError(Constants, frozen=True, kw_only=True):
@@ -733,7 +733,7 @@ class InvalidParamsError(Constants, frozen=True, kw_only=True):
     message: str
     """One short sentence that describes the error, for people to read."""
     data: JSON | UnsetType = UNSET
-    """Additional information about the error: any JSON value that the sender chooses."""
+    """Additional information about the error: any JSON value that the sender of the error chooses."""
 
 
 class InvalidRequestError(Constants, frozen=True, kw_only=True):
@@ -746,7 +746,7 @@ class InvalidRequestError(Constants, frozen=True, kw_only=True):
     message: str
     """One short sentence that describes the error, for people to read."""
     data: JSON | UnsetType = UNSET
-    """Additional information about the error: any JSON value that the sender chooses."""
+    """Additional information about the error: any JSON value that the sender of the error chooses."""
 
 
 class LegacyTitledEnumSchema(Constants, frozen=True, kw_only=True, rename="camel"):
@@ -861,7 +861,7 @@ class ListRootsRequest(Constants, frozen=True, kw_only=True):
 
 
 class ListRootsRequestParams(Model, frozen=True, kw_only=True):
-    """Parameters of `roots/list`: metadata only.
+    """Parameters of `roots/list`: only `_meta`, which is optional.
 
     Deprecated: Part of roots, which 2026-07-28 deprecates.
 
@@ -936,7 +936,7 @@ class MethodNotFoundError(Constants, frozen=True, kw_only=True):
     message: str
     """One short sentence that describes the error, for people to read."""
     data: JSON | UnsetType = UNSET
-    """Additional information about the error: any JSON value that the sender chooses."""
+    """Additional information about the error: any JSON value that the sender of the error chooses."""
 
 
 class MissingRequiredClientCapabilityErrorError(Constants, Checked, frozen=True, kw_only=True):
@@ -1008,8 +1008,8 @@ class NotificationMetaObject(Open, frozen=True, kw_only=True):
     """
 
     subscription_id: RequestId | UnsetType = field(name="io.modelcontextprotocol/subscriptionId", default=UNSET)
-    """ID of the subscription that the notification belongs to. It equals the ID of the request `subscriptions/listen`.
-    Absent on other notifications.
+    """ID of the subscription to which the notification belongs: the ID of the request `subscriptions/listen`. Absent if
+    the notification belongs to no subscription.
     """
 
 
@@ -1090,7 +1090,7 @@ class ParseError(Constants, frozen=True, kw_only=True):
     message: str
     """One short sentence that describes the error, for people to read."""
     data: JSON | UnsetType = UNSET
-    """Additional information about the error: any JSON value that the sender chooses."""
+    """Additional information about the error: any JSON value that the sender of the error chooses."""
 
 
 class ProgressNotificationParams(CheckedMeta, frozen=True, kw_only=True, rename="camel"):
@@ -1100,9 +1100,11 @@ class ProgressNotificationParams(CheckedMeta, frozen=True, kw_only=True, rename=
     """
 
     progress: int | float
-    """Amount of work done, in units that the sender chooses. It increases with each notification and may be fractional."""
+    """Amount of work done, in units that the sender of the notification chooses. It increases with each notification
+    and may be fractional.
+    """
     progress_token: ProgressToken
-    """The `progressToken` in the `_meta` of the request."""
+    """The `progressToken` in the `_meta` of the running request."""
     message: str | UnsetType = UNSET
     """Description of the current step, for people to read."""
     total: int | float | UnsetType = UNSET
@@ -1245,7 +1247,9 @@ class RequestMetaObject(Open, frozen=True, kw_only=True, rename="camel"):
     Part of logging, which 2026-07-28 deprecates.
     """
     progress_token: ProgressToken | UnsetType = UNSET
-    """If present, the sender asks for progress notifications. Each of them carries this token."""
+    """If present, the sender of the request asks for progress notifications. Each of these notifications carries this
+    token.
+    """
 
 
 class RequestParams(Checked, frozen=True, kw_only=True):
@@ -1579,7 +1583,7 @@ class SubscriptionsListenRequestParams(Checked, frozen=True, kw_only=True):
     """
 
     notifications: SubscriptionFilter
-    """Kinds of notification that the client wants. The server sends no others."""
+    """Kinds of notification that the client wants. The server sends no other kinds."""
     meta: Annotated[dict[str, JSON], RequestMetaObject] = field(name="_meta")
     """Metadata of the request. The protocol, extensions and applications define its keys."""
 
@@ -1594,7 +1598,7 @@ class SubscriptionsListenRequestParams(Checked, frozen=True, kw_only=True):
 
 
 class SubscriptionsListenResult(Constants, Checked, frozen=True, kw_only=True, rename="camel"):
-    """Result of `subscriptions/listen`. The server sends it when it ends the stream. On stdio,
+    """Result of `subscriptions/listen`. The server sends this result when the server ends the stream. On stdio,
     `notifications/cancelled` follows. A broken connection ends the stream without a result.
 
     Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#graceful-closure
@@ -2157,8 +2161,8 @@ Spec: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitatio
 """
 
 ProgressToken: TypeAlias = str | int
-"""Token that links progress notifications to a request. The sender of the request chooses it. It is unique among the
-pending requests of the sender.
+"""Token that links progress notifications to a request. The sender of the request chooses the token. No other pending
+request of this sender has the same token.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress#progress-flow
 """
@@ -2182,7 +2186,7 @@ Spec: https://modelcontextprotocol.io/specification/2026-07-28/server/resources#
 """
 
 RequestId: TypeAlias = str | int
-"""ID of a request. The sender chooses it, and the response repeats it.
+"""ID of a request. The sender of the request chooses the ID, and the response repeats it.
 
 Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic#requests
 """

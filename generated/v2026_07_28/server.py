@@ -22,8 +22,8 @@ C = TypeVar("C")
 class ServerHandlers(Generic[C]):
     """The requests and notifications that a server of 2026-07-28 handles.
 
-    Override the methods that you support. A method that you do not override ignores a notification.
-    For a request, it raises `Unhandled`, and the caller of the method answers with the error "method not found".
+    Override the methods that you support. By default, the method of a notification does nothing.
+    By default, the method of a request raises `Unhandled`. Its caller then answers with the error "method not found".
 
     If a message has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes
     this object to each method, for example to give access to the connection.
@@ -164,8 +164,8 @@ class ServerMethods:
         await self._sender.notify(methods.LOGGING_MESSAGE, params)
 
     async def progress(self, params: models.ProgressNotificationParams, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
-        it put a progress token into the `_meta` of that request.
+        """Notification `notifications/progress`: the progress of a running request. The sender of the request asked for
+        these notifications with a progress token in the `_meta` of the request.
 
         Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress#progress-flow
         """
@@ -194,7 +194,7 @@ class ServerMethods:
 
     async def subscriptions_acknowledged(self, params: models.SubscriptionsAcknowledgedNotificationParams, /) -> None:
         """Notification `notifications/subscriptions/acknowledged`: the server confirms that a subscription stream is
-        open. It precedes all other notifications of the stream.
+        open. This notification precedes all other notifications of the stream.
 
         Spec: https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions#acknowledgment
         """

@@ -116,7 +116,7 @@ def test_a_loss_says_what_where_why_and_in_which_step(build: Compile) -> None:
     assert [("/y", "step", "2 does not allow this value there.", "dropped")] == [
         (each.pointer, each.step, each.reason, each.severity) for each in up
     ]
-    assert ["1 does not define it."] == [each.reason for each in down]
+    assert ["1 does not define this key."] == [each.reason for each in down]
 
 
 def test_a_change_says_why_its_key_is_dropped(build: Compile) -> None:

@@ -198,7 +198,7 @@ def test_one_step_without_a_rule_leaves_a_far_difference_without() -> None:
         ("input-required", "result-changed client tools/call"),
         ("changed-roots-capability", "type-changed ClientCapabilities.roots"),
         ("task-results", "task-result-changed client tools/call"),
-        ("input-request-metadata", "definition-added ListRootsRequestParams"),
+        ("progress-of-roots", "definition-added ListRootsRequestParams"),
     ],
 )
 def test_what_is_asked_for_beyond_the_diff_marks_the_nearest_difference(name: str, difference: str) -> None:

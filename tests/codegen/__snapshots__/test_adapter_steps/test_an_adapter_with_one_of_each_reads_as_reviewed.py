@@ -31,14 +31,14 @@ __all__ = ["DOWN", "UP"]
 
 _NEW: Final = Fields("v2")
 
-NOT_IN_2: Final = "2 does not define it."
+NOT_IN_2: Final = "2 does not define this key."
 NOT_VALID_IN_2: Final = "2 does not allow this value there."
 WENT: Final = "It went."
 DEMANDED: Final = "It is demanded."
 ONE: Final = "One is two."
 LEAVE: Final = "Nobody leaves."
 SOUNDS: Final = "There are sounds."
-NOT_IN_1: Final = "1 does not define it."
+NOT_IN_1: Final = "1 does not define this key."
 IMPLIED: Final = "It is implied."
 ERROR_1_IN_2: Final = "2 does not define the error code 1."
 TWO: Final = "Two was one."

@@ -84,7 +84,9 @@ class ProgressNotificationParams(Model, frozen=True, kw_only=True, gc=False):
     """
 
     progress: int | float
-    """Amount of work done, in units that the sender chooses. It increases with each notification and may be fractional."""
+    """Amount of work done, in units that the sender of the notification chooses. It increases with each notification
+    and may be fractional.
+    """
 
 
 class Result(Open, frozen=True, kw_only=True):
@@ -148,7 +150,7 @@ Spec: https://modelcontextprotocol.io/specification/draft/basic#responses
 """
 
 RequestId: TypeAlias = str | int
-"""ID of a request. The sender chooses it, and the response repeats it.
+"""ID of a request. The sender of the request chooses the ID, and the response repeats it.
 
 Spec: https://modelcontextprotocol.io/specification/draft/basic#requests
 """
@@ -230,7 +232,7 @@ class ListToolsRequest(Constants, frozen=True, kw_only=True, gc=False):
 
 
 class PingRequest(Constants, frozen=True, kw_only=True, gc=False):
-    """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+    """Request `ping`: one side checks that the other side still responds. Both sides may send it. The result is
     `EmptyResult`.
 
     Spec: https://modelcontextprotocol.io/specification/draft/basic/utilities/ping#message-format
@@ -243,8 +245,8 @@ class PingRequest(Constants, frozen=True, kw_only=True, gc=False):
 
 
 class ProgressNotification(Constants, frozen=True, kw_only=True, gc=False):
-    """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when it
-    put a progress token into the `_meta` of that request.
+    """Notification `notifications/progress`: the progress of a running request. The sender of the request asked for
+    these notifications with a progress token in the `_meta` of the request.
 
     Spec: https://modelcontextprotocol.io/specification/draft/basic/patterns/progress#progress-flow
     """
@@ -428,8 +430,8 @@ C = TypeVar("C")
 class ServerHandlers(Generic[C]):
     """The requests and notifications that a server of methods handles.
 
-    Override the methods that you support. A method that you do not override ignores a notification.
-    For a request, it raises `Unhandled`, and the caller of the method answers with the error "method not found".
+    Override the methods that you support. By default, the method of a notification does nothing.
+    By default, the method of a request raises `Unhandled`. Its caller then answers with the error "method not found".
 
     If a message has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes
     this object to each method, for example to give access to the connection.
@@ -458,7 +460,7 @@ class ServerHandlers(Generic[C]):
         raise Unhandled("tools/list")
 
     async def ping(self, params: dict[str, JSON], context: C, /) -> models.Result | models.EmptyResult:
-        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        """Request `ping`: one side checks that the other side still responds. Both sides may send it. The result is
         `EmptyResult`.
 
         Spec: https://modelcontextprotocol.io/specification/draft/basic/utilities/ping#message-format
@@ -482,8 +484,8 @@ class ServerHandlers(Generic[C]):
         """
 
     async def progress(self, params: models.ProgressNotificationParams, context: C, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
-        it put a progress token into the `_meta` of that request.
+        """Notification `notifications/progress`: the progress of a running request. The sender of the request asked for
+        these notifications with a progress token in the `_meta` of the request.
 
         Spec: https://modelcontextprotocol.io/specification/draft/basic/patterns/progress#progress-flow
         """
@@ -511,7 +513,7 @@ class ServerMethods:
         return await self._sender.request(methods.CREATE_MESSAGE, params)
 
     async def ping(self, params: dict[str, JSON] | UnsetType = UNSET, /) -> models.EmptyResult:
-        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        """Request `ping`: one side checks that the other side still responds. Both sides may send it. The result is
         `EmptyResult`.
 
         Spec: https://modelcontextprotocol.io/specification/draft/basic/utilities/ping#message-format
@@ -519,8 +521,8 @@ class ServerMethods:
         return await self._sender.request(methods.PING, params)
 
     async def progress(self, params: models.ProgressNotificationParams, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
-        it put a progress token into the `_meta` of that request.
+        """Notification `notifications/progress`: the progress of a running request. The sender of the request asked for
+        these notifications with a progress token in the `_meta` of the request.
 
         Spec: https://modelcontextprotocol.io/specification/draft/basic/patterns/progress#progress-flow
         """
@@ -552,8 +554,8 @@ C = TypeVar("C")
 class ClientHandlers(Generic[C]):
     """The requests and notifications that a client of methods handles.
 
-    Override the methods that you support. A method that you do not override ignores a notification.
-    For a request, it raises `Unhandled`, and the caller of the method answers with the error "method not found".
+    Override the methods that you support. By default, the method of a notification does nothing.
+    By default, the method of a request raises `Unhandled`. Its caller then answers with the error "method not found".
 
     If a message has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes
     this object to each method, for example to give access to the connection.
@@ -576,7 +578,7 @@ class ClientHandlers(Generic[C]):
         raise Unhandled("sampling/createMessage")
 
     async def ping(self, params: dict[str, JSON], context: C, /) -> models.Result | models.EmptyResult:
-        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        """Request `ping`: one side checks that the other side still responds. Both sides may send it. The result is
         `EmptyResult`.
 
         Spec: https://modelcontextprotocol.io/specification/draft/basic/utilities/ping#message-format
@@ -584,8 +586,8 @@ class ClientHandlers(Generic[C]):
         raise Unhandled("ping")
 
     async def progress(self, params: models.ProgressNotificationParams, context: C, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
-        it put a progress token into the `_meta` of that request.
+        """Notification `notifications/progress`: the progress of a running request. The sender of the request asked for
+        these notifications with a progress token in the `_meta` of the request.
 
         Spec: https://modelcontextprotocol.io/specification/draft/basic/patterns/progress#progress-flow
         """
@@ -617,7 +619,7 @@ class ClientMethods:
         return await self._sender.request(methods.LIST_TOOLS, params)
 
     async def ping(self, params: dict[str, JSON] | UnsetType = UNSET, /) -> models.EmptyResult:
-        """Request `ping`: one side checks that the other still responds. Both sides may send it. The result is
+        """Request `ping`: one side checks that the other side still responds. Both sides may send it. The result is
         `EmptyResult`.
 
         Spec: https://modelcontextprotocol.io/specification/draft/basic/utilities/ping#message-format
@@ -640,8 +642,8 @@ class ClientMethods:
         await self._sender.notify(methods.INITIALIZED, params)
 
     async def progress(self, params: models.ProgressNotificationParams, /) -> None:
-        """Notification `notifications/progress`: the progress of a running request. The sender asked for progress when
-        it put a progress token into the `_meta` of that request.
+        """Notification `notifications/progress`: the progress of a running request. The sender of the request asked for
+        these notifications with a progress token in the `_meta` of the request.
 
         Spec: https://modelcontextprotocol.io/specification/draft/basic/patterns/progress#progress-flow
         """

@@ -24,7 +24,7 @@ EchoResult: TypeAlias = Literal['a', 'b']
 """EchoResult of MCP methods_with_inline_types."""
 
 RequestId: TypeAlias = int
-"""ID of a request. The sender chooses it, and the response repeats it.
+"""ID of a request. The sender of the request chooses the ID, and the response repeats it.
 
 Spec: https://modelcontextprotocol.io/specification/draft/basic#requests
 """
@@ -181,8 +181,8 @@ C = TypeVar("C")
 class ServerHandlers(Generic[C]):
     """The requests and notifications that a server of methods_with_inline_types handles.
 
-    Override the methods that you support. A method that you do not override ignores a notification.
-    For a request, it raises `Unhandled`, and the caller of the method answers with the error "method not found".
+    Override the methods that you support. By default, the method of a notification does nothing.
+    By default, the method of a request raises `Unhandled`. Its caller then answers with the error "method not found".
 
     If a message has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes
     this object to each method, for example to give access to the connection.
@@ -228,8 +228,8 @@ C = TypeVar("C")
 class ClientHandlers(Generic[C]):
     """The requests and notifications that a client of methods_with_inline_types handles.
 
-    Override the methods that you support. A method that you do not override ignores a notification.
-    For a request, it raises `Unhandled`, and the caller of the method answers with the error "method not found".
+    Override the methods that you support. By default, the method of a notification does nothing.
+    By default, the method of a request raises `Unhandled`. Its caller then answers with the error "method not found".
 
     If a message has no parameters, ``params`` is an empty object. ``C`` is the type of ``context``. The caller passes
     this object to each method, for example to give access to the connection.
