@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mcpgen import __version__
 from mcpgen.codegen import ir, names
+from mcpgen.codegen.base_knowledge import Base, Knowledge, OwnOverlay, known_from_base, known_without_base
 from mcpgen.codegen.canonical import reduce
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.docs import Docs, load_docs
@@ -22,12 +24,13 @@ from mcpgen.codegen.docstrings import prose
 from mcpgen.codegen.document import check_document
 from mcpgen.codegen.emit import Emitter
 from mcpgen.codegen.envelopes import envelopes
+from mcpgen.codegen.equivalents import simplified
 from mcpgen.codegen.layout import filled
 from mcpgen.codegen.methods import Methods
 from mcpgen.codegen.overlay import Overlay, SharedOverlay, apply_overlay, load_overlay, load_shared
 from mcpgen.codegen.overlay_checks import overlay_findings
 from mcpgen.codegen.parse import parse
-from mcpgen.codegen.render import render
+from mcpgen.codegen.render import DEFAULT, Templates, render
 from mcpgen.codegen.stubs import Stubs
 from mcpgen.codegen.unions import widen_json_value
 
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 _SHOWN_HASH_DIGITS = 12
 _MODELS = "params, results, contents and all other types inside messages."
 _MESSAGES = "requests, notifications, responses and the unions of these."
+_COPIED = "the version of mcpgen that copies it"
 SUPPORT = "_support"  # the folder of the support package in generated/, and in a package that stands alone
 _SUPPORT_MODULES = ("lazy", "methods", "structs", "unions", "validation")
 
@@ -59,75 +63,141 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """A schema document and all that is known about it beside what it says."""
+    """A schema document and all that is known about it beside what it says.
+
+    Attributes:
+        origin: For the header: where the document is, and its hash.
+        command: For the header: the command that wrote the file.
+        sources: For the header: the files to change for another result, apart from the template.
+        base: The vendored revision whose knowledge is applied to a draft, or nothing.
+        assumptions: What is assumed about a draft, one sentence each.
+        findings: Warnings about knowledge of the base that does not fit.
+    """
 
     revision: str
     document: dict[str, Any]
     overlay: Overlay
     shared: SharedOverlay
     docs: Docs
-    origin: str  # for the header: where the document is, and its hash
-    command: str  # for the header: what wrote the file
-    overlays: str  # for the header: the file with the corrections of the document
+    origin: str
+    command: str
+    sources: str
+    base: str = ""
+    assumptions: tuple[str, ...] = ()
+    findings: tuple[Diagnostic, ...] = ()
 
     def patched(self) -> dict[str, Any]:
         """Return the document with its overlays applied."""
         return apply_overlay(self.document, self.overlay, self.shared)
 
 
-def pinned_source(room: SchemaRoom, revision: str) -> Source:
+def pinned_source(room: SchemaRoom, revision: str, *, copied: bool = False) -> Source:
     """Return the source of a vendored *revision*.
+
+    Args:
+        room: The vendored documents.
+        revision: The revision.
+        copied: Whether the bindings go into another project, where the sources of mcpgen are not at hand.
 
     Raises:
         Refused: It is not vendored, its file does not have the recorded hash, or its overlay cannot be read.
     """
     pin = room.pin(revision)
+    origin = f"the official file (sha256 {pin.official_sha256[:_SHOWN_HASH_DIGITS]}...) without descriptions"
     return Source(
         revision=revision,
         document=room.document(revision),
         overlay=load_overlay(room.root / revision / "overlay.toml"),
         shared=load_shared(room.root / "overlay.toml"),
         docs=load_docs(room.root / "docs.toml"),
-        origin=(
-            f"schema/{revision}/schema.json, the official file "
-            f"(sha256 {pin.official_sha256[:_SHOWN_HASH_DIGITS]}...) without descriptions"
-        ),
-        command=f"mcpgen build --revision {revision}",
-        overlays=f"schema/{revision}/overlay.toml",
+        origin=f"the document of {revision} in mcpgen, {origin}"
+        if copied
+        else f"schema/{revision}/schema.json, {origin}",
+        command=f"mcpgen build --revision {revision}{' --out' if copied else ''}",
+        sources=_COPIED if copied else f"schema/{revision}/overlay.toml, schema/docs.toml, codegen/",
     )
 
 
-def foreign_source(room: SchemaRoom, document: dict[str, Any], label: str) -> Source:
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user says about a document that is not vendored.
+
+    Attributes:
+        base: The vendored revision whose knowledge is applied where it fits; empty for none.
+        own: The overlay of the user.
+        name: The name of the document's file, for headers.
+        overlay_name: The name of the file of *own*, for headers.
+    """
+
+    base: str = ""
+    own: OwnOverlay = OwnOverlay()
+    name: str = ""
+    overlay_name: str = ""
+
+    def command(self, label: str) -> str:
+        """Return the command that builds the document, without folders: the same input has the same header anywhere."""
+        if not self.name:
+            return "mcpgen build --schema"
+        overlay = f" --overlay {self.overlay_name}" if self.overlay_name else ""
+        return f"mcpgen build --schema {self.name} --revision {label} --based-on {self.base or 'none'}{overlay}"
+
+
+def foreign_source(room: SchemaRoom, document: dict[str, Any], label: str, draft: Draft | None = None) -> Source:
     """Return the source of a *document* that is not vendored, to be called *label*.
 
-    The overlay of a vendored revision is about its own document: it is used where *document* is that, prose aside.
+    If *document* is that of the vendored revision *label*, prose aside, all that is known about the revision applies.
+
+    Raises:
+        Refused: The base is not vendored, or the document or the overlay has a fault.
     """
-    is_vendored = label in room.revisions and reduce(document) == room.document(label)
+    draft = draft or Draft()
+    base = draft.base
+    is_vendored = is_same_document(room, document, label)
+    shared = load_shared(room.root / "overlay.toml")
+    docs = load_docs(room.root / "docs.toml")
     canonical = json.dumps(document, sort_keys=True, ensure_ascii=True).encode()
+    digest = sha256(canonical).hexdigest()[:_SHOWN_HASH_DIGITS]
+    if is_vendored:
+        knowledge = Knowledge(overlay=load_overlay(room.root / label / "overlay.toml"))
+    elif base:
+        known = Base(
+            revision=base, document=room.document(base), overlay=load_overlay(room.root / base / "overlay.toml")
+        )
+        knowledge = known_from_base(document, draft.own, shared, known)
+    else:
+        knowledge = known_without_base(document, draft.own)
     return Source(
         revision=label,
         document=reduce(document) if is_vendored else document,
-        overlay=load_overlay(room.root / label / "overlay.toml") if is_vendored else Overlay(),
-        shared=load_shared(room.root / "overlay.toml"),
-        docs=load_docs(room.root / "docs.toml"),
-        origin=f"a schema document with sha256 {sha256(canonical).hexdigest()[:_SHOWN_HASH_DIGITS]} (keys sorted)",
-        command="mcpgen build --schema",
-        overlays="the document",
+        overlay=knowledge.overlay,
+        shared=shared,
+        docs=docs.with_draft(label, base) if base else docs,
+        origin=f"{draft.name or 'a schema document'} with sha256 {digest} (keys sorted)",
+        command=draft.command(label),
+        sources=f"{draft.name or 'the document'}, {draft.overlay_name or 'its overlay (--overlay)'}",
+        base=base,
+        assumptions=() if is_vendored else knowledge.assumptions,
+        findings=knowledge.unfit,
     )
 
 
-def generate(source: Source, *, alone: bool = False) -> Package:
+def is_same_document(room: SchemaRoom, document: dict[str, Any], revision: str) -> bool:
+    """Whether *document* is that of the vendored *revision*, apart from descriptions."""
+    return revision in room.revisions and reduce(document) == room.document(revision)
+
+
+def generate(source: Source, *, alone: bool = False, templates: Templates = DEFAULT) -> Package:
     """Return the bindings of *source*.
 
     Args:
         source: The document.
         alone: Include the support package, so that the bindings need no other package than msgspec.
+        templates: The templates.
 
     Raises:
         Refused: The document has a construct that the bindings cannot express exactly.
     """
     try:
-        return _generate(source, alone=alone)
+        return _generate(source, alone=alone, templates=templates)
     except RecursionError as error:  # the last resort: `check_document` refuses what is known to be too deep
         finding = Diagnostic(
             code="MG006",
@@ -147,15 +217,16 @@ def _worked_on(error: RecursionError) -> str:
     return ""
 
 
-def _generate(source: Source, *, alone: bool) -> Package:
+def _generate(source: Source, *, alone: bool, templates: Templates) -> Package:
     support = f".{SUPPORT}" if alone else f"..{SUPPORT}"
-    patched = source.patched()
+    patched = simplified(source.patched())
     noticed = check_document(patched)
     if any(each.severity == "error" for each in noticed):
         raise Refused(noticed)
     schema = widen_json_value(parse(patched))
     reader = Methods(schema, source.overlay, source.shared)
     methods = reader.read()
+    reader.check_listed()
     emitter = Emitter(
         schema,
         revision=source.revision,
@@ -178,11 +249,12 @@ def _generate(source: Source, *, alone: bool) -> Package:
         ),
     }
     claims = overlay_findings(schema, methods, source.overlay, source.shared)
-    findings = (*noticed, *reader.diagnostics, *claims, *emitter.diagnostics, *stubs.diagnostics)
+    findings = (*source.findings, *noticed, *reader.diagnostics, *claims, *emitter.diagnostics, *stubs.diagnostics)
     if any(each.severity == "error" for each in findings):
         raise Refused(findings)
     rendered = {
-        name: render(template, module=_module(source, template), **view) for name, (template, view) in views.items()
+        name: templates.render(template, module=_module(source, template, alone=alone), **view)
+        for name, (template, view) in views.items()
     }
     if alone:
         rendered |= support_files()
@@ -212,11 +284,13 @@ def generate_registry(room: SchemaRoom) -> dict[str, str]:
     }
 
 
-def _module(source: Source, template: str) -> dict[str, str]:
+def _module(source: Source, template: str, *, alone: bool) -> dict[str, str]:
+    place = f"the template {template} (--templates)" if alone else f"templates/{template}"
+    made = f" of mcpgen {__version__}" if alone and template == "init.py.jinja" else ""
     provenance = (
-        f"Generated by ``{prose(source.command)}``; do not edit.\n"
+        f"Generated by ``{prose(source.command)}``{made}; do not edit.\n"
         f"Source: {prose(source.origin)}.\n"
-        f"To change this file, change {prose(source.overlays)}, schema/docs.toml, codegen/ or templates/{template}."
+        f"To change this file, change {prose(source.sources)} or {place}."
     )
     return {"title": f"MCP {prose(source.revision)}", "provenance": provenance}
 

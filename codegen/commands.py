@@ -5,116 +5,190 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 import msgspec
 
 from mcpgen.codegen import names
-from mcpgen.codegen.adapters.build import FOLDER, generate_adapters, planned
-from mcpgen.codegen.build import SUPPORT, Package, foreign_source, generate, generate_registry, pinned_source
+from mcpgen.codegen.adapters.build import FOLDER, draft_adapter, generate_adapters, plan_draft, planned
+from mcpgen.codegen.build import SUPPORT, Package, Source, generate, generate_registry, pinned_source
+from mcpgen.codegen.build_options import BuildOptions, check_usage, sources_of
+from mcpgen.codegen.build_summary import Built, differences_from_base, echo_built, import_line, unchanged_files
 from mcpgen.codegen.checkout import find_checkout
 from mcpgen.codegen.console import echo_diagnostics, echo_json, refusals_reported
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
-from mcpgen.codegen.document import read_document
 from mcpgen.codegen.output import Content, drift, recover, strays, write
 from mcpgen.codegen.pinned import SchemaRoom
+from mcpgen.codegen.project_table import options_of_project
+from mcpgen.codegen.render import DEFAULT, Templates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 __all__ = ["build", "check"]
 
 _as_json = click.option("--json", "as_json", is_flag=True, help="Write the report as JSON to standard output.")
 
 
+_options = (
+    click.option(
+        "--revision",
+        "labels",
+        multiple=True,
+        metavar="R",
+        help="A vendored revision (see `mcpgen schema list`). Repeat the option for several.",
+    ),
+    click.option("--all", "build_all", is_flag=True, help="All vendored revisions."),
+    click.option("--schema", type=click.Path(path_type=Path), metavar="FILE", help="This schema document instead."),
+    click.option(
+        "--based-on",
+        metavar="R",
+        default="",
+        help="With --schema: apply what is known about the vendored revision R where it fits. `none` applies nothing.",
+    ),
+    click.option(
+        "--overlay",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="With --schema: corrections of the document, and facts that it lacks (TOML).",
+    ),
+    click.option(
+        "--templates", type=click.Path(path_type=Path), metavar="DIR", help="Templates of your own. They replace ours."
+    ),
+    click.option(
+        "--adapters", is_flag=True, help="With --based-on R: also write the step between R and the draft (adapter.py)."
+    ),
+    click.option(
+        "--changes",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="With --adapters: the declared changes of the step. A FILE that does not exist is written: a to-do list.",
+    ),
+    click.option("--out", type=click.Path(), metavar="DIR", help="This folder. Default: generated/ of the checkout."),
+    _as_json,
+)
+
+
+def _with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that ``build`` and ``check`` share."""
+    for option in reversed(_options):
+        command = option(command)
+    return command
+
+
 @click.command()
-@click.option(
-    "--revision",
-    "labels",
-    multiple=True,
-    metavar="R",
-    help="Build this vendored revision (see `mcpgen schema list`). Repeat the option for several.",
-)
-@click.option(
-    "--all",
-    "build_all",
-    is_flag=True,
-    help="Build all vendored revisions, and the registry that lists them (registry.py).",
-)
-@click.option(
-    "--schema", type=click.Path(path_type=Path), metavar="FILE", help="Build from this schema document instead."
-)
-@click.option(
-    "--out", type=click.Path(), metavar="DIR", help="Write to this folder. Default: generated/ of the checkout."
-)
-@_as_json
-def build(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out: str | None, as_json: bool) -> None:
+@_with_options
+def build(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options, which click has checked
     """Generate the bindings of revisions, and the adapters between them.
 
-    Without --out, the command writes to generated/ of the checkout and also rebuilds the adapters.
+    Without --out, the command writes to generated/ of the checkout and also rebuilds the adapters. --all also writes
+    the registry that lists the revisions.
 
-    With --schema FILE, --revision gives the new bindings a label, and --out is required. The bindings are written to
-    DIR/v<label>/, with an underscore for each character of the label that is not a letter or a digit. They need only
-    msgspec.
+    With --schema FILE, --revision gives the new bindings a label, and --based-on and --out are required. The bindings
+    are written to DIR/v<label>/, with an underscore for each dot and hyphen of the label. They need only msgspec.
+
+    Without --revision, --all and --schema, the options come from [tool.mcpgen] in pyproject.toml.
     """
-    _check_usage(labels, build_all=build_all, schema=schema, out=out)
     with refusals_reported(as_json=as_json):
-        room = SchemaRoom()
-        if schema is None:
-            for label in labels:
-                room.pin(label)  # report an unknown revision before a missing folder
-        root = _generated_folder() if out is None else Path(out)
-        recover(root)
-        # Any change of a revision can change all adapters, because it can change which keys are foreign. Planning first
-        # reports missing changes early.
-        plans = planned(room) if out is None else None
-        packages = [
-            _generate(room, label, schema, alone=out is not None)
-            for label in (room.revisions if build_all else dict.fromkeys(labels))
-        ]
-        adapters = None if plans is None else generate_adapters(plans)
-        outputs: dict[Path, Content] = {root / package.folder: package.files for package in packages}
-        if adapters is not None:
-            outputs[root / FOLDER] = adapters
-            outputs |= {root / name: content for name, content in generate_registry(room).items()}
-        write(outputs)
-    findings = [finding for package in packages for finding in package.findings]
+        built: list[Built] = []
+        findings: list[Diagnostic] = []
+        for options in _chosen(given, needed=True):
+            check_usage(options)
+            done, found = _build(options)
+            built += done
+            findings += found
     if as_json:
-        built = [
-            {
-                "revision": each.revision,
-                "path": str(root / each.folder),
-                "types": each.types,
-                "files": sorted(each.files),
-            }
-            for each in packages
-        ]
-        echo_json({"built": built, "diagnostics": msgspec.to_builtins(findings)})
+        echo_json({"built": msgspec.to_builtins(built), "diagnostics": msgspec.to_builtins(findings)})
         return
     echo_diagnostics(findings, as_json=False)
-    if sys.stdout.isatty():
-        for package in packages:
-            click.echo(f"wrote {root / package.folder}")
+    for each in built:
+        echo_built(each)
+
+
+def _chosen(given: dict[str, Any], *, needed: bool) -> list[BuildOptions]:
+    """Return the options that were *given*, or those of the project if these do not say what to build.
+
+    Raises:
+        click.UsageError: *needed*, and there are none.
+    """
+    if given["out"] == "":  # as a path it would mean "."
+        raise click.UsageError("`--out` is empty. Give a folder.")
+    options = BuildOptions(
+        revisions=given["labels"],
+        build_all=given["build_all"],
+        schema=given["schema"],
+        based_on=given["based_on"],
+        overlay=given["overlay"],
+        templates=given["templates"],
+        adapters=given["adapters"],
+        changes=given["changes"],
+        out=None if given["out"] is None else Path(given["out"]),
+    )
+    others = (options.based_on, options.overlay, options.templates, options.adapters, options.changes, options.out)
+    if options.names_something or any(others) or (find_checkout() is not None and not needed):
+        return [options]
+    return options_of_project() or [options]
+
+
+def _build(options: BuildOptions) -> tuple[list[Built], list[Diagnostic]]:
+    room = SchemaRoom()
+    if options.schema is None:
+        for label in options.revisions:
+            room.pin(label)  # report an unknown revision before a missing folder
+    in_checkout = options.out is None
+    root = options.out or _generated_folder()
+    recover(root)
+    # Any change of a revision can change all adapters, because it can change which keys are foreign. Planning first
+    # reports missing changes early.
+    plans = planned(room) if in_checkout else None
+    sources = sources_of(room, options)
+    templates = Templates(options.templates)
+    packages = [_package(room, source, options, templates) for source in sources]
+    outputs: dict[Path, Content] = {root / package.folder: package.files for package in packages}
+    if plans is not None:
+        outputs[root / FOLDER] = generate_adapters(plans)
+        outputs |= {root / name: content for name, content in generate_registry(room).items()}
+    unchanged = set(unchanged_files(outputs))
+    built = [
+        Built(
+            revision=package.revision,
+            path=str(root / package.folder),
+            types=package.types,
+            files=sorted(package.files),
+            unchanged=sum(root / package.folder / name in unchanged for name in package.files),
+            imported=import_line(package, root, in_checkout=in_checkout),
+            base=source.base,
+            assumptions=source.assumptions,
+            differences=differences_from_base(room, source),
+        )
+        for source, package in zip(sources, packages, strict=True)
+    ]
+    write(outputs)
+    return built, [finding for package in packages for finding in package.findings]
 
 
 @click.command()
-@_as_json
-def check(*, as_json: bool) -> None:
-    """Check that generated/ equals a fresh build.
+@_with_options
+def check(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options, which click has checked
+    """Check that generated bindings equal a fresh build.
 
-    Verifies the hashes of vendored documents, rebuilds everything in memory, and prints the differences. The exit
-    status is 1 if there are any.
+    Rebuilds everything in memory, and prints the differences. The exit status is 1 if there are any.
+
+    Without --out, the command checks generated/ of the checkout, and verifies the hashes of vendored documents. With
+    --out DIR, it checks what `mcpgen build` with the same options writes to DIR; without --revision, --all and
+    --schema, that are the vendored revisions in DIR. Without any option, the options come from [tool.mcpgen] in
+    pyproject.toml.
     """
     with refusals_reported(as_json=as_json):
         room = SchemaRoom()
-        root = _generated_folder()
-        beside = generate_registry(room)
-        adapters = generate_adapters(planned(room))
-        packages = [_generate(room, revision, None) for revision in room.revisions]
-        differences = drift(beside, root)
-        differences |= drift(adapters, root / FOLDER)
-        unexpected = strays({*beside, FOLDER, SUPPORT, *(package.folder for package in packages)}, root)
-        unexpected += strays(adapters, root / FOLDER)
-        for package in packages:
-            differences |= drift(package.files, root / package.folder)
-            unexpected += strays(package.files, root / package.folder)
+        chosen = _chosen(given, needed=False)
+        compared = [each for options in chosen for each in _compared(room, options)]
+        differences: dict[Path, str] = {}
+        unexpected: list[Path] = []
+        for files, folder, beside in compared:
+            differences |= drift(files, folder)
+            unexpected += _strays(files, folder, beside)
         if not as_json:
             for difference in differences.values():
                 click.echo(difference)
@@ -125,32 +199,83 @@ def check(*, as_json: bool) -> None:
     if as_json:
         echo_diagnostics((), as_json=True)
     elif sys.stdout.isatty():
-        click.echo(f"generated/ equals a fresh build of {len(packages)} revisions.")
+        click.echo("The generated files equal a fresh build.")
 
 
-def _check_usage(labels: tuple[str, ...], *, build_all: bool, schema: Path | None, out: str | None) -> None:
-    if out == "":  # as a path it would mean "."
-        raise click.UsageError("`--out` is empty. Give a folder.")
-    if schema is not None:
-        if build_all or len(labels) != 1 or out is None:
-            raise click.UsageError(
-                "`--schema` needs exactly one `--revision LABEL` and `--out DIR`, and cannot be combined with `--all`."
-            )
-        if not names.is_nameable(labels[0]):
-            raise click.UsageError(
-                f"`--revision` is not a valid label. Use at most {names.MAX_LABEL_LENGTH} printable characters, "
-                "with at least one ASCII letter or digit."
-            )
-    elif build_all == bool(labels):
-        raise click.UsageError("Give one of: `--all`; `--revision R`; or `--schema FILE --revision LABEL --out DIR`.")
+_Compared: TypeAlias = tuple[dict[str, str], Path, frozenset[str]]
+"""The files of a fresh build, their folder, and the names of other folders there."""
 
 
-def _generate(room: SchemaRoom, label: str, schema: Path | None, *, alone: bool = False) -> Package:
+def _compared(room: SchemaRoom, options: BuildOptions) -> Iterator[_Compared]:
+    """Yield each folder to compare."""
+    out = options.out
+    if out is None:
+        root = _generated_folder()
+        packages = [_generate(pinned_source(room, revision)) for revision in room.revisions]
+        folders = frozenset({FOLDER, SUPPORT, *(package.folder for package in packages)})
+        yield generate_registry(room), root, folders
+        yield generate_adapters(planned(room)), root / FOLDER, frozenset()
+        for package in packages:
+            yield package.files, root / package.folder, frozenset()
+        return
+    if not options.names_something:
+        options = msgspec.structs.replace(options, revisions=_copies(room, out))
+    check_usage(options)
+    templates = Templates(options.templates)
+    for source in sources_of(room, options):
+        package = _package(room, source, options, templates)
+        yield package.files, out / package.folder, frozenset()
+
+
+def _copies(room: SchemaRoom, out: Path) -> tuple[str, ...]:
+    """Return the vendored revisions whose bindings are in *out*.
+
+    Raises:
+        Refused: There are none, or there is a package that is none of them.
+    """
+    folders = sorted(path.name for path in out.iterdir() if (path / "methods.py").is_file()) if out.is_dir() else []
+    known = {names.package(each): each for each in room.revisions}
+    findings = [
+        Diagnostic(
+            code="MG404",
+            message=f"{out / folder} is not a copy of a vendored revision",
+            hint="Give the options with which it was built, or write them to [tool.mcpgen] in pyproject.toml.",
+        )
+        for folder in folders
+        if folder not in known
+    ]
+    if not folders:
+        findings = [
+            Diagnostic(code="MG404", message=f"there are no bindings in {out}", hint="Run `mcpgen build` first.")
+        ]
+    if findings:
+        raise Refused(findings)
+    return tuple(known[folder] for folder in folders)
+
+
+def _strays(files: dict[str, str], folder: Path, beside: frozenset[str]) -> list[Path]:
+    """Return what *folder*, and the folders of *files* in it, hold beside *files*."""
+    held = {name.partition("/")[0] for name in files}
+    found = strays(held | beside, folder)
+    for name in sorted(held - files.keys()):
+        below = {each.partition("/")[2] for each in files if each.startswith(f"{name}/")}
+        found += strays(below, folder / name)
+    return found
+
+
+def _package(room: SchemaRoom, source: Source, options: BuildOptions, templates: Templates) -> Package:
+    package = _generate(source, alone=options.out is not None, templates=templates)
+    if not options.adapters:
+        return package
+    adapter = draft_adapter(plan_draft(room, source, options.changes), source, templates)
+    return msgspec.structs.replace(package, files={**package.files, "adapter.py": adapter})
+
+
+def _generate(source: Source, *, alone: bool = False, templates: Templates = DEFAULT) -> Package:
     started = time.perf_counter()
-    source = pinned_source(room, label) if schema is None else foreign_source(room, read_document(schema), label)
-    package = generate(source, alone=alone)
+    package = generate(source, alone=alone, templates=templates)
     if sys.stderr.isatty():
-        click.echo(f"{label}: {package.types} types in {time.perf_counter() - started:.1f} s", err=True)
+        click.echo(f"{source.revision}: {package.types} types in {time.perf_counter() - started:.1f} s", err=True)
     return package
 
 
@@ -172,4 +297,5 @@ def _generated_folder() -> Path:
 
 
 def _drifted(message: str) -> Diagnostic:
-    return Diagnostic(code="MG403", message=message, hint="Run `mcpgen build --all` and commit the result.")
+    hint = "Run `mcpgen build --all`, or elsewhere `mcpgen build` with the same options, and commit the result."
+    return Diagnostic(code="MG403", message=message, hint=hint)

@@ -23,7 +23,7 @@ __all__ = ["echo_diagnostics", "echo_json", "exit_status", "printable", "refusal
 MOST_SHOWN = 50
 
 # With these codes the command line is wrong, not a document.
-_USAGE = frozenset({"MG303", "MG304", "MG404"})
+_USAGE = frozenset({"MG303", "MG304", "MG318", "MG319", "MG404"})
 
 
 def echo_diagnostics(diagnostics: Sequence[Diagnostic], *, as_json: bool, option: str = "--json") -> None:

@@ -40,20 +40,27 @@ _FORMATS = {"text": text, "md": markdown}
     show_default=True,
     help="Output format: text for a terminal, md for GitHub, json for programs.",
 )
-def diff(old: str, new: str, *, output: str) -> None:
+@click.option("--exit-code", is_flag=True, help="Exit with status 1 if there are differences.")
+def diff(old: str, new: str, *, output: str, exit_code: bool) -> None:
     """Report the differences from A to B.
 
     A and B are vendored revisions (see `mcpgen schema list`) or paths of schema documents. A may be newer than B. A
     file that equals a vendored document, apart from descriptions, counts as that revision. The corrections
     that mcpgen makes in vendored documents (overlays) are applied only if A and B both count as vendored revisions. The
-    exit status is 0 even if there are differences.
+    exit status is 0 even if there are differences, unless --exit-code is given.
     """
     with refusals_reported(as_json=output == "json", option="--format json"):
         room = SchemaRoom()
         found, editions = _compared(room, old, new)
     if output == "json":
         echo_json(msgspec.to_builtins(found))
-        return
+    else:
+        _echo(found, editions, output)
+    if exit_code and found.changes:
+        raise SystemExit(1)
+
+
+def _echo(found: Diff, editions: Sequence[Edition], output: str) -> None:
     # The formats of this command do not list warnings.
     echo_diagnostics([finding for each in editions for finding in each.findings], as_json=False, option="")
     report = _FORMATS[output](found)

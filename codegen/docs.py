@@ -48,15 +48,20 @@ class _Entry(Doc, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Docs:
     """All entries, asked for by definition and revision."""
 
-    def __init__(self, entries: Mapping[str, _Entry] | None = None) -> None:
+    def __init__(self, entries: Mapping[str, _Entry] | None = None, bases: Mapping[str, str] | None = None) -> None:
         self._entries = entries or {}
+        self._bases = bases or {}
+
+    def with_draft(self, label: str, base: str) -> Docs:
+        """Return entries that say about the draft *label* what these say about its *base*."""
+        return Docs(self._entries, {**self._bases, label: base})
 
     def about(self, name: str, revision: str) -> Doc:
         """Return what is said about *name* in *revision*; empty where nothing is."""
         entry = self._entries.get(name)
         if entry is None:
             return Doc()
-        own = entry.overrides.get(revision, Doc())
+        own = entry.overrides.get(self._bases.get(revision, revision), Doc())
         return Doc(text=own.text or entry.text, spec=own.spec or entry.spec, fields={**entry.fields, **own.fields})
 
     def names(self) -> set[str]:

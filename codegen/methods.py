@@ -58,7 +58,10 @@ class Methods:
     def __init__(self, schema: ir.Schema, overlay: Overlay, shared: SharedOverlay) -> None:
         self._schema = schema
         self._facts = {**shared.methods, **overlay.methods}
-        self._capabilities = {"server": shared.capabilities.server, "client": shared.capabilities.client}
+        self._capabilities = {
+            "server": {**shared.capabilities.server, **overlay.capabilities.server},
+            "client": {**shared.capabilities.client, **overlay.capabilities.client},
+        }
         self.diagnostics: list[Diagnostic] = []
         self.all: list[Method] = []
 
@@ -98,8 +101,17 @@ class Methods:
                 self._report("MG132", where, said, "Describe each method as a definition of its own.")
         return [found[name] for name in sorted(found)]
 
-    def _report(self, code: str, where: ir.Definition, message: str, hint: str) -> None:
-        self.diagnostics.append(Diagnostic(code=code, pointer=where.pointer, message=message, hint=hint))
+    def _report(
+        self,
+        code: str,
+        where: ir.Definition,
+        message: str,
+        hint: str,
+        severity: Literal["error", "warning"] = "error",
+    ) -> None:
+        self.diagnostics.append(
+            Diagnostic(code=code, severity=severity, pointer=where.pointer, message=message, hint=hint)
+        )
 
     def _original(self, message: ir.Object, method: str) -> ir.Object:
         """Return the definition that *message* repeats: ClientNotification of 2026-07-28 is CancelledNotification."""
@@ -142,7 +154,7 @@ class Methods:
             code="MG130",
             pointer=message.pointer,
             message=f"there is no {stem}Result and no overlay names the result of {message.name}",
-            hint=f'Add [methods."{_constant(message, "method")}"] with its result to the overlay of the revision.',
+            hint=f'Add [methods."{_constant(message, "method")}"] with its result to the overlay.',
             severity="warning",
         )
         self.diagnostics.append(finding)
@@ -161,6 +173,29 @@ class Methods:
             if other is not each:
                 said = f"{each.definition} and {other.definition} both become {each.python_name}"
                 self._report("MG213", self._schema.definitions[each.definition], said, "Rename one of the definitions.")
+
+    def check_listed(self) -> None:
+        """Report messages that no union of a direction lists: who sends them is not known."""
+        unions = [name for name, _ in (*_REQUEST_UNIONS, *_NOTIFICATION_UNIONS)]
+        if not any(name in self._schema.definitions for name in unions):
+            return  # the document has no directions at all, so it describes no messages
+        listed = {each.name for each in self.all}
+        for message in self._schema.objects():
+            method = _constant(message, "method")
+            if method is not None and method not in listed and not message.anonymous:
+                said = f"{message.name} has the method {method!a}, but none of {', '.join(unions)} lists it"
+                self._report(
+                    "MG135", message, said, "Add it to the union of its direction: [[patch]] of an overlay can."
+                )
+        answered = {each.definition.removesuffix("Request") for each in self.all}
+        for message in self._schema.objects():
+            stem = message.name.removesuffix("ResultResponse")
+            is_orphan = stem not in answered and f"{stem}Request" not in self._schema.definitions
+            # A draft had a response that several requests share. Only that of one request has params of its own.
+            if stem != message.name and is_orphan and f"{stem}RequestParams" in self._schema.definitions:
+                said = f"{message.name} is the response of a request that the document does not define"
+                hint = f"Add {stem}Request, or remove the response and its result."
+                self._report("MG136", message, said, hint, severity="warning")
 
 
 def _constant(message: ir.Object, key: str) -> str | None:

@@ -68,15 +68,6 @@ def camel(attribute_name: str) -> str | None:
     return first + "".join(word.title() for word in rest)
 
 
-def is_nameable(label: str) -> bool:
-    """Whether *label* can be the label of a revision: it must contain characters for a folder name."""
-    return (
-        len(label) <= MAX_LABEL_LENGTH
-        and label.isprintable()
-        and any(char.isascii() and char.isalnum() for char in label)
-    )
-
-
 def package(label: str) -> str:
     """Return the folder of a revision's bindings, ``v2025_11_25``: other characters become underscores."""
     return "v" + re.sub(r"[^A-Za-z0-9]", "_", label)

@@ -13,7 +13,7 @@ import json
 import math
 import re
 import tomllib
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 _T = TypeVar("_T")
+
+Era: TypeAlias = Literal["handshake", "stateless"]
+"""How peers agree on the revision: once with ``initialize``, or in every request."""
 
 # The name becomes a member of an enum. Keywords and names of Enum itself (``import``, ``mro``) have no capitals.
 _ERROR_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -93,6 +96,13 @@ class Deprecation(_Table, frozen=True, kw_only=True):
     reason: str
 
 
+class Capabilities(_Table, frozen=True, kw_only=True):
+    """The capability, as a path of keys, that a peer declares when it serves a method."""
+
+    server: dict[str, list[str]] = {}
+    client: dict[str, list[str]] = {}
+
+
 class Overlay(_Table, frozen=True, kw_only=True):
     """The overlay of one revision.
 
@@ -101,12 +111,13 @@ class Overlay(_Table, frozen=True, kw_only=True):
         meta_keys: Reserved keys of ``_meta`` that the specification describes and the document lacks, and their texts.
     """
 
-    era: Literal["handshake", "stateless"] = "handshake"
+    era: Era = "handshake"
     reserved_errors: tuple[int, int] | None = None
     patch: list[Patch] = []
     open: list[Open] = []
     extract: list[Extract] = []
     methods: dict[str, MethodFacts] = {}
+    capabilities: Capabilities = Capabilities()
     errors: list[ErrorCode] = []
     deprecated: list[Deprecation] = []
     meta_keys: dict[str, str] = {}
@@ -114,13 +125,6 @@ class Overlay(_Table, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.reserved_errors is not None and self.reserved_errors[0] > self.reserved_errors[1]:
             raise ValueError("the first code in `reserved_errors` must not be higher than the second")
-
-
-class Capabilities(_Table, frozen=True, kw_only=True):
-    """The capability, as a path of keys, that a peer declares when it serves a method."""
-
-    server: dict[str, list[str]] = {}
-    client: dict[str, list[str]] = {}
 
 
 class SharedOverlay(_Table, frozen=True, kw_only=True):
@@ -167,7 +171,7 @@ def apply_overlay(document: dict[str, Any], overlay: Overlay, shared: SharedOver
     Raises:
         Refused: With a diagnostic (MG310, MG311, MG313) for each entry that does not find what it expects.
     """
-    applied = _Application(copy.deepcopy(document))
+    applied = OverlayApplication(copy.deepcopy(document))
     for patch in overlay.patch:
         applied.patch(patch)
     applied.open_by_name(shared.open_properties)
@@ -191,8 +195,8 @@ def patched_document(revision: str, room: SchemaRoom | None = None) -> dict[str,
     return apply_overlay(room.document(revision), overlay, load_shared(room.root / "overlay.toml"))
 
 
-class _Application:
-    """The application of overlays to one document."""
+class OverlayApplication:
+    """The application of overlays to one document; collects a diagnostic for each entry that does not fit."""
 
     def __init__(self, document: dict[str, Json]) -> None:
         self.document = document
@@ -202,6 +206,7 @@ class _Application:
         self._definitions = definitions if isinstance(definitions, dict) else {}
 
     def patch(self, patch: Patch) -> None:
+        """Replace values."""
         for place in self._locations(patch.pointers):
             found = place.get()
             if not _is_same(found, patch.old):
@@ -211,6 +216,7 @@ class _Application:
             place.put(copy.deepcopy(patch.new))
 
     def open(self, opened: Open) -> None:
+        """Mark objects as open."""
         for place in self._locations(opened.pointers):
             node = self._followed(place.get())
             if not isinstance(node, dict) or "additionalProperties" in node:
@@ -229,6 +235,7 @@ class _Application:
                     target.setdefault("additionalProperties", {})
 
     def extract(self, extract: Extract) -> None:
+        """Replace inline schemas by a definition."""
         for place in self._locations(extract.pointers):
             found = place.get()
             if isinstance(found, UnsetType):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mcpgen.codegen.methods import Method
     from mcpgen.codegen.overlay import ErrorCode, Overlay, SharedOverlay
 
-__all__ = ["overlay_findings"]
+__all__ = ["has_member", "overlay_findings"]
 
 
 def overlay_findings(
@@ -28,7 +28,7 @@ def overlay_findings(
     """
     for each in overlay.deprecated:
         for name in each.names:
-            if not _has(schema, name):
+            if not has_member(schema, name):
                 yield _absent(f"the overlay deprecates {name}, which does not exist", each.reason)
     known = {each.name for each in methods}
     for method, facts in overlay.methods.items():
@@ -40,8 +40,8 @@ def overlay_findings(
     yield from _contradictions([*shared.errors, *overlay.errors])
 
 
-def _has(schema: ir.Schema, name: str) -> bool:
-    """Whether the schema has a definition *name*, or a key of one (``Tool.icons``)."""
+def has_member(schema: ir.Schema, name: str) -> bool:
+    """Whether *schema* has a definition *name*, or a key of one (``Tool.icons``)."""
     definition, dot, key = name.partition(".")
     found = schema.definitions.get(definition)
     if not dot:

@@ -30,6 +30,11 @@ __all__ = ["check_document"]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
+# The largest official document has 1,000 schemas and 41 constants. A build takes 1 to 2 ms per schema and 0.2 ms per
+# constant, so the largest document that these limits allow builds within 30 s.
+MAX_SCHEMAS = 10_000
+MAX_CONSTANTS = 40_000
+
 # The type that each keyword implies if `type` is absent. The first keyword that is present decides.
 _IMPLIES = {"properties": "object", "additionalProperties": "object", "items": "array"}
 
@@ -77,6 +82,8 @@ class _Walk:
         self.nesting = Nesting(definitions)
         self.suggestions = MOST_SUGGESTIONS
         self.untyped: list[Diagnostic] = []
+        self.schemas = 0
+        self.constants = 0
 
     def findings(self) -> Iterator[Diagnostic]:
         """Yield the diagnostics of the whole document."""
@@ -88,6 +95,9 @@ class _Walk:
         pending.append(_Place(root, (), None, 1, None))
         while pending:
             place = pending.pop()
+            if (fault := self._counted(place.schema)) is not None:
+                yield _finding(fault, ())
+                return
             if place.alias_of is not None and len(place.path) == len((self.home, "name")):
                 yield from _name_findings(place.alias_of, place.path)
             yield from self._schema(place, pending)
@@ -106,6 +116,19 @@ class _Walk:
                 message=f"the root of the document describes a type ({', '.join(nameless)}), which is ignored",
                 hint=f"Move it to a definition under `{self.home}`.",
             )
+
+    def _counted(self, schema: Json) -> Fault | None:
+        """Count *schema* and its constants, and return a fault if the document has too many."""
+        self.schemas += 1
+        values = schema.get("enum") if isinstance(schema, dict) else None
+        self.constants += len(values) if isinstance(values, list) else 0
+        if self.schemas > MAX_SCHEMAS:
+            hint = "Split the document. The limit, `MAX_SCHEMAS`, counts definitions and the schemas inside them."
+            return Fault("MG012", f"the document has more than {MAX_SCHEMAS} schemas", hint)
+        if self.constants > MAX_CONSTANTS:
+            hint = "Use types without `enum`. The limit, `MAX_CONSTANTS`, counts the values of all enums."
+            return Fault("MG012", f"the enums of the document have more than {MAX_CONSTANTS} values", hint)
+        return None
 
     def _schema(self, place: _Place, pending: list[_Place]) -> Iterator[Diagnostic]:
         """Yield the faults of one schema, and add the schemas inside it to *pending*."""

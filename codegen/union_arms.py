@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from msgspec.structs import replace
+
 from mcpgen.codegen import ir, names
 from mcpgen.codegen.constants import json_type
 from mcpgen.codegen.frontend import SchemaNode, SchemaObject
@@ -88,13 +90,23 @@ def suffixes(arms: Sequence[SchemaNode]) -> list[str]:
     all keys; with all keys and the required keys of their objects. An array is named after the definitions that its
     items refer to.
     """
-    inline = [(index, arm) for index, arm in enumerate(arms) if isinstance(arm, SchemaObject) and _is_structured(arm)]
+    inline = [
+        (index, _flat(arm)) for index, arm in enumerate(arms) if isinstance(arm, SchemaObject) and _is_structured(arm)
+    ]
     found: dict[int, str] = {}
     for describe in (_title, _constants, _constants_and_required, _constants_and_keys, _constants_and_inner_keys):
         found = {index: names.pascal("_".join(describe(arm))) for index, arm in inline}
         if all(found.values()) and len(set(found.values())) == len(found):
             break
     return [(found[index] or "Object") if index in found else "" for index in range(len(arms))]
+
+
+def _flat(arm: SchemaObject) -> SchemaObject:
+    """Return *arm* with the keys of the inline members of its `allOf`."""
+    members = [each for each in arm.all_of if isinstance(each, SchemaObject) and not each.ref]
+    properties = {key: node for each in (*members, arm) for key, node in (each.properties or {}).items()}
+    required = frozenset[str]().union(arm.required, *(each.required for each in members))
+    return replace(arm, properties=properties or arm.properties, required=required)
 
 
 def _is_structured(arm: SchemaObject) -> bool:

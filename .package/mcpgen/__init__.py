@@ -11,6 +11,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mcpgen.runtime.adapt.registration import register
     from mcpgen.runtime.api.client import Client
     from mcpgen.runtime.api.connect import connect
     from mcpgen.runtime.api.server import Server
@@ -112,6 +113,7 @@ __all__ = [
     "bearer",
     "connect",
     "open_spawner",
+    "register",
 ]
 
 # The one place that states the version: the build reads it from here.
@@ -169,6 +171,7 @@ _MODULES = {
     "bearer": "mcpgen.runtime.http.client.bearer_auth",
     "connect": "mcpgen.runtime.api.connect",
     "open_spawner": "mcpgen.runtime.transports.spawner",
+    "register": "mcpgen.runtime.adapt.registration",
 }
 
 

@@ -74,11 +74,18 @@ class MissingExtra(click.ClickException):
 class LazyGroup(click.Group):
     """A group that imports a command when it is called; until then, a placeholder holds its name and help line."""
 
-    def __init__(self, name: str, entries: Mapping[str, Entry], *, help: str) -> None:  # noqa: A002 (click's own name)
+    def __init__(
+        self,
+        name: str,
+        entries: Mapping[str, Entry],
+        *,
+        help: str,  # noqa: A002 (click's own name)
+        params: list[click.Parameter] | None = None,
+    ) -> None:
         placeholders = {
             each: click.Command(each, help=entry.help, short_help=entry.help) for each, entry in entries.items()
         }
-        super().__init__(name, commands=placeholders, help=help, no_args_is_help=True)
+        super().__init__(name, commands=placeholders, params=params, help=help, no_args_is_help=True)
         self._entries = entries
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -177,6 +184,35 @@ def _discard_buffered() -> None:
     os.close(null)
 
 
+def _register(ctx: click.Context, option: click.Parameter, packages: tuple[str, ...]) -> None:
+    """Register the *packages* of drafts, before the command that works with them is imported."""
+    del ctx
+    if not packages:
+        return
+    from mcpgen.runtime.adapt.registration import register  # noqa: PLC0415 - most commands run without it
+    from mcpgen.runtime.errors import UsageError  # noqa: PLC0415
+
+    sys.path.insert(0, os.getcwd())  # noqa: PTH109 - as `python -m` does; a script's own folder is there instead
+    for package in packages:
+        try:
+            register(package)
+        except (ImportError, UsageError) as error:
+            raise click.BadParameter(str(error), param=option) from error
+
+
+_OPTIONS: list[click.Parameter] = [
+    click.Option(
+        ["--register"],
+        multiple=True,
+        metavar="PACKAGE",
+        expose_value=False,
+        callback=_register,
+        help="Make a draft known: the full name of a package that `mcpgen build --schema` wrote. Repeatable.",
+    )
+]
+
 main: click.Group = click.version_option(__version__, message="%(prog)s %(version)s")(
-    LazyGroup("mcpgen", COMMANDS, help="Generate typed bindings for MCP; run, inspect and call MCP servers.")
+    LazyGroup(
+        "mcpgen", COMMANDS, params=_OPTIONS, help="Generate typed bindings for MCP; run, inspect and call MCP servers."
+    )
 )

@@ -19,8 +19,9 @@ from mcpgen.codegen.diagnostics import Diagnostic, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
-__all__ = ["Declared", "declared_steps", "module_name", "read_declared"]
+__all__ = ["Declared", "declared_in_file", "declared_steps", "module_name", "read_declared"]
 
 # Names in the module of a step that are not copied into the adapter. Functions and other constants are.
 _NOT_COPIED = frozenset({"STEP", "__all__"})
@@ -36,11 +37,18 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
         step: The changes.
         imports: The standard library imports of the adapter, one statement per line.
         source: The source of the functions and constants, copied verbatim.
+        file: The file with the declarations of a draft; empty for a step between vendored revisions.
     """
 
     step: Step
     imports: str = "from typing import Any, Final"
     source: str = ""
+    file: str = ""
+
+    @property
+    def where(self) -> str:
+        """The file to change."""
+        return self.file or f"codegen/changes/{module_name(self.step.old, self.step.new)}.py"
 
 
 def module_name(old: str, new: str) -> str:
@@ -87,15 +95,38 @@ def _declared(name: str, old: str, new: str) -> Declared:
     except SyntaxError as error:
         raise Refused([_unusable(f"{name}, line {error.lineno}: {error.msg}")]) from None
     step: object = getattr(module, "STEP", None)
+    return read_declared(_checked(step, name, old, new), inspect.getsource(module), f"{module_name(old, new)}.py")
+
+
+def declared_in_file(file: Path | None, old: str, new: str) -> Declared:
+    """Return the declarations in *file*, a Python module of a user; nothing is declared if there is no file.
+
+    Raises:
+        Refused: MG503, the module is not valid.
+    """
+    if file is None or not file.exists():
+        return Declared(step=Step(old=old, new=new), file=str(file or "the file of `--changes`"))
+    content: dict[str, object] = {"__name__": file.stem, "__file__": str(file)}
+    try:
+        source = file.read_text(encoding="utf-8")
+        exec(compile(source, file, "exec"), content)  # noqa: S102 - the user's own module, named on the command line
+    except SyntaxError as error:
+        raise Refused([_unusable(f"{file}, line {error.lineno}: {error.msg}")]) from None
+    except Exception as error:
+        raise Refused([_unusable(f"{file}: {type(error).__name__}: {error}")]) from error
+    step = _checked(content.get("STEP"), file.name, old, new)
+    return msgspec.structs.replace(read_declared(step, source, file.name), file=str(file))
+
+
+def _checked(step: object, name: str, old: str, new: str) -> Step:
+    """Return *step* if it is complete, and leads from *old* to *new*."""
     if not isinstance(step, Step):
         raise Refused([_unusable(f"{name} does not define `STEP`")])
     if (step.old, step.new) != (old, new):
-        raise Refused(
-            [_unusable(f"`STEP` in {name} is from {step.old} to {step.new}, but the module name says {old} to {new}")]
-        )
+        raise Refused([_unusable(f"`STEP` in {name} is from {step.old} to {step.new}, not from {old} to {new}")])
     if problems := list(_unfinished(step, name)):
         raise Refused([_unusable(each) for each in problems])
-    return read_declared(step, inspect.getsource(module), f"{module_name(old, new)}.py")
+    return step
 
 
 def read_declared(step: Step, source: str, name: str) -> Declared:

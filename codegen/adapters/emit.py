@@ -71,7 +71,8 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
         source: The declared functions.
         constants: (name, value) of the module's constants.
         helpers: The lines of the import from the support module ``steps``.
-        fields: (name, package) of the bindings that are asked whether a value is valid.
+        support: The support package.
+        fields: (name, value) of the bindings that are asked whether a value is valid.
         directions: Up, then down.
     """
 
@@ -82,13 +83,14 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     constants: tuple[tuple[str, str], ...]
     helpers: tuple[str, ...]
+    support: str
     fields: tuple[tuple[str, str], ...]
     directions: tuple[DirectionView, ...]
 
 
-def step_view(plan: StepPlan) -> StepView:
-    """Return the view of the module for a step."""
-    return _Emitter(plan).view()
+def step_view(plan: StepPlan, *, draft: str = "") -> StepView:
+    """Return the view of the module for a step; if it leads to a *draft*, of the module in the draft's package."""
+    return _Emitter(plan, draft).view()
 
 
 def _url(reference: str) -> str:
@@ -103,8 +105,9 @@ def _error_constant(plan: DirectionPlan) -> str:
 
 
 class _Emitter:
-    def __init__(self, plan: StepPlan) -> None:
+    def __init__(self, plan: StepPlan, draft: str) -> None:
         self._plan = plan
+        self._draft = draft
         reasons = {each.says: names.snake(each.name).upper() for each in plan.declared.step.changes}
         for label in (plan.up.source, plan.up.target):
             suffix = names.package(label)[1:]
@@ -137,9 +140,14 @@ class _Emitter:
                 *((name, text) for text, name in self._lines.keys.items()),
             ),
             helpers=filled(f"{name}," for name in sorted(helpers)),
-            fields=tuple(sorted((name, names.package(label)) for label, name in self._lines.fields.items())),
+            support="mcpgen.generated._support" if self._draft else ".._support",
+            fields=tuple(sorted((name, self._bindings(label)) for label, name in self._lines.fields.items())),
             directions=directions,
         )
+
+    def _bindings(self, label: str) -> str:
+        """Return the expression for the bindings of *label*: a draft's own are the package of the module itself."""
+        return "Fields.of(__package__)" if label == self._draft else f'Fields("{names.package(label)}")'
 
     def _direction(self, plan: DirectionPlan) -> DirectionView:
         way = "up" if plan is self._plan.up else "down"

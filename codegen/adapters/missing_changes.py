@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from typing import TYPE_CHECKING
 
 from mcpgen.codegen import names
-from mcpgen.codegen.adapters.declared import module_name
 from mcpgen.codegen.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from mcpgen.codegen.adapters.declared import Declared
     from mcpgen.codegen.adapters.rules import Need
-    from mcpgen.codegen.changes.vocabulary import Step
     from mcpgen.codegen.diff.model import Diff
 
-__all__ = ["missing_changes"]
+__all__ = ["missing_changes", "to_do_list"]
 
 # The most likely action for each kind of difference.
 _ACTIONS = {
@@ -37,8 +37,9 @@ _ACTIONS = {
 }
 
 
-def missing_changes(step: Step, diff: Diff, needs: Iterable[Need]) -> Iterator[Diagnostic]:
-    """Yield a finding for each of *needs*, with a `Change` to paste into the module of *step*."""
+def missing_changes(declared: Declared, diff: Diff, needs: Iterable[Need]) -> Iterator[Diagnostic]:
+    """Yield a finding for each of *needs*, with a `Change` to paste into the file of *declared*."""
+    step, where = declared.step, declared.where
     merged: dict[tuple[str, str], list[Need]] = {}
     for need in needs:
         merged.setdefault((need.kind, need.id), []).append(need)
@@ -47,7 +48,6 @@ def missing_changes(step: Step, diff: Diff, needs: Iterable[Need]) -> Iterator[D
         for each in diff.changes
         if (site := each.new or each.old) is not None and site.pointer
     }
-    where = f"codegen/changes/{module_name(step.old, step.new)}.py"
     for (kind, id_), group in sorted(merged.items()):
         problems = "; ".join(f"going {need.way}, {need.problem}" for need in group)
         pointer = pointers.get((kind, id_)) or next((need.pointer for need in group if need.pointer), "")
@@ -67,6 +67,40 @@ def missing_changes(step: Step, diff: Diff, needs: Iterable[Need]) -> Iterator[D
             message=f"{step.old} to {step.new}: {fault}: {problems}",
             hint=hint,
         )
+
+
+_TO_DO = '''"""The changes from {old} to {new}: a to-do list. Replace each `...`, then build again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcpgen.codegen.changes.vocabulary import (
+    At, Change, Convert, Default, Drop, Keep, Losses, Read, Recode, Refuse, Rename, Step,
+)
+
+STEP = Step(
+    old={old!r},
+    new={new!r},
+    renames={{
+{renames}
+    }},
+    changes=(
+{changes}
+    ),
+)
+'''
+
+
+def to_do_list(old: str, new: str, missing: Iterable[Diagnostic]) -> str:
+    """Return a module that declares each of the *missing* changes as far as the generator can."""
+    stubs: dict[str, list[str]] = {"renames": [], "changes": []}
+    for each in missing:
+        head, found, stub = each.hint.partition(":\n")
+        table = "renames" if "`renames`" in head else "changes"
+        stubs[table].append(stub if found else f"# {each.message}. {each.hint}")
+    texts = {table: textwrap.indent("\n".join(found), " " * 8) for table, found in stubs.items()}
+    return _TO_DO.format(old=old, new=new, **texts)
 
 
 def _rename(old: str, new: str) -> str:

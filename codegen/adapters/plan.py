@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mcpgen.codegen import ir
-from mcpgen.codegen.adapters.declared import Declared, module_name
+from mcpgen.codegen.adapters.declared import Declared
 from mcpgen.codegen.adapters.function_builder import FunctionBuilder
 from mcpgen.codegen.adapters.known_keys import Lineages, RevisionTypes
 from mcpgen.codegen.adapters.merge import final, merged
@@ -108,7 +108,7 @@ def plan_steps(editions: Sequence[Edition], declared: Sequence[Declared]) -> lis
     plans = survey_steps(editions, declared)
     findings: list[Diagnostic] = []
     for plan in plans:
-        findings += missing_changes(plan.declared.step, plan.diff, plan.needs)
+        findings += missing_changes(plan.declared, plan.diff, plan.needs)
         findings += [] if plan.needs else plan.rules.unused()
     if findings:
         raise Refused(findings)
@@ -145,7 +145,7 @@ class _Step:
         try:
             self.diff: Diff = compare(old, new, renames=renames)
         except ValueError as error:
-            hint = f"Correct the renames in codegen/changes/{module_name(old.label, new.label)}.py."
+            hint = f"Correct the renames in {declared.where}."
             finding = Diagnostic(code="MG503", message=f"{old.label} to {new.label}: {error}", hint=hint)
             raise Refused([finding]) from None
         self.schemas = SchemaPair(old.schema, new.schema, find_renames(old.schema, new.schema, renames))

@@ -9,6 +9,7 @@ import msgspec
 from mcpgen.codegen import ir
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.document import check_document
+from mcpgen.codegen.equivalents import simplified
 from mcpgen.codegen.methods import Method, Methods
 from mcpgen.codegen.overlay import ErrorCode
 from mcpgen.codegen.overlay_checks import overlay_findings
@@ -52,7 +53,7 @@ def edition(source: Source, *, vendored: bool) -> Edition:
     Raises:
         Refused: The document has a construct without an exact type, or the overlay names something that it lacks.
     """
-    patched = source.patched()
+    patched = simplified(source.patched())
     noticed = check_document(patched)
     if any(each.severity == "error" for each in noticed):
         raise Refused(noticed)

@@ -243,8 +243,15 @@ class Fields:
     """Checks values against the fields of a revision's types; imports the bindings on first use."""
 
     def __init__(self, package: str) -> None:
-        self._package: Final = f"{__name__.rsplit('.', 2)[0]}.{package}"
+        self._package = f"{__name__.rsplit('.', 2)[0]}.{package}"
         self._decoders: Final[dict[tuple[str, str], Callable[[bytes], object]]] = {}
+
+    @classmethod
+    def of(cls, package: str | None) -> Fields:
+        """Return the fields of the types in *package*, the full name of the bindings of a draft."""
+        fields = cls("")
+        fields._package = package or ""
+        return fields
 
     def admit(self, definition: str, key: str, value: Any) -> bool:
         """Whether *value* is valid for *key* of the type *definition*, or for an empty key as that type itself."""

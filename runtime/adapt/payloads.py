@@ -103,6 +103,17 @@ def bindings(label: str) -> ModuleType:
         raise UnknownRevision(label) from None
 
 
+def _find_installed(label: str) -> None:
+    """Register the installed draft *label*, if there is one."""
+    # Reading the metadata of installed packages takes 20 ms, and most programs name released revisions only.
+    from mcpgen.runtime.adapt.registration import register_installed  # noqa: PLC0415
+
+    register_installed(label)
+
+
+registry.find_with(_find_installed)
+
+
 def definition_payload(label: str, name: str) -> Payload:
     """Return the types of the definition *name* in the revision *label*.
 

@@ -245,6 +245,9 @@ class Router:
         able: list[Sender] = senders(source, method, part) if sender is None else [sender]
         steps: list[tuple[str, Step]] = []
         for direction in self._steps.directions(source, target):
+            if not direction.messages:
+                reason = "the draft has no adapter; build it with `--based-on R --adapters`"
+                raise _no_route(step_name(direction), reason, None)
             message = direction.messages.get(method, _UNKNOWN)
             able = _able(able, message, step_name(direction))
             step = _step(message, part)
@@ -259,7 +262,7 @@ class Router:
             method=method,
             part=part,
             payload=payload,
-            steps=_composed(steps),
+            steps=self._composed(steps, target),
             reverse=lambda: self.route(target, source, method, part, sender),
         )
 
@@ -280,9 +283,18 @@ class Router:
             definition=definition,
             target_definition=name,
             payload=payload,
-            steps=_composed(steps),
+            steps=self._composed(steps, target),
             reverse=lambda: self.definition_route(target, source, name),
         )
+
+    def _composed(
+        self, steps: Sequence[tuple[str, Step]], target: str
+    ) -> tuple[tuple[str, Callable[[Any, Any, Losses], Any]], ...]:
+        """Return *steps* without those that change nothing."""
+        # The steps between released revisions do not know the keys of a draft, so the step to it always runs.
+        known = len(steps) - 1 if self._steps.is_draft(target) else len(steps)
+        needed = [*steps[:1], *(each for each in steps[1:known] if not each[1].idle), *steps[max(known, 1) :]]
+        return tuple((name, step.adapt) for name, step in needed if step.adapt is not _UNCHANGED)
 
 
 _UNKNOWN = Message()
@@ -314,12 +326,6 @@ def _step(message: Message, part: Part) -> Step | None:
 
 def _no_route(step: str, reason: str, service: str | None) -> AdaptationError:
     return AdaptationError(step=step, pointer="", reason=reason, service=service)
-
-
-def _composed(steps: Sequence[tuple[str, Step]]) -> tuple[tuple[str, Callable[[Any, Any, Losses], Any]], ...]:
-    """Return *steps* without those that change nothing."""
-    needed = [*steps[:1], *(each for each in steps[1:] if not each[1].idle)]
-    return tuple((name, step.adapt) for name, step in needed if step.adapt is not _UNCHANGED)
 
 
 _Checked: TypeAlias = tuple[JSON, Any, Any]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import anyio
 import click
 
+from mcpgen.runtime.adapt.registration import register_installed
 from mcpgen.runtime.cli.client.terminal import encode_text, on_signal, wants_colours
 from mcpgen.runtime.cli.target import parse_url
 from mcpgen.runtime.cli.terminal_text import sentence
@@ -92,6 +93,7 @@ def trace(  # noqa: PLR0913 (one parameter for each option)
     """
     if body and as_json_lines:
         raise click.UsageError("Give either `--json` or `--body`, not both.")
+    register_installed()
     make_relay = _relay_factory(target, headers, bearer_env)
     output_format: Format = "json" if as_json_lines else "body" if body else "summary"
     with ExitStack() as stack:

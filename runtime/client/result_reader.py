@@ -41,7 +41,7 @@ class ResultReader:
         self._native_revision = native_revision
         self._revision = revision
         era = registry.revision(revision).era
-        labels = revisions_of_era([each.label for each in registry.REVISIONS], era)
+        labels = revisions_of_era([each.label for each in registry.known()], era)
         self._is_stateless = era == "stateless"
         self._later_revisions = labels[labels.index(revision) + 1 :]
         self._reported: set[tuple[str, str]] = set()

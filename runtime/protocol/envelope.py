@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from mcpgen.generated.registry import REVISIONS
+from mcpgen.generated.registry import REVISIONS, Labels
 from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.limits import MAX_BATCH_LENGTH
 from mcpgen.runtime.protocol.framing import END_BYTES
@@ -245,10 +245,10 @@ def _member_by_member(value: Raw, frame_bytes: int) -> Message | Malformed:
     return _classified(request_id, method, params, result, error)
 
 
-def _labels(since: str, until: str | None = None) -> frozenset[str]:
+def _labels(since: str, until: str | None = None) -> Labels:
     """Return the revisions from *since* to the one before *until*."""
     labels = [each.label for each in REVISIONS]
-    return frozenset(labels[labels.index(since) : labels.index(until) if until else None])
+    return Labels(labels[labels.index(since) : labels.index(until) if until else None])
 
 
 # 2025-03-26, basic/index, "Batching": "MUST support receiving"; 2025-06-18, changelog: "Remove support for batching".

@@ -9,8 +9,9 @@ import difflib
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from mcpgen.generated.registry import REVISIONS
+from mcpgen.generated import registry
 from mcpgen.runtime.adapt.payloads import bindings
+from mcpgen.runtime.adapt.registration import register_installed
 from mcpgen.runtime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,13 +39,16 @@ def native_revision_of(handlers: object, side: Sender) -> str:
         raise UsageError(f"`handlers` must be an instance, not a class; write {handlers.__name__}()")
     name = "ServerHandlers" if side == "server" else "ClientHandlers"
     modules = {base.__module__ for base in type(handlers).__mro__ if base.__name__ == name}
-    for each in reversed(REVISIONS):
-        if modules and _base(each.label, side).__module__ in modules:
-            return each.label
-    known = ", ".join(f"mcpgen.generated.{each.package}" for each in REVISIONS)
+    for known_already in (True, False):
+        if not known_already:
+            register_installed()  # the handlers of an installed draft that was not used before
+        for each in reversed(registry.known()):
+            if modules and _base(each.label, side).__module__ in modules:
+                return each.label
+    known = ", ".join(f"mcpgen.generated.{each.package}" for each in registry.REVISIONS)
     raise UsageError(
         f"`handlers` is a {type(handlers).__name__}, which is not a subclass of {name}; derive its class from the "
-        f"{name} of one of {known}"
+        f"{name} of one of {known}; for the bindings of a draft, call `mcpgen.register` first"
     )
 
 

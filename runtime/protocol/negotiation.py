@@ -44,24 +44,25 @@ _INPUT_RESPONSES: Final = "inputResponses"
 
 
 def selected_revisions(revisions: Iterable[str] | None) -> tuple[str, ...]:
-    """Return *revisions*, each once, oldest first; all known revisions for None.
+    """Return *revisions*, each once, oldest first; all released revisions for None.
 
     Raises:
         UnknownRevision: There are no bindings for one of them.
         UsageError: *revisions* is empty, or a string instead of a collection of strings.
     """
-    known = [each.label for each in registry.REVISIONS]
     if revisions is None:
-        return tuple(known)
+        return tuple(each.label for each in registry.REVISIONS)
     if isinstance(revisions, str):
         raise UsageError(f"`revisions` must be a list of labels, not a string; write [{revisions!r}]")
     wanted = list(revisions)
     for each in wanted:
-        if each not in known:
-            raise UnknownRevision(each)
+        try:
+            registry.revision(each)
+        except (registry.UnknownRevision, TypeError):  # TypeError: it is no string
+            raise UnknownRevision(each) from None
     if not wanted:
         raise UsageError("`revisions` is empty; name at least one revision, or leave it out for all")
-    return tuple(label for label in known if label in wanted)
+    return tuple(each.label for each in registry.known() if each.label in wanted)
 
 
 def revisions_of_era(labels: Iterable[str], era: Literal["handshake", "stateless"]) -> tuple[str, ...]:

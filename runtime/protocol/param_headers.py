@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from msgspec import Struct
 
-from mcpgen.generated.registry import REVISIONS
+from mcpgen.generated.registry import REVISIONS, Labels
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.protocol import headers as http
 
@@ -52,8 +52,8 @@ _DATA: Final = frozenset({"const", "default", "dependentRequired", "enum", "exam
 _INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,15})(?:\.0+)?")
 
 _HANDSHAKES: Final = [each.label for each in REVISIONS if each.era == "handshake"]
-_WITHOUT_HEADERS: Final = frozenset(_HANDSHAKES[: _HANDSHAKES.index("2025-06-18")])  # introduced the revision header
-_WITH_REVISION_ONLY: Final = frozenset(_HANDSHAKES) - _WITHOUT_HEADERS
+_WITHOUT_HEADERS: Final = Labels(_HANDSHAKES[: _HANDSHAKES.index("2025-06-18")])  # introduced the revision header
+_WITH_REVISION_ONLY: Final = Labels(set(_HANDSHAKES) - _WITHOUT_HEADERS)
 
 # Enough to recognise a value; an error must not be as long as the message that caused it.
 _MAX_SHOWN_CHARS: Final = 100

@@ -143,4 +143,4 @@ def _unsupported(exchange: Exchange, failure: UnsupportedByPeer) -> bytes:
 
 def _is_unhandled(failure: BaseException) -> bool:
     """Whether *failure* is ``Unhandled``, of which the bindings of each revision have their own."""
-    return type(failure).__name__ == "Unhandled" and type(failure).__module__.startswith("mcpgen.generated.")
+    return type(failure).__name__ == "Unhandled" and type(failure).__module__.endswith("._support.methods")

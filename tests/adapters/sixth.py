@@ -85,6 +85,22 @@ def document() -> dict[str, Any]:
     return _replaced(found, {"Annotations": "Hints", "Root": "Folder"})
 
 
+def text() -> str:
+    """Return the document of the revision as the text of a file."""
+    return json.dumps(document())
+
+
+def findings_of(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    """Return the differences without a declared change that a build with ``--json`` reported."""
+    found = json.loads(done.stdout)["diagnostics"]
+    return [each for each in found if "no declared change covers" in each["message"]]
+
+
+def own_overlay() -> str:
+    """Return what is to say about the revision as a draft, where the knowledge about its base applies."""
+    return '[[errors]]\ncode = -32050\nname = "TOO_MUCH"\ntext = "The server has no time for this."\n'
+
+
 def overlay() -> str:
     """Return the overlay of the revision: what is still wrong with the document."""
     text = SchemaRoom().overlay_bytes(OLD) or b""

@@ -7,7 +7,6 @@ other one of them with keys that are foreign to its revision or unknown to all (
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import random
@@ -20,6 +19,7 @@ from mcpgen.codegen import ir
 from mcpgen.codegen.build import pinned_source
 from mcpgen.codegen.diff import edition
 from mcpgen.codegen.pinned import SchemaRoom
+from mcpgen.generated import registry
 from tests.adapters import closed, injections
 from tests.adapters.correspondence import Document, local
 from tests.oracle.instances import Instances
@@ -116,8 +116,9 @@ class Payloads:
         """Read the documents of *revision*."""
         self.revision = revision
         self._document = Document(revision)
-        self._models: Any = importlib.import_module(f"mcpgen.generated.v{revision.replace('-', '_')}.models")
-        self._methods: Any = importlib.import_module(f"mcpgen.generated.v{revision.replace('-', '_')}.methods")
+        door = registry.revision(revision).bindings()
+        self._models: Any = door.models
+        self._methods: Any = door.methods
         read = edition(pinned_source(SchemaRoom(), revision), vendored=True)
         self.kinds: dict[tuple[str, str], str] = {(each.name, each.sender): each.kind for each in read.methods}
         self._read = read.schema

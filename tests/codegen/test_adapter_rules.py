@@ -653,7 +653,7 @@ def test_a_step_is_read_from_the_module_that_is_named_after_its_revisions(room: 
 def test_a_module_about_other_revisions_is_refused(room: Path) -> None:
     write(room, old="0")
 
-    assert [f"`STEP` in {room.name}.v1_to_v2 is from 0 to 2, but the module name says 1 to 2"] == problems()
+    assert [f"`STEP` in {room.name}.v1_to_v2 is from 0 to 2, not from 1 to 2"] == problems()
 
 
 @pytest.mark.parametrize("name", ["", "Capital", "under_score", "1st", "two words", "-a", "a--b"])

@@ -52,11 +52,12 @@ def run(*arguments: object) -> Result:
 
 
 def run_schema(schema: Path, out: Path, *others: object, label: str = "draft") -> Result:
-    return run("--schema", schema, "--revision", label, "--out", out, *others)
+    return run("--schema", schema, "--revision", label, "--based-on", "none", "--out", out, *others)
 
 
 def command_to_build(schema: Path, out: Path) -> list[str]:
-    return [sys.executable, "-c", ENTRY, "build", "--schema", str(schema), "--revision", "x", "--out", str(out)]
+    options = ["--schema", str(schema), "--revision", "x", "--based-on", "none", "--out", str(out)]
+    return [sys.executable, "-c", ENTRY, "build", *options]
 
 
 def codes(result: Result) -> list[str]:
@@ -71,9 +72,9 @@ def content_of(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_document_of_ones_own_becomes_a_package_that_works(small: Path, tmp_path: Path) -> None:
-    result = run_schema(small, tmp_path / "out", label="my draft/2")
+    result = run_schema(small, tmp_path / "out", label="my-draft.2")
 
-    assert (0, "") == (result.exit_code, result.output)
+    assert (0, "") == (result.exit_code, result.stderr)
     assert FILES == names_below(tmp_path / "out" / "vmy_draft_2")
     models = load_folder(tmp_path / "out" / "vmy_draft_2", "built_by_command")
     assert "x" == models.decode('{"name": "x"}', models.Tool).name
@@ -102,7 +103,17 @@ def test_a_document_that_is_the_vendored_one_gets_its_overlay(tmp_path: Path) ->
 
 def test_json_says_what_was_built(small: Path, tmp_path: Path) -> None:
     result = run_schema(small, tmp_path / "out", "--json")
-    package = {"revision": "draft", "path": str(tmp_path / "out" / "vdraft"), "types": 1, "files": FILES}
+    package = {
+        "revision": "draft",
+        "path": str(tmp_path / "out" / "vdraft"),
+        "types": 1,
+        "files": FILES,
+        "unchanged": 0,
+        "import": f"import vdraft  # with {tmp_path / 'out'} on sys.path",
+        "base": "",
+        "assumptions": ["The era is handshake, because the document has neither `initialize` nor `server/discover`."],
+        "differences": None,
+    }
 
     assert {"built": [package], "diagnostics": []} == json.loads(result.stdout)
 
@@ -117,10 +128,22 @@ def test_warnings_are_told_and_stop_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "vdraft" / "models.py").is_file()
 
 
-def test_in_a_pipe_it_is_quiet(small: Path, tmp_path: Path) -> None:
-    done = subprocess.run(command_to_build(small, tmp_path / "out"), check=True, capture_output=True, cwd=tmp_path)
+def test_it_prints_a_summary_and_the_import(small: Path, tmp_path: Path) -> None:
+    command = command_to_build(small, tmp_path / "src" / "app" / "mcp")
+    first, second = (
+        subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, encoding="utf-8") for _ in "12"
+    )
+    folder = tmp_path / "src" / "app" / "mcp" / "vx"
 
-    assert (b"", b"") == (done.stdout, done.stderr)
+    assert ("", "") == (first.stderr, second.stderr)
+    assert first.stdout.splitlines() == [
+        "x: 1 types",
+        f"  {folder}: 12 files written, 0 unchanged",
+        "  assumptions:",
+        "    * The era is handshake, because the document has neither `initialize` nor `server/discover`.",
+        "  import: from app.mcp import vx",
+    ]
+    assert f"  {folder}: 0 files written, 12 unchanged" in second.stdout.splitlines()
 
 
 def test_on_a_terminal_it_shows_progress(small: Path, tmp_path: Path) -> None:
@@ -133,7 +156,7 @@ def test_on_a_terminal_it_shows_progress(small: Path, tmp_path: Path) -> None:
 
     assert 0 == done.returncode
     assert "x: 1 types in " in shown
-    assert f"wrote {tmp_path / 'out' / 'vx'}" in shown
+    assert f"{tmp_path / 'out' / 'vx'}: 12 files written" in shown
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
@@ -141,7 +164,7 @@ def test_with_closed_streams_it_writes_all_the_same(closed: str, small: Path, tm
     command = f"exec {shlex.join(command_to_build(small, tmp_path / 'out'))} {closed}"
     done = subprocess.run(command, shell=True, check=False, capture_output=True, cwd=tmp_path)  # noqa: S602 (ours)
 
-    assert (0, b"", b"") == (done.returncode, done.stdout, done.stderr)
+    assert (0, b"") == (done.returncode, done.stderr)
     assert FILES == names_below(tmp_path / "out" / "vx")
 
 
@@ -160,6 +183,8 @@ def test_with_closed_streams_it_writes_all_the_same(closed: str, small: Path, tm
         ("--schema", "x.json", "--all", "--out", "out"),
         ("--schema", "x.json", "--revision", "../..", "--out", "out"),
         ("--schema", "x.json", "--revision", "", "--out", "out"),
+        ("--revision", "2025-11-25", "--based-on", "2025-11-25", "--out", "out"),
+        ("--all", "--overlay", "x.toml", "--out", "out"),
         ("--nonsense",),
     ],
 )
@@ -347,16 +372,19 @@ def test_a_file_that_only_mentions_us_is_not_taken_for_ours(occupied: Path, smal
 
 
 def test_labels_that_share_a_folder_do_not_replace_each_other(small: Path, tmp_path: Path) -> None:
-    assert 0 == run("--schema", small, "--revision", "a.b", "--out", tmp_path / "out").exit_code
+    assert 0 == run_schema(small, tmp_path / "out", label="a.b").exit_code
     before = content_of(tmp_path / "out")
-    refused = run("--schema", small, "--revision", "a-b", "--out", tmp_path / "out")
+    refused = run_schema(small, tmp_path / "out", label="a-b")
 
     assert 1 == refused.exit_code
     assert "MG401" in refused.output
     assert before == content_of(tmp_path / "out")
 
 
-@pytest.mark.parametrize(("label", "out"), [("a\r", "out"), ("a", "")])
+@pytest.mark.parametrize(
+    ("label", "out"),
+    [("a\r", "out"), ("a b", "out"), ("a/b", "out"), ("..", "out"), ("NUL", "out"), ("2027-13-01", "out"), ("a", "")],
+)
 def test_a_label_or_folder_that_nobody_can_read_is_a_wrong_use(small: Path, label: str, out: str) -> None:
     assert 2 == run("--schema", small, "--revision", label, "--out", out).exit_code
 
@@ -463,7 +491,7 @@ def test_a_label_too_long_for_a_folder_is_a_wrong_use(length: int, small: Path, 
 @pytest.mark.parametrize("out", [".", "..", "./", "out/..", "out/."])
 def test_the_working_directory_is_a_folder_like_any_other(out: str, small: Path, elsewhere: Path) -> None:
     (elsewhere / "out").mkdir()
-    result = run("--schema", small, "--revision", "draft", "--out", out)
+    result = run_schema(small, Path(out))
 
     assert 0 == result.exit_code
     assert (elsewhere / out / "vdraft" / "models.py").is_file()

@@ -145,7 +145,7 @@ BOMBS: dict[str, dict[str, Any]] = {
         "A": obj(**{f"p{key}": obj(a=STRING) for key in range(200)}),
         **{f"B{heir}": {"allOf": [ref("A")]} for heir in range(200)},
     },
-    "references": {f"A{level}": {"allOf": [ref(f"A{level - 1}")] * 1000} for level in range(1, 40)}
+    "references": {f"A{level}": {"allOf": [ref(f"A{level - 1}")] * 240} for level in range(1, 40)}
     | {"A0": obj(a=STRING)},
 }
 

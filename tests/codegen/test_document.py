@@ -424,7 +424,7 @@ def test_warnings_come_after_the_errors() -> None:
 
 @pytest.mark.slow
 def test_only_the_first_dangling_references_get_a_suggestion() -> None:
-    names = [f"Definition{index}" for index in range(20_000)]
+    names = [f"Definition{index}" for index in range(4_000)]
     findings = check_document({"$defs": {name: {"$ref": f"#/$defs/{name}x"} for name in names}})
     hints = [finding.hint for finding in findings]
 
@@ -447,7 +447,7 @@ def test_overlong_names_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("link", ["$ref", "allOf"])
 @pytest.mark.parametrize(
-    ("links", "expected"), [(MAX_ALIAS_CHAIN - 1, []), (MAX_ALIAS_CHAIN, ["MG006"]), (5000, ["MG006"])]
+    ("links", "expected"), [(MAX_ALIAS_CHAIN - 1, []), (MAX_ALIAS_CHAIN, ["MG006"]), (4_900, ["MG006"])]
 )
 def test_a_chain_of_aliases_has_a_limit(links: int, expected: list[str], link: str) -> None:
     references = [{"$ref": f"#/$defs/A{index + 1}"} for index in range(links)]
@@ -466,7 +466,7 @@ def held(schema: object) -> dict[str, object]:
 
 @pytest.mark.parametrize(
     ("length", "expected"),
-    [(MAX_NESTING, []), (MAX_NESTING + 1, ["A0"]), (20_000, [f"A{20_000 - MAX_NESTING - 1}"])],
+    [(MAX_NESTING, []), (MAX_NESTING + 1, ["A0"]), (4_900, [f"A{4_900 - MAX_NESTING - 1}"])],
 )
 @pytest.mark.slow
 def test_a_chain_of_definitions_that_hold_each_other_has_a_limit(length: int, expected: list[str]) -> None:
@@ -476,7 +476,7 @@ def test_a_chain_of_definitions_that_hold_each_other_has_a_limit(length: int, ex
     assert found(check_document({"$defs": definitions})) == [("MG006", f"/$defs/{name}") for name in expected]
 
 
-@pytest.mark.parametrize(("length", "expected"), [(MAX_NESTING, []), (MAX_NESTING + 1, ["A0"]), (20_000, ["A0"])])
+@pytest.mark.parametrize(("length", "expected"), [(MAX_NESTING, []), (MAX_NESTING + 1, ["A0"]), (4_900, ["A0"])])
 @pytest.mark.slow
 def test_a_circle_is_as_deep_as_all_its_definitions(length: int, expected: list[str]) -> None:
     definitions = {f"A{index}": held(f"A{(index + 1) % length}") for index in range(length)}
@@ -523,10 +523,38 @@ def test_an_alias_at_the_top_and_what_belongs_there_are_taken() -> None:
 @pytest.mark.slow
 def test_deep_schemas_do_not_exhaust_the_stack() -> None:
     schema: dict[str, object] = {"type": "x"}
-    for _ in range(10_000):
+    for _ in range(9_000):
         schema = {"anyOf": [schema]}
 
     assert [code for code, _ in faults(schema)] == ["MG103", "MG006"]
+
+
+STRINGS = {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("definitions", "limit"),
+    [
+        ({f"D{index}": STRINGS for index in range(50_000)}, "10000 schemas"),
+        ({"X": {"properties": {f"p{index}": STRINGS for index in range(10_000)}, "type": "object"}}, "10000 schemas"),
+        ({f"E{index}": {"enum": [f"v{each}" for each in range(9_000)]} for index in range(20)}, "40000 values"),
+    ],
+    ids=["50,000 definitions", "10,000 properties", "20 enums of 9,000 values"],
+)
+def test_a_document_that_is_too_large_to_build_is_refused_with_the_limit(
+    definitions: dict[str, Any], limit: str
+) -> None:
+    (finding,) = check_document({"$defs": definitions})
+
+    assert ("MG012", "error") == (finding.code, finding.severity)
+    assert limit in finding.message
+
+
+def test_a_document_of_the_largest_size_has_no_faults() -> None:
+    enums = {f"E{index}": {"enum": [f"v{each}" for each in range(10_000)]} for index in range(4)}
+    strings = {f"D{index}": STRINGS for index in range(10_000 - 4 - 1)}  # the root is a schema, too
+
+    assert [] == check_document({"$defs": {**enums, **strings}})
 
 
 def test_references_are_never_fetched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ REFUSED: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
     (preset(-(2**63) - 1), [("MG111", "/properties/p")]),
     ({"allOf": [obj(p={**STRING, "default": 5}), {"required": ["p"]}]}, [("MG119", "/allOf/0/properties/p")]),
     # more than can be laid out
-    ({"enum": [f"v{number}" for number in range(150_000)]}, [("MG126", "")]),
+    ({"enum": [f"v{number}" for number in range(15_000)]}, [("MG126", "")]),
     ({"anyOf": [{"enum": [f"{arm}-{number}" for number in range(6000)]} for arm in "ab"]}, [("MG126", "")]),
 ]
 

@@ -349,6 +349,7 @@ def test_a_label_cannot_lead_out_of_the_output_folder(text: str, tmp_path: Path)
         "--schema",
         str(tmp_path / "schema.json"),
         f"--revision={text}",
+        "--based-on=none",
         "--out",
         str(tmp_path / "deep" / "out"),
     ]

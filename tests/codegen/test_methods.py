@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,7 +29,10 @@ def document(**more: Any) -> dict[str, Any]:
         "ListToolsRequest": message({"const": "tools/list"}),
         "ListToolsResult": {"type": "object", "properties": {"tools": {}}},
     }
-    return {"$defs": definitions | more}
+    definitions |= more
+    if "ListToolsRequest" not in json.dumps([each for name, each in definitions.items() if name != "ListToolsRequest"]):
+        del definitions["ListToolsRequest"]  # a request that no union lists is a fault of its own
+    return {"$defs": definitions}
 
 
 def errors(content: dict[str, Any]) -> list[tuple[str, str]]:
@@ -141,3 +145,24 @@ def test_capabilities_that_methods_cannot_make_are_not_declared(capabilities: di
 
     assert [("MG133", "warning", "/$defs/ServerCapabilities")] == found
     assert not hasattr(load(package, tmp_path).server.ServerHandlers, "capabilities")
+
+
+STRAY = message({"const": "stray/do"})
+
+
+def test_a_message_that_no_direction_lists_is_refused() -> None:
+    assert [("MG135", "/$defs/StrayRequest")] == errors(document(StrayRequest=STRAY))
+    assert [("MG135", "/$defs/StrayNotification")] == errors(document(StrayNotification=STRAY))
+
+
+def test_a_document_without_directions_may_describe_messages(tmp_path: Path) -> None:
+    assert "stray/do" in build({"$defs": {"StrayRequest": STRAY}}).files["messages.py"]
+
+
+def test_a_response_without_its_request_is_a_warning() -> None:
+    response = {"type": "object", "properties": {"result": {"$ref": "#/$defs/ListToolsResult"}}}
+    package = build(document(MovedResultResponse=response, MovedRequestParams={"type": "object", "properties": {}}))
+
+    assert ("MG136", "warning", "/$defs/MovedResultResponse") in [
+        (each.code, each.severity, each.pointer) for each in package.findings
+    ]

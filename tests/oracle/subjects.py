@@ -10,6 +10,7 @@ import msgspec
 
 from mcpgen.codegen.overlay import patched_document
 from mcpgen.codegen.pinned import SchemaRoom
+from mcpgen.generated import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,7 +55,7 @@ class Bindings:
 
 
 def bindings(revision: str) -> Bindings:
-    """Return the generated bindings of *revision*."""
-    package = f"mcpgen.generated.v{revision.replace('-', '_')}"
-    structs = importlib.import_module("mcpgen.generated._support.structs")
-    return Bindings(importlib.import_module(package), open_objects=structs.Open)
+    """Return the generated bindings of *revision*, or those of a registered draft."""
+    door = registry.revision(revision).bindings()
+    support = door.models.decode.__module__.rpartition(".")[0]  # a draft has its own
+    return Bindings(door, open_objects=importlib.import_module(f"{support}.structs").Open)

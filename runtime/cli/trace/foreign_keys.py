@@ -71,7 +71,7 @@ def foreign_keys_of_open(label: str, view: type[Struct], value: Mapping[str, obj
 
 def defined_when(label: str, having: list[str]) -> str:
     """Return when something was added or removed, as seen from *label*, if the revisions *having* define it."""
-    labels = [each.label for each in registry.REVISIONS]
+    labels = [each.label for each in registry.known()]
     later = [each for each in having if labels.index(each) > labels.index(label)]
     return f"added in {later[0]}" if later else f"removed after {having[-1]}"
 
@@ -95,7 +95,7 @@ def _fields(struct: type[Struct]) -> dict[str, str]:
 def _elsewhere(label: str, name: str) -> dict[str, str]:
     """Return the keys that only other revisions define for the type *name*, and when they were added or removed."""
     having: dict[str, list[str]] = {}
-    for revision in registry.REVISIONS:
+    for revision in registry.known():
         struct = getattr(bindings(revision.label), name, None)
         if isinstance(struct, type) and issubclass(struct, Struct):
             for key in _fields(struct):

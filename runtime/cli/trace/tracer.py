@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 __all__ = ["Tracer"]
 
 _ALL: Final = [each.label for each in registry.REVISIONS]
-_HANDSHAKES: Final = revisions_of_era(_ALL, "handshake")
-_STATELESS: Final = revisions_of_era(_ALL, "stateless")
+_HANDSHAKES: Final = registry.Labels(revisions_of_era(_ALL, "handshake"))
+_STATELESS: Final = registry.Labels(revisions_of_era(_ALL, "stateless"))
+_NEWEST_HANDSHAKE: Final = revisions_of_era(_ALL, "handshake")[-1]
 _OTHER: Final[dict[Sender, Sender]] = {"client": "server", "server": "client"}
 
 _ENVELOPE: Final = frozenset(("jsonrpc", "id", "method", "params", "result", "error"))
@@ -317,12 +318,12 @@ def _validate(draft: Annotation, method: str, part: Literal["params", "notificat
 def _proposed_revision(draft: Annotation, params: Raw | UnsetType) -> str:
     """Return the revision that ``initialize`` proposes; the newest handshake revision if it proposes another."""
     proposed = _version(params)
-    if proposed in _HANDSHAKES:
+    if proposed is not None and proposed in _HANDSHAKES:
         return proposed
     if proposed is not None:
         reason = "has no `initialize`" if proposed in _STATELESS else "is unknown to mcpgen"
         draft.note("revision", "/params/protocolVersion", f"the revision {_quoted(proposed)} {reason}")
-    return _HANDSHAKES[-1]
+    return _NEWEST_HANDSHAKE
 
 
 def _version(raw: Raw | UnsetType) -> str | None:

@@ -165,6 +165,6 @@ def misplaced_method(label: str, method: str, part: Part, sender: Sender) -> Fin
         return Finding("method", "", f"{shown} is a request, but has no id")
     if part == "params" and senders(label, method, "notification"):
         return Finding("method", "/id", f"{shown} is a notification, but has an id")
-    having = [each.label for each in registry.REVISIONS if senders(each.label, method, part)]
+    having = [each.label for each in registry.known() if senders(each.label, method, part)]
     elsewhere = f" ({defined_when(label, having)})" if having else ""
     return Finding("method", "/method", f"{label} has no {kind} {shown}{elsewhere}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Raw, Struct, UnsetType
 
-from mcpgen.generated.registry import REVISIONS
+from mcpgen.generated.registry import REVISIONS, Labels
 from mcpgen.runtime.errors import RequestLost
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.param_headers import standard_headers
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HttpSession", "SessionState"]
 
-_HANDSHAKES: Final = frozenset(each.label for each in REVISIONS if each.era == "handshake")
+_HANDSHAKES: Final = Labels(each.label for each in REVISIONS if each.era == "handshake")
 
 # "MUST only contain visible ASCII characters". Many servers refuse longer headers themselves.
 _ID: Final = re.compile(r"[\x21-\x7e]{1,4096}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from mcpgen.generated.registry import REVISIONS
+from mcpgen.generated.registry import REVISIONS, Labels
 from mcpgen.runtime.protocol import envelope, param_headers
 from mcpgen.runtime.protocol.messages import ErrorResponse, Notification, Request, RequestId, Response
 from mcpgen.runtime.protocol.newest import MetaKey
@@ -38,7 +38,7 @@ INITIALIZE: Final = "initialize"
 LISTEN: Final = "subscriptions/listen"
 LIST_TOOLS: Final = "tools/list"
 
-_STATELESS: Final = frozenset(each.label for each in REVISIONS if each.era == "stateless")
+_STATELESS: Final = Labels(each.label for each in REVISIONS if each.era == "stateless")
 
 _REQUEST_NUMBERS: Final = count(1)
 

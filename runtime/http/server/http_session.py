@@ -14,7 +14,7 @@ from __future__ import annotations
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Final
 
-from mcpgen.generated.registry import REVISIONS
+from mcpgen.generated.registry import REVISIONS, Labels
 from mcpgen.runtime.http.server.event_streams import EventStream
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.protocol.messages import Batch
@@ -36,7 +36,7 @@ __all__ = ["HttpSession"]
 
 # 2025-11-25, changelog: a server may close a connection after an event without data, which tells the client an id to
 # resume with. Clients of earlier revisions may take such an event for a broken message.
-_POLLING: Final = frozenset(each.label for each in dropwhile(lambda each: each.label != "2025-11-25", REVISIONS))
+_POLLING: Final = Labels(each.label for each in dropwhile(lambda each: each.label != "2025-11-25", REVISIONS))
 
 # The store has long dropped the streams that ended before these.
 _MAX_ENDED_STREAMS: Final = 1000

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError
 from msgspec.structs import asdict
 
-from mcpgen.generated.registry import REVISIONS
+from mcpgen.generated.registry import REVISIONS, Labels
 from mcpgen.runtime.errors import (
     McpgenError,
     RequestError,
@@ -52,7 +52,7 @@ NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 # From 2025-11-25 on, server/tools#error-handling lists input validation among the errors that a tool reports in its
 # result; up to 2025-06-18, the same section lists invalid arguments among the protocol errors.
-ARGUMENT_ERRORS_IN_RESULTS = frozenset(
+ARGUMENT_ERRORS_IN_RESULTS = Labels(
     each.label for each in dropwhile(lambda each: each.label != "2025-11-25", REVISIONS)
 )
 

@@ -8,7 +8,7 @@ A page is a story: its blocks are run from top to bottom, each with what those b
 * ``console``: each command after a ``$`` is run beside these files; what follows it is what it prints.
 * ``console running``: the command goes on, until another block begins one or the page ends, and what follows it is what
   it prints first. Pages have it listen at port 8000; that is any port here, and the same in all that comes behind.
-* ``jsonl`` with a file name: written to that file.
+* ``jsonl``, ``toml`` or ``yaml`` with a file name: written to that file.
 * ``json`` with a file name: the configuration of a host, each of whose servers is started and asked what it has.
 * ``text`` that begins with "client of": an exchange with the last `server`, as docs/guide/README.md explains.
 """
@@ -243,7 +243,7 @@ class Story:
             case "python" | "py", "":
                 code = compile("\n" * block.line + self._there(block.text), str(self.page), "exec")
                 exec(code, vars(self.module))  # noqa: S102 (the examples are ours)
-            case "python" | "jsonl", title:
+            case "python" | "jsonl" | "toml" | "yaml", title if title:
                 (self.folder / title).write_text(PORT.sub("0", block.text), encoding="utf-8")
             case "console", "":
                 self._console(block.text)

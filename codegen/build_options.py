@@ -1,0 +1,137 @@
+"""The options of ``build`` and ``check``: from the command line, or from the table ``[tool.mcpgen]``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from mcpgen.codegen import names
+from mcpgen.codegen.base_knowledge import OwnOverlay, load_own_overlay, nearest_revision
+from mcpgen.codegen.build import Draft, Source, foreign_source, is_same_document, pinned_source
+from mcpgen.codegen.diagnostics import Diagnostic, Refused
+from mcpgen.codegen.document import read_document
+from mcpgen.codegen.pinned import is_label
+
+if TYPE_CHECKING:
+    from mcpgen.codegen.pinned import SchemaRoom
+
+__all__ = ["BuildOptions", "check_usage", "sources_of"]
+
+NO_BASE = "none"
+
+
+class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What to build, and where.
+
+    Attributes:
+        revisions: The vendored revisions, or the label of *schema*.
+        build_all: Whether to build all vendored revisions.
+        schema: A document that is not vendored.
+        based_on: The revision that *schema* is based on, ``none``, or nothing if the user has not said.
+        overlay: The user's overlay of *schema*.
+        templates: The folder of the user's templates.
+        adapters: Whether to write the step between *schema* and its base as well.
+        changes: The module with the declared changes of that step.
+        out: The folder; None is ``generated/`` of the checkout.
+    """
+
+    revisions: tuple[str, ...] = ()
+    build_all: bool = False
+    schema: Path | None = None
+    based_on: str = ""
+    overlay: Path | None = None
+    templates: Path | None = None
+    adapters: bool = False
+    changes: Path | None = None
+    out: Path | None = None
+
+    @property
+    def names_something(self) -> bool:
+        """Whether the options say what to build."""
+        return self.build_all or bool(self.revisions) or self.schema is not None
+
+
+def check_usage(options: BuildOptions) -> None:
+    """Check that the options fit each other.
+
+    Raises:
+        click.UsageError: They do not.
+    """
+    if options.templates is not None and options.out is None:
+        raise click.UsageError("`--templates` needs `--out DIR`: generated/ has the layout of its own templates.")
+    if options.adapters and options.based_on in ("", NO_BASE):
+        raise click.UsageError("`--adapters` needs `--based-on R`: the step leads from R to the draft.")
+    if options.changes is not None and not options.adapters:
+        raise click.UsageError("`--changes` needs `--adapters`.")
+    if options.schema is None:
+        if options.based_on or options.overlay is not None or options.adapters:
+            raise click.UsageError("`--based-on`, `--overlay` and `--adapters` need `--schema FILE`.")
+        if options.build_all == bool(options.revisions):
+            raise click.UsageError(
+                "Give one of: `--all`; `--revision R`; or `--schema FILE --revision LABEL --based-on R --out DIR`."
+            )
+        return
+    if options.build_all or len(options.revisions) != 1 or options.out is None:
+        raise click.UsageError(
+            "`--schema` needs exactly one `--revision LABEL` and `--out DIR`, and cannot be combined with `--all`."
+        )
+    if not is_label(options.revisions[0]):
+        raise click.UsageError(
+            f"`--revision` is not a valid label. Use at most {names.MAX_LABEL_LENGTH} ASCII letters and digits, with "
+            "single dots or hyphens between them. A label cannot be a path, and if it looks like a date, "
+            "it must be one."
+        )
+
+
+def sources_of(room: SchemaRoom, options: BuildOptions) -> list[Source]:
+    """Return the sources that *options* name.
+
+    Raises:
+        Refused: MG303, a revision is not vendored; MG305, the label is taken; MG318, there is no base; or a file has a
+            fault.
+    """
+    if options.schema is None:
+        labels = room.revisions if options.build_all else tuple(dict.fromkeys(options.revisions))
+        return [pinned_source(room, label, copied=options.out is not None) for label in labels]
+    (label,) = options.revisions
+    base = "" if options.based_on == NO_BASE else options.based_on
+    if base:
+        room.pin(base)
+    document = read_document(options.schema)
+    own = OwnOverlay() if options.overlay is None else load_own_overlay(options.overlay)
+    if not is_same_document(room, document, label):
+        _check_label(room, label)
+        if not options.based_on:
+            raise Refused([_no_base(room, document)])
+    draft = Draft(
+        base=base,
+        own=own,
+        name=options.schema.name,
+        overlay_name="" if options.overlay is None else options.overlay.name,
+    )
+    return [foreign_source(room, document, label, draft)]
+
+
+def _check_label(room: SchemaRoom, label: str) -> None:
+    """Refuse the *label* of a draft if a vendored revision has it, or has its folder."""
+    for each in room.revisions:
+        if names.package(each) == names.package(label):
+            finding = Diagnostic(
+                code="MG305",
+                message=f"the label {label} is taken: {each} is a vendored revision with another document",
+                hint=f"Give the draft a label of its own, for example `--revision {each}-draft`.",
+            )
+            raise Refused([finding])
+
+
+def _no_base(room: SchemaRoom, document: dict[str, Any]) -> Diagnostic:
+    nearest, equal, either = nearest_revision(document, room)
+    return Diagnostic(
+        code="MG318",
+        message=f"the document is not a vendored one, and the command does not say what it is based on; the nearest "
+        f"revision is {nearest}: {equal} of {either} definitions are equal",
+        hint=f"Add `--based-on {nearest}` to apply what is known about {nearest}, or `--based-on {NO_BASE}`.",
+    )

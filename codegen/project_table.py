@@ -1,0 +1,77 @@
+"""The table ``[tool.mcpgen]`` of the nearest ``pyproject.toml``: the options of ``build`` and ``check``."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mcpgen.codegen.build_options import BuildOptions
+from mcpgen.codegen.diagnostics import Diagnostic, Refused
+
+__all__ = ["options_of_project"]
+
+_FILE = "pyproject.toml"
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
+    """One table; its keys are the options of the command line."""
+
+    revision: str | list[str] = []
+    all: bool = False
+    schema: str = ""
+    based_on: str = ""
+    overlay: str = ""
+    templates: str = ""
+    adapters: bool = False
+    changes: str = ""
+    out: str
+
+
+def options_of_project() -> list[BuildOptions]:
+    """Return the options in ``[tool.mcpgen]``, or in each of the tables ``[[tool.mcpgen]]``; none if there are none.
+
+    Paths are relative to the folder of ``pyproject.toml``.
+
+    Raises:
+        Refused: MG319, the table is not valid.
+    """
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / _FILE).is_file():
+            return [_options(table, folder) for table in _tables(folder / _FILE)]
+    return []
+
+
+def _tables(file: Path) -> list[_Table]:
+    try:
+        project = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), dict[str, Any])
+        found: Any = msgspec.convert(project.get("tool", {}), dict[str, Any]).get("mcpgen", [])
+        return msgspec.convert(found if isinstance(found, list) else [found], list[_Table])
+    except (OSError, ValueError, RecursionError, msgspec.ValidationError) as error:
+        finding = Diagnostic(
+            code="MG319",
+            message=f"[tool.mcpgen] in {file} is not valid: {error}",
+            hint="Its keys are the options of `mcpgen build`, without the hyphens in front; `out` is required.",
+        )
+        raise Refused([finding]) from error
+
+
+def _options(table: _Table, folder: Path) -> BuildOptions:
+    def path(text: str) -> Path | None:
+        return Path(os.path.relpath(folder / text)) if text else None
+
+    return BuildOptions(
+        revisions=(table.revision,) if isinstance(table.revision, str) else tuple(table.revision),
+        build_all=table.all,
+        schema=path(table.schema),
+        based_on=table.based_on,
+        overlay=path(table.overlay),
+        templates=path(table.templates),
+        adapters=table.adapters,
+        changes=path(table.changes),
+        out=path(table.out),
+    )

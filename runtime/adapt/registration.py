@@ -1,0 +1,102 @@
+"""Register a draft: make a package that `mcpgen build --schema` wrote known to this process.
+
+Theory of operation. A draft joins the revisions that can be chosen. It does not join those that are chosen by default.
+Its bindings are those of its package. Its adapter leads to its base, from where the steps between released revisions
+lead on. For the rules that no schema states (batches, headers, polling), a draft is like its base.
+
+An installed package can name itself as an entry point of the group ``mcpgen.revisions``, under its label. It is
+registered when a program first uses that label.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from mcpgen.generated import registry
+from mcpgen.runtime.adapt.steps import GENERATED, Unadapted
+from mcpgen.runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+    from types import ModuleType
+
+__all__ = ["GROUP", "register", "register_installed"]
+
+GROUP = "mcpgen.revisions"
+"""The group of entry points; the name of an entry point is a label, its value is a package."""
+
+_tried: set[str] = set()
+
+
+def register(package: ModuleType | str) -> str:
+    """Make the draft in *package* known to this process, and return its label.
+
+    A registered draft can be named wherever a revision can: ``Server(revisions=[…])``, `connect`, and
+    `mcpgen.runtime.adapt`. No default changes. Registering a package again does nothing.
+
+    Args:
+        package: A package that `mcpgen build --schema` wrote, or its full name. Without an adapter (``--adapters``),
+            its messages can be exchanged only with peers of the same draft.
+
+    Raises:
+        UsageError: It is not such a package, its label is taken, or its adapter leads to another revision.
+    """
+    found = import_module(package) if isinstance(package, str) else package
+    methods: Any = getattr(found, "methods", None)
+    label, era = getattr(methods, "REVISION", None), getattr(methods, "ERA", None)
+    if not isinstance(label, str) or era not in ("handshake", "stateless"):
+        raise UsageError(
+            f"`package` {found.__name__} does not have the bindings of a revision; name one that `mcpgen build` wrote"
+        )
+    taken = {each.label: each for each in registry.known()}.get(label)
+    if taken is not None and taken.package == found.__name__:
+        return label
+    if taken is not None:
+        raise UsageError(
+            f"the label {label} of `package` {found.__name__} is taken; build it again with another `--revision`"
+        )
+    adapter = import_module(f"{found.__name__}.adapter") if find_spec(f"{found.__name__}.adapter") else None
+    same_era = [each.label for each in registry.REVISIONS if each.era == era]
+    base = same_era[-1] if adapter is None else _base(adapter, label)
+    like = base if base in same_era else same_era[-1]
+    registry.register(registry.Revision(label=label, era=era, package=found.__name__), like)
+    GENERATED.add(label, base, Unadapted(base, label) if adapter is None else adapter)
+    return label
+
+
+def register_installed(label: str = "") -> None:
+    """Register the installed package that has *label* as an entry point; without a label, all of them.
+
+    Raises:
+        UsageError: The entry point leads to no such package, or its package has another label.
+    """
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to import, and most programs do not need it
+
+    for each in entry_points(group=GROUP):
+        if label in ("", each.name) and each.name not in _tried:
+            _tried.add(each.name)
+            _register_entry_point(each)
+
+
+def _register_entry_point(point: EntryPoint) -> None:
+    package = point.load()
+    label = getattr(getattr(package, "methods", None), "REVISION", None)
+    if label != point.name:
+        raise UsageError(
+            f"the entry point {point.name} of {GROUP} leads to {point.value}, whose label is {label}; rename the entry "
+            "point"
+        )
+    register(package)
+
+
+def _base(adapter: ModuleType, label: str) -> str:
+    """Return the revision that *adapter* leads to from *label*."""
+    base: str = adapter.UP.source
+    if adapter.UP.target != label or all(each.label != base for each in registry.REVISIONS):
+        raise UsageError(
+            f"{adapter.__name__} leads from {base} to {adapter.UP.target}, not from a released revision to {label}; "
+            "build the package again with `--adapters`"
+        )
+    return base

@@ -1,0 +1,282 @@
+"""A registered draft can be named wherever a revision can, and changes nothing for a program that does not name it.
+
+Registering holds for a whole process, so each test runs a program of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from mcpgen.codegen.commands import build
+from tests.codegen import drafts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+SERVER = """
+import mcpgen
+import vnext
+
+mcpgen.register(vnext)
+
+
+class Handlers(vnext.ServerHandlers):
+    async def list_tools(self, params, context, /):
+        tool = vnext.Tool(name="add", input_schema={"type": "object"}, cost_hint=2)
+        return vnext.ListToolsResult(tools=[tool])
+
+    async def call_tool(self, params, context, /):
+        return vnext.CallToolResult(content=[vnext.TextContent(text=context.peer.revision)])
+
+
+server = mcpgen.Server("drafted", version="1", handlers=Handlers(), revisions=["2025-11-25", "2026-07-28", "next"])
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with the packages `vnext`, which has an adapter, and `valone`, which has none."""
+    found = tmp_path_factory.mktemp("project")
+    (found / "next.json").write_text(json.dumps(drafts.one_field()), encoding="utf-8")
+    (found / "served.py").write_text(SERVER, encoding="utf-8")
+    for label, options in {"next": ["--based-on", drafts.BASE, "--adapters"], "alone": ["--based-on", "none"]}.items():
+        arguments = ["--schema", str(found / "next.json"), "--revision", label, "--out", str(found), *options]
+        result = CliRunner().invoke(build, arguments)
+        assert 0 == result.exit_code, result.output
+    return found
+
+
+def run(folder: Path, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": str(folder), "NO_COLOR": "1"}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        check=False,
+        capture_output=True,
+        cwd=folder,
+        encoding="utf-8",
+        env=env,
+        input=text or "",
+    )
+
+
+def said(folder: Path, program: str) -> list[str]:
+    """Return the lines that *program* prints; it begins with the imports that most need."""
+    head = "import anyio, mcpgen, mcpgen.runtime.adapt, vnext, valone\nfrom mcpgen import Server, connect\n"
+    done = run(folder, "-c", head + textwrap.dedent(program))
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_draft_is_served_to_clients_of_each_revision(folder: Path) -> None:
+    lines = said(
+        folder,
+        """
+        from served import server
+
+        async def main():
+            for label in ("next", "2026-07-28", "2025-11-25"):
+                async with connect(server, revisions=[label]) as client:
+                    result = await client.call_tool("add", {})
+                    print(client.revision, result.content[0].text)
+
+        anyio.run(main)
+        """,
+    )
+
+    assert ["next next", "2026-07-28 2026-07-28", "2025-11-25 2025-11-25"] == lines
+
+
+def test_a_client_speaks_the_draft_and_gets_its_types(folder: Path) -> None:
+    lines = said(
+        folder,
+        """
+        from served import server
+
+        async def main():
+            async with connect(server, revisions=["next"], native_revision="next") as client:
+                params = vnext.PaginatedRequestParams(meta=client.meta)
+                result = await vnext.ClientMethods(client).list_tools(params)
+                print(type(result).__module__, result.tools[0].cost_hint)
+
+        anyio.run(main)
+        """,
+    )
+
+    assert ["vnext.models 2"] == lines
+
+
+def test_registering_changes_no_default(folder: Path) -> None:
+    program = """
+        {register}
+        from mcpgen.runtime.protocol.negotiation import selected_revisions
+        from mcpgen.runtime.protocol.newest import NEWEST
+        from mcpgen.generated.registry import REVISIONS
+
+        server = Server("plain", version="1")
+
+        async def main():
+            async with connect(server) as client:
+                print(client.revision, client.native_revision)
+
+        anyio.run(main)
+        print(NEWEST, selected_revisions(None), [each.label for each in REVISIONS])
+        """
+
+    assert said(folder, program.format(register="")) == said(
+        folder, program.format(register="assert mcpgen.register('vnext') == mcpgen.register(vnext) == 'next'")
+    )
+
+
+def test_routes_lead_from_each_revision_to_the_draft_and_back(folder: Path) -> None:
+    lines = said(
+        folder,
+        """
+        from mcpgen.generated.registry import REVISIONS
+        from mcpgen.runtime.adapt import route
+
+        mcpgen.register(vnext)
+        for each in REVISIONS:
+            down = route("next", each.label, "tools/list", "result")
+            tool = {"name": "x", "inputSchema": {"type": "object"}, "costHint": 2}
+            there = down.adapt({"tools": [tool], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
+            back = route(each.label, "next", "tools/list", "result").adapt(there.value)
+            print(there.value["tools"], [str(loss.pointer) for loss in there.losses], back.value["ttlMs"])
+        """,
+    )
+
+    assert len(lines) == 5
+    assert all("costHint" not in line.partition("]")[0] and "/tools/0/costHint" in line for line in lines)
+
+
+def test_a_key_of_the_draft_from_an_older_peer_is_checked(folder: Path) -> None:
+    """No step between released revisions knows the key, so only the step to the draft can."""
+    lines = said(
+        folder,
+        """
+        from mcpgen.runtime.adapt import route
+
+        mcpgen.register(vnext)
+        for hint in (2, "expensive"):
+            tool = {"name": "x", "inputSchema": {"type": "object"}, "costHint": hint}
+            found = route("2025-03-26", "next", "tools/list", "result").adapt({"tools": [tool]})
+            lost = [loss.pointer for loss in found.losses if "cost" in loss.pointer]
+            print(found.value["tools"][0].get("costHint"), lost)
+        """,
+    )
+
+    assert ["2 []", "None ['/tools/0/costHint']"] == lines
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ("mcpgen.register('mcpgen.generated.v2025_11_25')", "the label 2025-11-25 of `package`"),
+        ("mcpgen.register('json')", "`package` json does not have the bindings of a revision"),
+        ("mcpgen.register(vnext); vnext.__name__ = 'other'; mcpgen.register(vnext)", "is taken"),
+        ("Server('x', version='1', revisions=['next'])", "unknown revision 'next'"),
+        ("Server('x', version='1', handlers=vnext.ServerHandlers())", "call `mcpgen.register` first"),
+        (
+            "mcpgen.register(valone); mcpgen.runtime.adapt.route('alone', '2026-07-28', 'tools/list', 'result')",
+            "from alone to 2026-07-28: the draft has no adapter",
+        ),
+    ],
+)
+def test_a_mistake_is_an_error_that_says_what_to_do(program: str, expected: str, folder: Path) -> None:
+    lines = said(folder, f"try:\n    {program}\nexcept mcpgen.McpgenError as error:\n    print(error)\n")
+
+    assert 1 == len(lines)
+    assert expected in lines[0]
+
+
+def test_a_draft_without_an_adapter_is_served_to_its_own_clients(folder: Path) -> None:
+    lines = said(
+        folder,
+        """
+        class Handlers(valone.ServerHandlers):
+            async def list_tools(self, params, context, /):
+                return valone.ListToolsResult(tools=[], result_type="complete", ttl_ms=0, cache_scope="private")
+
+        mcpgen.register(valone)
+        server = Server("x", version="1", handlers=Handlers(), revisions=["alone"])
+
+        async def main():
+            async with connect(server, revisions=["alone"], native_revision="alone") as client:
+                params = valone.PaginatedRequestParams(meta=client.meta)
+                print((await valone.ClientMethods(client).list_tools(params)).tools)
+
+        anyio.run(main)
+        """,
+    )
+
+    assert ["[]"] == lines
+
+
+def test_an_installed_package_is_found_by_its_label(folder: Path, tmp_path: Path) -> None:
+    info = folder / "drafted-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: drafted\nVersion: 1\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text("[mcpgen.revisions]\nnext = vnext\nwrong = valone\n", encoding="utf-8")
+    program = """
+        Server("x", version="1", revisions=["next"])
+        Server("x", version="1", handlers=vnext.ServerHandlers(), revisions=["next"])
+        for label in ("wrong", "unheard"):
+            try:
+                Server("x", version="1", revisions=[label])
+            except mcpgen.McpgenError as error:
+                print(error)
+        """
+    try:
+        lines = said(folder, program)
+    finally:
+        for each in info.iterdir():
+            each.unlink()
+        info.rmdir()
+
+    assert "the entry point wrong of mcpgen.revisions leads to valone, whose label is alone" in lines[0]
+    assert lines[1].startswith("unknown revision 'unheard'")
+
+
+COMMAND = ("-m", "mcpgen", "--register", "vnext")
+
+
+def test_commands_know_a_draft_that_is_registered(folder: Path) -> None:
+    inspected = run(folder, *COMMAND, "inspect", "--revision", "next", "served.py")
+    adapted = run(
+        folder,
+        *(*COMMAND, "adapt", "--from", "next", "--to", drafts.BASE, "--method", "tools/call", "--part", "params"),
+        text=json.dumps({"name": "x", "_meta": META}),
+    )
+
+    assert (0, True) == (inspected.returncode, "next (stateless)" in inspected.stdout), inspected.stderr
+    assert drafts.BASE == json.loads(adapted.stdout)["_meta"]["io.modelcontextprotocol/protocolVersion"], adapted.stderr
+    assert 2 == run(folder, "-m", "mcpgen", "--register", "json", "inspect", "served.py").returncode
+    assert 2 == run(folder, "-m", "mcpgen", "--register", "no.such", "inspect", "served.py").returncode
+
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "next",
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
+}
+
+
+def test_a_trace_checks_messages_of_a_registered_draft(folder: Path) -> None:
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": META}}
+    server = [sys.executable, "-m", "mcpgen", "serve", "served.py"]
+    line = json.dumps(request) + "\n"
+    known = run(folder, *COMMAND, "trace", "--", *server, text=line)
+    unknown = run(folder, "-m", "mcpgen", "trace", "--", *server, text=line)
+
+    assert "ListToolsResult" in known.stderr
+    assert "unknown to mcpgen" not in known.stderr
+    assert "unknown to mcpgen" in unknown.stderr
