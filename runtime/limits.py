@@ -103,13 +103,17 @@ class Limits(_Bounds, frozen=True, kw_only=True):
             replaced by an error.
         max_in_flight: The largest number of requests that are served at once. A host has a few, a gateway up to a
             thousand.
-        max_in_flight_bytes: The total size of the params of these requests, at most. Above it, new requests are
-            refused.
+        max_in_flight_bytes: The memory that these requests and their handlers take until the handlers have ended, at
+            most. Handlers of notifications, and requests to the client, count too. Above it, new requests are refused.
+            A request that is alone is served, however large it is.
+        max_session_bytes: The memory that one session itself takes, at most: for the client's capabilities, and the
+            URIs that it is subscribed to.
         max_subscriptions: Limits two numbers: the resources that the client is subscribed to, and its open
             subscription streams.
         max_waiting: The largest number of handlers that wait for input from clients of 2026-07-28. A client may never
-            send the input.
-        max_waiting_bytes: The total size of the requests of these handlers, at most.
+            send the input. At the limit, the user or address with the most handlers makes room for another: its oldest
+            handler is cancelled.
+        max_waiting_bytes: The memory that these handlers and their requests take, at most. Clients share it likewise.
         waiting_seconds: The time that such a handler waits. Then it is cancelled. People answer within minutes.
         answer_seconds: The time in which a client of 2024-11-05 to 2025-11-25 has to answer a request of the server.
         max_rounds: How often the handler of one request can ask its client for input. Several requests at once count
@@ -127,9 +131,10 @@ class Limits(_Bounds, frozen=True, kw_only=True):
     max_batch_bytes: int = MAX_FRAME_BYTES
     max_in_flight: int = 4096
     max_in_flight_bytes: int = 64 * 1024 * 1024
+    max_session_bytes: int = 512 * 1024
     max_subscriptions: int = 1000
     max_waiting: int = 1000
-    max_waiting_bytes: int = 16 * 1024 * 1024
+    max_waiting_bytes: int = 32 * 1024 * 1024
     waiting_seconds: float = 600
     answer_seconds: float = 600
     max_rounds: int = 32

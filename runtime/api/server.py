@@ -129,6 +129,8 @@ class Server(Registrations, ChangeNotifier):
             state_audience=state_audience,
             tasks=task_requests,
         )
+        if tasks is not None:  # a store of the author's own need not count
+            self._engine.ledger.add_store("tasks", lambda: getattr(tasks, "kept_bytes", 0))
         self.native_revision: str = table.native_revision
 
     def __repr__(self) -> str:

@@ -173,8 +173,8 @@ def _client_peer(revision: str, capabilities: bytes, info: bytes) -> Peer:
         info=named,
         capabilities=newest,
         declared=MappingProxyType(declared),
-        # Decoded in its revision, in the newest one, and for a native revision without handshakes in that one.
-        memory_bytes=3 * (memory_bytes(capabilities) + memory_bytes(info)),
+        # Decoded twice, in its revision and in the newest one; the JSON is not kept.
+        memory_bytes=2 * sum(memory_bytes(each) - len(each) for each in (capabilities, info)),
     )
 
 

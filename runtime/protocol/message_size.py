@@ -117,4 +117,6 @@ def _text_bytes(frame: bytes) -> int:
         size = len(frame)
     if b"\\u" not in frame:
         return size
-    return max(size, (4 if b"\\ud" in frame or b"\\uD" in frame else 2) * len(frame))
+    # An escape has six bytes, and is one character.
+    chars = len(frame) - 5 * frame.replace(b"\\\\", b"").count(b"\\u")
+    return max(size, (4 if b"\\ud" in frame or b"\\uD" in frame else 2) * chars)

@@ -19,6 +19,7 @@ from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.negotiation import choose_revision, unsupported_revision
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.exchange import Exchange, MethodHandler, OpenRequest, ResponseBody
+from mcpgen.runtime.server.ledger import uris_bytes
 from mcpgen.runtime.server.subscriptions import check_uris, open_stream
 
 if TYPE_CHECKING:
@@ -134,19 +135,31 @@ def _set_level(session: ServerSession, request: OpenRequest, params: Any) -> Non
 
 
 def _subscribe(session: ServerSession, request: OpenRequest, params: Any) -> None:
-    uris = session.subscriptions.uris
-    check_uris([params.uri])
-    if session.subscriptions.size >= session.limits.max_subscriptions and params.uri not in uris:
+    uri, uris = params.uri, session.subscriptions.uris
+    check_uris([uri])
+    if session.subscriptions.size >= session.limits.max_subscriptions and uri not in uris:
         raise RequestError(
             ErrorCode.INTERNAL_ERROR,
-            "this connection has too many subscriptions to resources; unsubscribe from one first",
+            "this connection has too many subscriptions to resources (max_subscriptions); unsubscribe from one first",
         )
-    _act_after_handler(session, request, "resources/subscribe", params, lambda: uris.setdefault(params.uri))
+
+    def subscribe() -> None:
+        if uri not in uris and not session.is_closed:
+            session.keep(uris_bytes([uri]))
+            uris[uri] = None
+
+    _act_after_handler(session, request, "resources/subscribe", params, subscribe)
 
 
 def _unsubscribe(session: ServerSession, request: OpenRequest, params: Any) -> None:
-    uris = session.subscriptions.uris
-    _act_after_handler(session, request, "resources/unsubscribe", params, lambda: uris.pop(params.uri, None))
+    uri, uris = params.uri, session.subscriptions.uris
+
+    def unsubscribe() -> None:
+        if uri in uris and not session.is_closed:
+            del uris[uri]
+            session.keep(-uris_bytes([uri]))
+
+    _act_after_handler(session, request, "resources/unsubscribe", params, unsubscribe)
 
 
 def _act_after_handler(

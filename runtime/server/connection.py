@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
-from msgspec import Raw
+from msgspec import UNSET
 
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server import dispatcher, input_required
 from mcpgen.runtime.server.context import Context, collect_input
 from mcpgen.runtime.server.exchange import SessionOutput
+from mcpgen.runtime.server.ledger import change_bytes, request_bytes
 from mcpgen.runtime.server.server_session import ServerSession
-from mcpgen.runtime.server.subscriptions import end_stream, notify_change
+from mcpgen.runtime.server.subscriptions import end_stream, notify_change, wants_change
 from mcpgen.runtime.transports.spawner import is_cancellation
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ class Connection(SessionOutput):
         self._spawner = spawner
         self._running = 0
         self._running_notifications = 0
+        self._response_count = 0
         self._delayed_changes: dict[tuple[str, str | None], None] = {}
+        self._messages = engine.ledger.account("messages")
         self._idle: anyio.Event | None = None
 
     def __repr__(self) -> str:
@@ -94,12 +97,16 @@ class Connection(SessionOutput):
 
     def respond(self, message: bytes, _request: OpenRequest | None, /) -> None:
         """Write a response."""
+        self._response_count += 1
         self._writer.write(message)
 
     async def drain(self, _about: Exchange | None, /) -> None:
         """Wait until the peer has read most of what was written."""
-        if self._writer.is_full:
+        while self._writer.is_full:
+            responses = self._response_count
             await self._writer.drain()
+            if self._response_count == responses:  # else another request that waited has filled it again
+                return
 
     def start(self, exchange: Exchange) -> None:
         """Run the handler of *exchange*."""
@@ -108,37 +115,62 @@ class Connection(SessionOutput):
 
     def handler_started(self, exchange: Exchange) -> None:
         """Count the handler of *exchange* as running; `serve` then runs it."""
+        session, request = self.session, exchange.request
         self._running += 1
-        self.session.running += 1
-        self.session.held_bytes += _size(exchange)
+        session.running += 1
+        exchange.session = session
+        size = 0 if request is None else request.size
+        exchange.size = size = size or request_bytes(exchange.raw)
+        session.held_bytes += size
+        session.open_requests.bytes += size
 
     def notify_change(self, method: str, uri: str | None) -> None:
         """Send the notification of a change; if the peer does not read, send it once when it reads again."""
         if not self._writer.is_full:
             notify_change(self.session, method, uri)
-        elif len(self._delayed_changes) < self._engine.limits.max_subscriptions:
+        elif (method, uri) not in self._delayed_changes and wants_change(self.session, method, uri):
+            # At most as many as there are subscriptions, and as long as their URIs, which are bounded.
+            self._messages.bytes += change_bytes(uri)
             self._delayed_changes[method, uri] = None
             if len(self._delayed_changes) == 1:
                 self._spawner.start(self._send_delayed_changes)
 
     async def _send_delayed_changes(self) -> None:
-        while self._delayed_changes:
-            await self._writer.drain()
-            method, uri = next(iter(self._delayed_changes))
-            del self._delayed_changes[method, uri]
-            notify_change(self.session, method, uri)
+        try:
+            while self._delayed_changes:
+                await self._writer.drain()
+                method, uri = next(iter(self._delayed_changes))
+                self._forget_change(method, uri)
+                notify_change(self.session, method, uri)
+        finally:
+            for method, uri in list(self._delayed_changes):  # the connection ends
+                self._forget_change(method, uri)
 
-    def start_notification_handler(self, call: Call, params: object, peer: Peer) -> None:
-        """Run a handler whose result *peer* does not wait for."""
-        if self._running_notifications >= self._engine.limits.max_in_flight:
+    def _forget_change(self, method: str, uri: str | None) -> None:
+        del self._delayed_changes[method, uri]
+        self._messages.bytes -= change_bytes(uri)
+
+    def start_notification_handler(self, call: Call, params: object, peer: Peer, size: int) -> None:
+        """Run a handler whose result *peer* does not wait for, and whose *params* cost *size* bytes."""
+        session, limits = self.session, self._engine.limits
+        is_full = self._running_notifications >= limits.max_in_flight
+        if is_full or (session.held_bytes and session.held_bytes + size > limits.max_in_flight_bytes):
             _LOG.warning(
-                "a notification is dropped, because %d handlers of notifications are running, and that is the limit",
+                "a notification is dropped, because %d handlers of notifications are running (max_in_flight), or the "
+                "pending requests and notifications keep too many bytes (max_in_flight_bytes)",
                 self._running_notifications,
             )
             return
         self._running_notifications += 1
         self._running += 1
-        self._spawner.start(self._handle_notification, call, params, peer)
+        session.charge(size)
+        self._spawner.start(self._charge_notification, call, params, peer, size)
+
+    async def _charge_notification(self, call: Call, params: object, peer: Peer, size: int) -> None:
+        try:
+            await self._handle_notification(call, params, peer)
+        finally:
+            self.session.charge(-size)
 
     async def _handle_notification(self, call: Call, params: object, peer: Peer) -> None:
         try:
@@ -156,16 +188,11 @@ class Connection(SessionOutput):
         session, call = self.session, exchange.handler.call
         try:
             context = Context(self._engine, session, exchange, exchange.peer)
+            if self._writer.is_full:  # or the results of all requests that came at once would wait to be written
+                await self.drain(exchange)
             result = await call(exchange.params, context)
-            if exchange.peer.era == "handshake":
-                rounds = 0
-                while getattr(result, "result_type", "complete") == "input_required":
-                    rounds += 1
-                    if rounds > self._engine.limits.max_rounds:
-                        _refuse_round(self._engine.limits.max_rounds)
-                    call = self._use_slow_path(exchange)
-                    exchange.params = await collect_input(session, exchange, result)
-                    result = await call(exchange.params, context)
+            if exchange.peer.era == "handshake" and _requires_input(result):
+                result = await self._call_with_input(exchange, context, result)
             if exchange.request is not None:  # or thousands of responses would pile up for a client that does not read
                 await exchange.request.session.output.drain(exchange)
             dispatcher.complete(session, exchange, result)
@@ -173,8 +200,9 @@ class Connection(SessionOutput):
             if is_cancellation(failure):
                 raise
             dispatcher.fail(session, exchange, failure)
+            _forget_frames(failure)
         finally:
-            if not exchange.has_ended and exchange.request is None:  # the connection ends while the exchange is parked
+            if exchange.request is None and exchange.unsent_response is None:  # it was stopped while it was parked
                 input_required.forget_parked(self._engine, exchange)
             if not exchange.has_ended:  # cancelled, but not by us: the request must not stay unanswered
                 reason = "the handler was cancelled before it returned"
@@ -182,8 +210,24 @@ class Connection(SessionOutput):
             if exchange.task is not None:
                 exchange.task.close()
             session.running -= 1
-            session.held_bytes -= _size(exchange)
-            self._handler_ended()
+            self._handler_ended(exchange)
+
+    async def _call_with_input(self, exchange: Exchange, context: Context, result: Any) -> Any:
+        """Call the handler again with the input that *result* requires, until it requires none; return its result.
+
+        Raises:
+            RequestError: The handler asks too often.
+        """
+        limit = self._engine.limits.max_rounds
+        for _ in range(limit):
+            call = self._use_slow_path(exchange)
+            exchange.params = await collect_input(self.session, exchange, result)
+            result = await call(exchange.params, context)
+            if not _requires_input(result):
+                return result
+        raise RequestError(
+            ErrorCode.INTERNAL_ERROR, f"the handler asked for input too often; the limit is {limit} (max_rounds)"
+        )
 
     def _use_slow_path(self, exchange: Exchange) -> Call:
         """Switch *exchange* to the slow path, whose params can hold the client's responses; return its handler."""
@@ -193,7 +237,14 @@ class Connection(SessionOutput):
             exchange.params = slow_path.codec.params(exchange.raw, self.session.meta)
         return exchange.handler.call
 
-    def _handler_ended(self) -> None:
+    def _handler_ended(self, exchange: Exchange | None = None) -> None:
+        """Count the handler of *exchange*, or else of a notification, no longer."""
+        if exchange is not None:
+            self.session.held_bytes -= exchange.size
+            self.session.open_requests.bytes -= exchange.size
+            exchange.size = 0
+            if exchange.input_round is not None:  # which is kept for a while
+                exchange.params, exchange.raw = None, UNSET
         self._running -= 1
         if not self._running and self._idle is not None:
             self._idle.set()
@@ -225,9 +276,17 @@ class Connection(SessionOutput):
                 self._engine.expire_elsewhere(self)
 
 
-def _size(exchange: Exchange) -> int:
-    return len(memoryview(exchange.raw)) if isinstance(exchange.raw, Raw) else 0
+def _forget_frames(failure: BaseException) -> None:
+    """Drop the tracebacks of *failure*.
+
+    One of their frames may refer to *failure*. Then the request, which may be large, would be kept until the next
+    garbage collection, which comes late (`gc_tuning`).
+    """
+    each: BaseException | None = failure
+    while each is not None and each.__traceback__ is not None:
+        each.__traceback__ = None
+        each = each.__cause__ or each.__context__
 
 
-def _refuse_round(most: int) -> None:
-    raise RequestError(ErrorCode.INTERNAL_ERROR, f"the handler asked for input too often; the limit is {most}")
+def _requires_input(result: Any) -> bool:
+    return getattr(result, "result_type", "complete") == "input_required"

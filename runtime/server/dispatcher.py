@@ -35,6 +35,7 @@ from mcpgen.runtime.protocol.negotiation import missing_fields, oversized_part, 
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server import builtin_methods, error_mapping, input_required, notifications, server_requests
 from mcpgen.runtime.server.exchange import BatchResponse, Exchange, OpenRequest, ResponseBody
+from mcpgen.runtime.server.ledger import SHARED_PEER_BYTES, request_bytes
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.framing import Frame
@@ -106,7 +107,7 @@ def _take_one(session: ServerSession, message: Message | Malformed, batch: Batch
 
 def _take_response(session: ServerSession, response: Response | ErrorResponse) -> None:
     """End the request to the client that *response* answers; a late response is usual, and ignored."""
-    request = None if response.id is None else session.server_requests.pop(response.id, None)
+    request = session.take_server_request(response.id)
     if request is None:
         _LOG.debug("a response is ignored: no request with the id %r is pending", response.id)
     elif isinstance(response, ErrorResponse):
@@ -120,9 +121,10 @@ def _refuse(session: ServerSession, malformed: Malformed, batch: BatchResponse |
     session.malformed_count += 1
     level = logging.WARNING if session.malformed_count <= _MAX_WARNINGS else logging.DEBUG
     _LOG.log(level, "%s", malformed.reason)
-    if malformed.kind == "response" and malformed.id is not None and malformed.id in session.server_requests:
-        failure = RequestError(malformed.fault.code, f"the response of the client cannot be read: {malformed.reason}")
-        session.server_requests.pop(malformed.id).fail(failure)
+    pending = session.take_server_request(malformed.id) if malformed.kind == "response" else None
+    if pending is not None:
+        reason = f"the response of the client cannot be read: {malformed.reason}"
+        pending.fail(RequestError(malformed.fault.code, reason))
         return
     revision = session.revision or session.handlers.served[-1]
     is_unread = malformed.fault.code == ErrorCode.PARSE_ERROR or malformed.fault is Fault.TOO_MANY_VALUES
@@ -146,8 +148,9 @@ def _respond(session: ServerSession, message: bytes, batch: BatchResponse | None
 
 def _take_request(session: ServerSession, message: Request, batch: BatchResponse | None) -> None:
     meta = read_meta(message.params)
+    size = request_bytes(message.params, message.id)
     try:
-        request = _open(session, message, meta, batch)
+        request = _open(session, message, meta, batch, size)
     except Exception as error:  # noqa: BLE001 (the boundary: the client gets an answer in any case)
         body = envelope.error_json(error_mapping.as_request_error(error, message.method))
         # Stateless revisions have no batches, so the error is not part of one either.
@@ -156,6 +159,8 @@ def _take_request(session: ServerSession, message: Request, batch: BatchResponse
         return
     if batch is not None:
         batch.open += 1
+    peer = request.peer
+    request.size = size if peer is session.peer or peer.memory_bytes < SHARED_PEER_BYTES else size + peer.memory_bytes
     try:
         _serve(session, message, request, meta)
     except Exception as error:  # noqa: BLE001 (the boundary: methods such as `capabilities` of an author's object may fail)
@@ -163,16 +168,21 @@ def _take_request(session: ServerSession, message: Request, batch: BatchResponse
         session.reply(request, ResponseBody(envelope.error_json(failure), is_error=True))
 
 
-def _open(session: ServerSession, message: Request, meta: RequestMeta, batch: BatchResponse | None) -> OpenRequest:
-    """Return a request with its client and revision, which come from its metadata or from the handshake.
+def _open(
+    session: ServerSession, message: Request, meta: RequestMeta, batch: BatchResponse | None, size: int
+) -> OpenRequest:
+    """Return a request, which costs *size* bytes, with its client and revision.
+
+    These come from its metadata or from the handshake.
 
     Raises:
         RequestError: Neither states them, or the request cannot be served now.
     """
     if message.id in session.exchanges:
         raise RequestError(ErrorCode.INVALID_REQUEST, "another request with this id is pending; use another id")
-    if session.is_busy:
-        raise RequestError(ErrorCode.INTERNAL_ERROR, "too many requests are pending; wait for their responses")
+    overload = session.overload(size)
+    if overload is not None:
+        raise RequestError(ErrorCode.INTERNAL_ERROR, overload)
     oversized = oversized_part(message, meta)
     if oversized is not None:
         raise oversized

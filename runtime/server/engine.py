@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import anyio
 
 from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED
+from mcpgen.runtime.server.ledger import Ledger
 from mcpgen.runtime.server.parked_requests import ParkedRequests
 from mcpgen.runtime.server.request_state import RequestStateSealer
 
@@ -89,6 +90,7 @@ class Engine:
 
     Attributes:
         state: The value that the lifespan yielded, while it is open.
+        ledger: Counts the bytes that the server keeps for its clients.
         connections: The connections that get notifications of changes.
         parked: The exchanges that wait for a stateless client's retry.
         sealer: Seals the states of those.
@@ -110,6 +112,7 @@ class Engine:
         self.name: str = name
         self.handlers: HandlerTable = handlers
         self.limits: Limits = limits
+        self.ledger: Ledger = Ledger()
         self.tasks: EngineTasks | None = tasks
         self.sealer: RequestStateSealer = RequestStateSealer(
             state_keys,
@@ -119,7 +122,7 @@ class Engine:
         )
         self.process: str = self.new_token()
         self.clock: Callable[[], float] = time.monotonic
-        self.parked: ParkedRequests = ParkedRequests(limits, self.clock)
+        self.parked: ParkedRequests = ParkedRequests(limits, self.clock, self.ledger)
         self.state: Any = None
         self.is_expiring: bool = False
         self.connections: dict[SessionOutput, None] = {}

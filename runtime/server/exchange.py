@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.codec import IncomingRequestCodec, OutgoingRequestCodec
     from mcpgen.runtime.protocol.messages import ErrorResponse, RequestId
     from mcpgen.runtime.protocol.negotiation import RequestMeta
+    from mcpgen.runtime.server.quota import Entry
     from mcpgen.runtime.server.tasks.running_task import RunningTask
     from mcpgen.runtime.transports.spawner import TaskHandle
 
@@ -129,6 +130,8 @@ class OpenRequest(Struct, eq=False):
         batch: Collects the responses, if it came in a batch.
         on_cancel: Called when it is cancelled, if no handler runs for it.
         stream: What its response is sent on, if the connection has several streams; used by the transport only.
+        size: The bytes that it costs while a handler runs for it; 0 if they are not known yet.
+        held_bytes: The bytes that are charged for it, if no handler runs for it.
     """
 
     session: Session
@@ -139,6 +142,8 @@ class OpenRequest(Struct, eq=False):
     batch: BatchResponse | None = None
     on_cancel: Callable[[], object] | None = None
     stream: Any = None
+    size: int = 0
+    held_bytes: int = 0
 
 
 class ServerRequest(Struct, eq=False):
@@ -150,6 +155,7 @@ class ServerRequest(Struct, eq=False):
         value: The params in the native revision.
         on_done: Called once, when there is a result or an error.
         key: The id, or for a stateless client the key in ``inputRequests``.
+        held_bytes: The bytes that are charged for it while it waits for an answer.
         is_done: Whether there is a result or an error.
     """
 
@@ -158,6 +164,7 @@ class ServerRequest(Struct, eq=False):
     value: Any
     on_done: Callable[[], None] | None = None
     key: str = ""
+    held_bytes: int = 0
     is_done: bool = False
     _result: Any = None
     _failure: Exception | None = None
@@ -189,9 +196,13 @@ class ServerRequest(Struct, eq=False):
             UnsupportedByPeer: The client that retried has not declared the capability any more.
             TransportClosed: The client has disconnected.
         """
-        if self._failure is not None:
-            raise self._failure
-        return self._result
+        failure, self._failure = self._failure, None
+        if failure is None:
+            return self._result
+        try:
+            raise failure
+        finally:
+            del failure  # its traceback has this frame: a cycle, which would keep the request until the next collection
 
     def _done(self) -> None:
         if self.is_done:
@@ -208,7 +219,8 @@ class InputRound(Struct, eq=False):
         token: Names the round; the sealed request state holds it.
         exchange: The exchange that waits for the input.
         expires: When the client's time to retry ends, on the clock of `ParkedRequests`.
-        size_bytes: The bytes that it counts against the limit.
+        exchange_bytes: The bytes that the exchange costs.
+        entry: Its entry in the quota of `ParkedRequests`.
         is_resumed: Whether a retry has come.
         response: What the retry was answered with.
         duplicates: Further retries with the same state that wait for the same response.
@@ -217,7 +229,8 @@ class InputRound(Struct, eq=False):
     token: str
     exchange: Exchange
     expires: float
-    size_bytes: int
+    exchange_bytes: int
+    entry: Entry | None = None
     is_resumed: bool = False
     response: ResponseBody | None = None
     duplicates: list[OpenRequest] = []
@@ -244,6 +257,8 @@ class Exchange(Struct, eq=False):
         handle: Stops the handler.
         task: The task that the request became. The request is answered then; the handler's result is the task's.
         last_peer: The client of the last open request.
+        session: The session that runs the handler.
+        size: The bytes that are charged to that session until the handler has ended; 0 while it is parked.
     """
 
     request: OpenRequest | None
@@ -263,6 +278,8 @@ class Exchange(Struct, eq=False):
     handle: TaskHandle | None = None
     task: RunningTask | None = None
     last_peer: Peer | None = None
+    session: Session | None = None
+    size: int = 0
 
     @property
     def peer(self) -> Peer:
@@ -272,6 +289,19 @@ class Exchange(Struct, eq=False):
         if self.last_peer is None:  # unreachable: an exchange begins with an open request
             raise UsageError("the client is not known before its first request has arrived")
         return self.last_peer
+
+    def charge(self, size: int) -> None:
+        """Charge *size* bytes more, or less if negative, to the session that runs the handler."""
+        if self.session is not None:
+            self.size += size
+            self.session.charge(size)
+
+    def abandon(self) -> None:
+        """Stop the handler of a parked exchange, which gets no response."""
+        self.has_ended = True
+        self.withdraw_requests()
+        if self.handle is not None:
+            self.handle.cancel()
 
     def withdraw_requests(self) -> None:
         """Withdraw the requests to the client that are not done, because the exchange is over."""
@@ -288,12 +318,14 @@ class Session(Protocol):
 
     Attributes:
         user: The authenticated user; empty if the transport does not know.
+        owner: Whom limits are shared among: the user, or else the address.
         log_level: The least severe log entries that the session asks for.
         output: The connection.
         exchanges: The open requests, by id.
     """
 
     user: str
+    owner: str
     log_level: str | UnsetType
     output: SessionOutput
     exchanges: dict[RequestId, Exchange | OpenRequest]
@@ -304,6 +336,10 @@ class Session(Protocol):
 
     def withdraw(self, request: ServerRequest, exchange: Exchange | None, /) -> None:
         """Withdraw *request* if the client has not answered it."""
+        ...
+
+    def charge(self, size: int, /) -> None:
+        """Charge *size* bytes more, or less if negative, for what its handlers keep."""
         ...
 
 
@@ -326,8 +362,8 @@ class SessionOutput:
     def start(self, exchange: Exchange) -> None:
         """Run the handler of *exchange*."""
 
-    def start_notification_handler(self, call: Call, params: object, peer: Peer) -> None:
-        """Run a handler whose result *peer* does not wait for."""
+    def start_notification_handler(self, call: Call, params: object, peer: Peer, size: int) -> None:
+        """Run a handler whose result *peer* does not wait for, and whose *params* cost *size* bytes."""
 
     def flush_soon(self, exchange: Exchange) -> None:
         """Call `input_required.flush_requests` when the handler had time to make all its requests."""

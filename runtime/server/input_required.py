@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -84,14 +84,20 @@ def flush_requests(session: ServerSession, exchange: Exchange) -> None:
     engine = session.engine
     exchange.round_count += 1
     if exchange.round_count > engine.limits.max_rounds:
-        _fail_requests(exchange, f"the handler asked for input too often; the limit is {engine.limits.max_rounds}")
+        _fail_requests(
+            exchange, f"the handler asked for input too often; the limit is {engine.limits.max_rounds} (max_rounds)"
+        )
         return
     token = engine.new_token()
     state = _seal_round(engine, exchange, token)
     try:
         parked = engine.parked.park(token, exchange)
     except TooManyParked:
-        _fail_requests(exchange, "too many handlers of this server wait for input from their clients; try again later")
+        reason = (
+            "too many handlers of this server wait for input from their clients (max_waiting, max_waiting_bytes); "
+            "try again later"
+        )
+        _fail_requests(exchange, reason)
         return
     requests = {key: _input_request(each) for key, each in exchange.server_requests.items()}
     result = msgspec.json.encode({"resultType": "input_required", "inputRequests": requests, "requestState": state})
@@ -237,7 +243,7 @@ def resume_parked(
     if parked is None:
         exchange.params = handler.codec.params(message.params)
         if state.answers is None or not engine.handlers.may_replay(exchange):
-            raise StateRefused("ended" if state.process == engine.process else "elsewhere")
+            raise StateRefused(_why_gone(engine, state))
         # Keys that the handler never uses do no harm.
         exchange.earlier_responses = responses | state.answers
         session.start(exchange)
@@ -247,11 +253,17 @@ def resume_parked(
         if len(parked.duplicates) >= _MAX_DUPLICATES:
             reason = f"{_MAX_DUPLICATES} requests with this requestState have no response yet; wait for one of them"
             raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
-        session.exchanges[request.id] = request
+        session.hold(request)
         parked.duplicates.append(request)
         request.on_cancel = partial(parked.duplicates.remove, request)
     else:
         _resume(session, parked, request, responses)
+
+
+def _why_gone(engine: Engine, state: _State) -> Literal["displaced", "ended", "elsewhere"]:
+    if state.process != engine.process:
+        return "elsewhere"
+    return "displaced" if state.token is not None and engine.parked.gave_way(state.token) else "ended"
 
 
 def _is_waiting(engine: Engine, content: bytes) -> bool:
@@ -273,7 +285,7 @@ def _resume(session: ServerSession, parked: InputRound, request: OpenRequest, re
     results = {
         key: read_result(each, responses[key]) for key, each in exchange.server_requests.items() if key in responses
     }
-    parked.is_resumed = True
+    session.engine.parked.resume(parked)
     exchange.request = request
     exchange.input_round = parked
     session.exchanges[request.id] = exchange
@@ -298,6 +310,7 @@ def _keep_for_replay(engine: Engine, exchange: Exchange, key: str, response: Raw
     """Keep a client's response if the handler may run again and a request state can hold all of them."""
     if not exchange.cannot_replay and engine.handlers.may_replay(exchange):
         exchange.earlier_responses[key] = Raw(bytes(response))
+        exchange.charge(len(memoryview(response)))
         if sum(len(memoryview(each)) for each in exchange.earlier_responses.values()) > MAX_CONTENT_BYTES:
             exchange.earlier_responses.clear()
             exchange.cannot_replay = True
@@ -320,10 +333,7 @@ def expire_parked(engine: Engine) -> float | None:
         _LOG.info(
             "the handler of %s is cancelled: its client did not send the request again in time", exchange.handler.method
         )
-        exchange.has_ended = True
-        exchange.withdraw_requests()
-        if exchange.handle is not None:
-            exchange.handle.cancel()
+        exchange.abandon()
     of_tasks = None if engine.tasks is None else engine.tasks.seconds_to_expiry()
     seconds = [each for each in (engine.parked.seconds_to_expiry, of_tasks) if each is not None]
     return max(0.0, min(seconds)) if seconds else None

@@ -24,6 +24,7 @@ from mcpgen.runtime.protocol.log_levels import LEVELS, Level
 from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, RESOURCE_UPDATED
 from mcpgen.runtime.server.exchange import Exchange
+from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.subscriptions import notify_change
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def receive_notification(session: ServerSession, notification: Notification) -> 
     except (InvalidPayload, AdaptationError) as error:
         _LOG.warning("the notification %s of the client is ignored: %s", method, error)
         return
-    session.output.start_notification_handler(handler.call, params, session.peer)
+    size = request_bytes(notification.params)
+    session.output.start_notification_handler(handler.call, params, session.peer, size)
 
 
 def _cancel(session: ServerSession, params: Raw | UnsetType) -> None:
@@ -88,6 +90,7 @@ def _cancel(session: ServerSession, params: Raw | UnsetType) -> None:
     if isinstance(found, Exchange):
         session.stop(found)
         return
+    session.release(found)
     if found.on_cancel is not None:
         found.on_cancel()
     session.drop(found)

@@ -5,25 +5,32 @@ such result is a *round*, kept here under a random token that only its sealed re
 that state resumes the exchange. A client may repeat the retry because the response got lost: it gets the response of
 the first retry.
 
+A quota bounds the rounds. While an exchange is parked, its memory is charged to its round, and not to its session. When
+there is no room, rounds that were answered are forgotten first; then the owner that has the most makes room.
+
 Spec:
     2026-07-28, basic/patterns/mrtr, "Server Requirements (Basic Workflow)".
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from msgspec import Raw
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.server.exchange import InputRound
+from mcpgen.runtime.server.ledger import server_request_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.server.exchange import Exchange, ResponseBody
+    from mcpgen.runtime.server.ledger import Ledger
 
 __all__ = ["ParkedRequests", "TooManyParked"]
+
+# Measured, as the constants of `ledger`.
+_ROUND_BYTES: Final = 800
 
 
 class TooManyParked(Exception):  # noqa: N818 (as runtime/errors.py names those of its tree)
@@ -33,11 +40,13 @@ class TooManyParked(Exception):  # noqa: N818 (as runtime/errors.py names those 
 class ParkedRequests:
     """The rounds of one server, bounded in number, bytes and time; oldest first, since all live equally long."""
 
-    def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
+    def __init__(self, limits: Limits, clock: Callable[[], float], ledger: Ledger) -> None:
         self._limits = limits
         self._clock = clock
+        self._quota = ledger.quota("parked requests", max_count=limits.max_waiting, max_bytes=limits.max_waiting_bytes)
         self._rounds: dict[str, InputRound] = {}
-        self._size_bytes = 0
+        self._answered: dict[str, InputRound] = {}
+        self._gave_way: dict[str, None] = {}  # tokens, as many as there can be rounds
 
     def __len__(self) -> int:
         return len(self._rounds)
@@ -51,14 +60,19 @@ class ParkedRequests:
         """Keep *exchange* waiting under *token*.
 
         Raises:
-            TooManyParked: There is no room, even without the rounds that were answered.
+            TooManyParked: There is no room, although answered rounds, and owners that have more, gave way.
         """
-        held = [exchange.raw, *exchange.earlier_responses.values()]
-        size_bytes = sum(len(memoryview(each)) for each in held if isinstance(each, Raw))
-        self._make_room(size_bytes)
-        parked = InputRound(token, exchange, self._clock() + self._limits.waiting_seconds, size_bytes)
+        parked = InputRound(token, exchange, self._clock() + self._limits.waiting_seconds, exchange.size)
+        size = _ROUND_BYTES + exchange.size
+        size += sum(server_request_bytes(each.params) for each in exchange.server_requests.values())
+        while self._answered and not self._quota.has_room(size):
+            self.forget(next(iter(self._answered.values())))
+        owner = "" if exchange.request is None else exchange.request.session.owner
+        parked.entry = self._quota.admit(owner, size, give_way=partial(self._give_way_round, parked))
+        if parked.entry is None:
+            raise TooManyParked
+        exchange.charge(-exchange.size)
         self._rounds[token] = parked
-        self._size_bytes += size_bytes
         return parked
 
     def find(self, token: str) -> InputRound | None:
@@ -66,42 +80,60 @@ class ParkedRequests:
         found = self._rounds.get(token)
         return None if found is None or found.expires <= self._clock() else found
 
+    def gave_way(self, token: str) -> bool:
+        """Return whether the round of *token* made room for another."""
+        return token in self._gave_way
+
+    def resume(self, parked: InputRound) -> None:
+        """Charge the exchange of *parked* to its session again, because a retry has come."""
+        parked.is_resumed = True
+        if parked.exchange.unsent_response is None:
+            parked.exchange.charge(parked.exchange_bytes)
+        if parked.entry is not None:
+            parked.entry.resize(_ROUND_BYTES)
+
     def record(self, parked: InputRound, response: ResponseBody) -> None:
         """Keep the *response* to the retry that resumed *parked*, for repeated retries."""
         parked.response = response
-        self.grow(parked, len(response.json))
-        if self._exceeds(0, 0):
+        if parked.token in self._rounds:
+            self._answered[parked.token] = parked
+            self.grow(parked, len(response.json))
+
+    def grow(self, parked: InputRound, size: int) -> None:
+        """Charge *size* bytes more for a response that *parked* keeps; forget the round if there is no room."""
+        if parked.entry is None or not parked.entry.resize(parked.entry.size + size):
             self.forget(parked)
 
-    def grow(self, parked: InputRound, size_bytes: int) -> None:
-        """Count *size_bytes* more for a round."""
-        if parked.token in self._rounds:
-            self._size_bytes += size_bytes
-            parked.size_bytes += size_bytes
-
     def forget(self, parked: InputRound) -> None:
-        """Drop a round."""
-        if self._rounds.pop(parked.token, None) is not None:
-            self._size_bytes -= parked.size_bytes
+        """Drop a round, whose handler has ended or was resumed."""
+        self._remove(parked)
+        if parked.entry is not None:
+            parked.entry.release()
 
     def expire(self) -> list[Exchange]:
         """Drop the expired rounds; return the exchanges whose client did not retry."""
         now = self._clock()
         expired = [each for each in self._rounds.values() if each.expires <= now]
         for each in expired:
-            self.forget(each)
+            self._drop(each)
         return [each.exchange for each in expired if not each.is_resumed]
 
-    def _make_room(self, size_bytes: int) -> None:
-        for each in [each for each in self._rounds.values() if each.response is not None]:
-            if not self._exceeds(1, size_bytes):
-                return
-            self.forget(each)
-        if self._exceeds(1, size_bytes):
-            raise TooManyParked
+    def _give_way_round(self, parked: InputRound) -> None:
+        """Stop the handler that waits for *parked*, and remember that this was the reason."""
+        self._gave_way[parked.token] = None
+        if len(self._gave_way) > self._limits.max_waiting:
+            del self._gave_way[next(iter(self._gave_way))]
+        self._drop(parked)
+        if not parked.is_resumed:
+            parked.exchange.abandon()
 
-    def _exceeds(self, count: int, size_bytes: int) -> bool:
-        limits = self._limits
-        return (
-            len(self._rounds) + count > limits.max_waiting or self._size_bytes + size_bytes > limits.max_waiting_bytes
-        )
+    def _drop(self, parked: InputRound) -> None:
+        """Drop a round. If its handler still waits, it is charged until that has ended and calls `forget`."""
+        if parked.is_resumed or parked.exchange.unsent_response is not None:
+            self.forget(parked)
+        else:
+            self._remove(parked)
+
+    def _remove(self, parked: InputRound) -> None:
+        self._rounds.pop(parked.token, None)
+        self._answered.pop(parked.token, None)

@@ -2,8 +2,12 @@
 
 Theory of operation. A quota bounds a number of entries and the bytes that they keep. An entry belongs to an owner (the
 user, or else the address of the client) and to one of the owner's sessions. While there is room, one owner may use all
-of it. When there is none, the owner that has the most makes room for one that will have less: its oldest entry that
-can end early ends. The same holds between the sessions of one owner. So if n owners ask, each of them gets 1/n.
+of it. When there is none, the owner that has the most makes room for one that will have less: in its session that has
+the most, the oldest entry that can end early ends. The same holds between the sessions of one owner. So if n owners
+ask, each of them gets 1/n.
+
+Entries have ranks, and those of a lower rank end first. A quota may call its lowest ranks idle; idle entries make room
+for their own owner, too.
 
 An entry that gives way may need time to end, because its handler is being cancelled. It keeps its memory until then,
 but does not count against the limit any more. At most a quarter of the limit is used so; then newcomers are refused.
@@ -11,10 +15,11 @@ but does not count against the limit any more. At most a quarter of the limit is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 __all__ = ["Entry", "Quota"]
 
@@ -30,15 +35,28 @@ class Entry:
         owner: The user or the address that it counts for.
         session: The owner's session that it counts for; empty for none.
         size: The bytes that it keeps.
+        count: How many things it stands for.
+        rank: Entries of a lower rank end first.
         is_leaving: Whether it has given way, and will be released soon.
     """
 
-    __slots__ = ("_give_way", "_quota", "is_leaving", "owner", "session", "size")
+    __slots__ = ("_give_way", "_quota", "count", "is_leaving", "owner", "rank", "session", "size")
 
-    def __init__(self, quota: Quota, owner: str, session: str, size: int, give_way: Callable[[], None] | None) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 (of `Quota.admit`)
+        self,
+        quota: Quota,
+        owner: str,
+        session: str,
+        size: int,
+        count: int,
+        rank: int,
+        give_way: Callable[[], None] | None,
+    ) -> None:
         self.owner: str = owner
         self.session: str = session
         self.size: int = size
+        self.count: int = count
+        self.rank: int = rank
         self.is_leaving: bool = False
         self._quota: Quota | None = quota
         self._give_way = give_way
@@ -51,6 +69,11 @@ class Entry:
     def resize(self, size: int) -> bool:
         """Let it keep *size* bytes; return False, and change nothing, if there is no room for them."""
         return self._quota is not None and self._quota.resize(self, size)
+
+    def move(self, rank: int) -> None:
+        """Make it the newest entry of *rank*."""
+        if self._quota is not None:
+            self._quota.move(self, rank)
 
     def release(self) -> None:
         """Count it no longer. Further calls do nothing."""
@@ -65,24 +88,80 @@ class Entry:
             self._give_way()
 
 
-class _Use:
-    """What one owner, or one session of it, has."""
+class _Share:
+    """What one owner, or one session of it, has: how many things (0), and how many bytes (1)."""
 
-    __slots__ = ("bytes", "count")
+    __slots__ = ("amounts",)
 
     def __init__(self) -> None:
-        self.count = 0
-        self.bytes = 0
+        self.amounts = [0, 0]
 
 
-class _Owner(_Use):
-    """What one owner has, and its entries, oldest first."""
+class _Session(_Share):
+    """What one session has, and its entries by rank, oldest first."""
 
-    __slots__ = ("entries",)
+    __slots__ = ("ranks",)
 
     def __init__(self) -> None:
         super().__init__()
-        self.entries: dict[Entry, None] = {}
+        # OrderedDict, since a dict takes longer to find its first entry after each removal of the first.
+        self.ranks: dict[int, OrderedDict[Entry, None]] = {}
+
+    def oldest(self, what: int, *, idle_ranks: int | None, but: Entry | None) -> Entry | None:
+        """Return the first entry that can end early and has some of *what*; if *idle_ranks* is given, an idle one."""
+        for rank in sorted(self.ranks):
+            if idle_ranks is not None and rank >= idle_ranks:
+                return None
+            for each in self.ranks[rank]:
+                if each.can_give_way and each is not but and (what == _COUNT or each.size):
+                    return each
+        return None
+
+
+_T = TypeVar("_T", bound=_Share)
+
+
+class _Shares(Generic[_T]):
+    """The shares of all owners, or of all sessions of one owner, by name."""
+
+    __slots__ = ("by_name", "most")
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, _T] = {}
+        self.most = [0, 0]  # no share has more
+
+    def change(self, share: _T, count: int, size: int) -> None:
+        amounts, most = share.amounts, self.most
+        amounts[_COUNT] += count
+        amounts[_BYTES] += size
+        most[_COUNT] = max(most[_COUNT], amounts[_COUNT])
+        most[_BYTES] = max(most[_BYTES], amounts[_BYTES])
+
+    def amount(self, name: str, what: int) -> int:
+        found = self.by_name.get(name)
+        return 0 if found is None else found.amounts[what]
+
+    def largest(self, what: int, above: int) -> _T | None:
+        """Return the largest share if it is more than *above*."""
+        if self.most[what] <= above:  # most often; so an owner that is refused again and again costs little
+            return None
+        found = max(self.by_name.values(), key=lambda each: each.amounts[what], default=None)
+        self.most[what] = 0 if found is None else found.amounts[what]
+        return found if self.most[what] > above else None
+
+
+_COUNT: Final = 0
+_BYTES: Final = 1
+
+
+class _Owner(_Share):
+    """What one owner has, and its sessions."""
+
+    __slots__ = ("sessions",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sessions: _Shares[_Session] = _Shares()
 
 
 class Quota:
@@ -91,6 +170,7 @@ class Quota:
     Args:
         max_count: The largest number of entries.
         max_bytes: The largest number of bytes that they keep.
+        idle_ranks: How many of the lowest ranks are idle.
 
     Attributes:
         count: How many entries there are, without those that are leaving.
@@ -99,22 +179,34 @@ class Quota:
         leaving_bytes: The bytes that these keep.
     """
 
-    def __init__(self, max_count: int, max_bytes: int) -> None:
+    def __init__(self, max_count: int, max_bytes: int, *, idle_ranks: int = 0) -> None:
         self.count: int = 0
         self.bytes: int = 0
         self.leaving_count: int = 0
         self.leaving_bytes: int = 0
         self._max_count = max_count
         self._max_bytes = max_bytes
-        self._owners: dict[str, _Owner] = {}
+        self._idle_ranks = idle_ranks
+        self._owners: _Shares[_Owner] = _Shares()
 
     @property
     def kept_bytes(self) -> int:
         """The bytes of all entries, those that are leaving included."""
         return self.bytes + self.leaving_bytes
 
-    def admit(
-        self, owner: str, size: int, *, session: str = "", give_way: Callable[[], None] | None = None
+    def has_room(self, size: int) -> bool:
+        """Return whether another entry of *size* bytes fits without others giving way."""
+        return self.count < self._max_count and self.bytes + size <= self._max_bytes
+
+    def admit(  # noqa: PLR0913 (what an entry is)
+        self,
+        owner: str,
+        size: int,
+        *,
+        session: str = "",
+        count: int = 1,
+        rank: int = 0,
+        give_way: Callable[[], None] | None = None,
     ) -> Entry | None:
         """Return a new entry; None if there is no room for it, although others that have more gave way.
 
@@ -122,60 +214,81 @@ class Quota:
             owner: The user, or else the address.
             size: The bytes that it keeps.
             session: The owner's session.
+            count: How many things it stands for.
+            rank: Entries of a lower rank end first.
             give_way: Ends the entry early, and releases it now or soon; None if it cannot end early.
         """
-        if not self._make_room(owner, session, 1, size):
+        if not self._make_room(owner, session, count, size):
             return None
-        entry = Entry(self, owner, session, size, give_way)
-        found = self._owners.get(owner)
+        entry = Entry(self, owner, session, size, count, rank, give_way)
+        found = self._owners.by_name.get(owner)
         if found is None:
-            found = self._owners[owner] = _Owner()
-        found.entries[entry] = None
-        self._count(found, 1, size)
+            found = self._owners.by_name[owner] = _Owner()
+        kept = found.sessions.by_name.get(session)
+        if kept is None:
+            kept = found.sessions.by_name[session] = _Session()
+        _add(kept, entry)
+        self._change(found, kept, count, size)
         return entry
 
     def resize(self, entry: Entry, size: int) -> bool:
-        """Let *entry* keep *size* bytes; `Entry.resize` describes it."""
+        """Let *entry* keep *size* bytes; return False if there is no room. `Entry.resize` calls this."""
         growth = size - entry.size
         if entry.is_leaving:
             self.leaving_bytes += growth
         else:
             if growth > 0 and not self._make_room(entry.owner, entry.session, 0, growth, but=entry):
                 return False
-            self._count(self._owners[entry.owner], 0, growth)
+            self._change(*self._shares(entry), 0, growth)
         entry.size = size
         return True
 
+    def move(self, entry: Entry, rank: int) -> None:
+        """Make *entry* the newest of *rank*. `Entry.move` calls this."""
+        if not entry.is_leaving:
+            _, session = self._shares(entry)
+            _drop(session, entry)
+            entry.rank = rank
+            _add(session, entry)
+
     def remove(self, entry: Entry) -> None:
-        """Count *entry* no longer; called by `Entry.release`."""
+        """Count *entry* no longer. `Entry.release` calls this."""
         if entry.is_leaving:
-            self.leaving_count -= 1
+            self.leaving_count -= entry.count
             self.leaving_bytes -= entry.size
             return
         self._forget(entry)
 
-    def _forget(self, entry: Entry) -> None:
-        owner = self._owners[entry.owner]
-        del owner.entries[entry]
-        self._count(owner, -1, -entry.size)
-        if not owner.entries:
-            del self._owners[entry.owner]
+    def _shares(self, entry: Entry) -> tuple[_Owner, _Session]:
+        owner = self._owners.by_name[entry.owner]
+        return owner, owner.sessions.by_name[entry.session]
 
-    def _count(self, owner: _Owner, count: int, size: int) -> None:
-        owner.count += count
-        owner.bytes += size
+    def _forget(self, entry: Entry) -> None:
+        owner, session = self._shares(entry)
+        _drop(session, entry)
+        self._change(owner, session, -entry.count, -entry.size)
+        if not session.ranks:
+            del owner.sessions.by_name[entry.session]
+            if not owner.sessions.by_name:
+                del self._owners.by_name[entry.owner]
+
+    def _change(self, owner: _Owner, session: _Session, count: int, size: int) -> None:
+        self._owners.change(owner, count, size)
+        owner.sessions.change(session, count, size)
         self.count += count
         self.bytes += size
 
     def _make_room(self, owner: str, session: str, count: int, size: int, but: Entry | None = None) -> bool:
-        """Let others give way until *count* entries and *size* bytes more fit; return whether they fit."""
+        """Let others give way until *count* things and *size* bytes more fit; return whether they fit."""
+        if count > self._max_count or size > self._max_bytes:
+            return False
         while self.count + count > self._max_count or self.bytes + size > self._max_bytes:
-            by_count = self.count + count > self._max_count
-            victim = self._victim(owner, session, count if by_count else size, by_count=by_count, but=but)
+            what = _COUNT if self.count + count > self._max_count else _BYTES
+            victim = self._victim(owner, session, count if what == _COUNT else size, what, but)
             if victim is None or not self._may_leave(victim):
                 return False
             self._forget(victim)
-            self.leaving_count += 1
+            self.leaving_count += victim.count
             self.leaving_bytes += victim.size
             victim.give_way()
         return True
@@ -186,37 +299,34 @@ class Quota:
             and self.leaving_bytes + victim.size <= self._max_bytes * _MAX_LEAVING
         )
 
-    def _victim(self, owner: str, session: str, more: int, *, by_count: bool, but: Entry | None) -> Entry | None:
+    def _victim(self, owner: str, session: str, more: int, what: int, but: Entry | None) -> Entry | None:
         """Return the entry that has to give way to *more* of *owner* and *session*; None if they have the most."""
-        asking = self._owners.get(owner)
-        limit = (0 if asking is None else _amount(asking, by_count)) + more
-        richest = max(self._owners.items(), key=lambda item: _amount(item[1], by_count), default=None)
-        if richest is None:
+        largest = self._owners.largest(what, self._owners.amount(owner, what) + more)
+        if largest is not None:
+            found = largest.sessions.largest(what, 0)
+            return None if found is None else found.oldest(what, idle_ranks=None, but=but)
+        own = self._owners.by_name.get(owner)
+        if own is None:
             return None
-        name, found = richest
-        if name != owner and _amount(found, by_count) > limit:
-            return next((each for each in found.entries if each.can_give_way), None)
-        if asking is None:
-            return None
-        return _victim_among(asking.entries, session, more, by_count=by_count, but=but)
-
-
-def _victim_among(
-    entries: Iterable[Entry], session: str, more: int, *, by_count: bool, but: Entry | None
-) -> Entry | None:
-    """Return the entry that has to give way to *more* of *session* among those of one owner."""
-    sessions: dict[str, _Use] = {}
-    for each in entries:
-        use = sessions.setdefault(each.session, _Use())
-        use.count += 1
-        use.bytes += each.size
-    asking = sessions.get(session)
-    limit = (0 if asking is None else _amount(asking, by_count)) + more
-    name, richest = max(sessions.items(), key=lambda item: _amount(item[1], by_count))
-    if name == session or _amount(richest, by_count) <= limit:
+        found = own.sessions.largest(what, own.sessions.amount(session, what) + more)
+        if found is not None:
+            return found.oldest(what, idle_ranks=None, but=but)
+        for each in own.sessions.by_name.values() if self._idle_ranks else ():
+            idle = each.oldest(what, idle_ranks=self._idle_ranks, but=but)
+            if idle is not None:
+                return idle
         return None
-    return next((each for each in entries if each.session == name and each.can_give_way and each is not but), None)
 
 
-def _amount(use: _Use, by_count: bool) -> int:  # noqa: FBT001 (of `Quota._victim`)
-    return use.count if by_count else use.bytes
+def _add(session: _Session, entry: Entry) -> None:
+    entries = session.ranks.get(entry.rank)
+    if entries is None:
+        entries = session.ranks[entry.rank] = OrderedDict()
+    entries[entry] = None
+
+
+def _drop(session: _Session, entry: Entry) -> None:
+    entries = session.ranks[entry.rank]
+    del entries[entry]
+    if not entries:
+        del session.ranks[entry.rank]

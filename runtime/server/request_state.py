@@ -59,6 +59,10 @@ _HEAD_BYTES: Final = len(_FORMAT) + _EXPIRY_BYTES
 
 _PROBLEMS: Final = {
     "expired": "has expired; send the request without it",
+    "displaced": (
+        "belongs to a handler that was cancelled to make room for those of other clients (max_waiting, "
+        "max_waiting_bytes); send the request without it"
+    ),
     "ended": "belongs to a handler that has ended; send the request without it",
     "elsewhere": (
         "belongs to a handler of another process of this server, which may have ended; "
@@ -72,12 +76,12 @@ class StateRefused(RequestError):  # noqa: N818 (named as those of runtime/error
     """A request has a state that is not valid for it; the error is the response to the request.
 
     Attributes:
-        reason: For a genuine state of this request: ``expired``; ``ended``, if the handler that waited in this process
-            does not any more; ``elsewhere``, if another process has or had it. Otherwise ``invalid``: more would help a
-            forger.
+        reason: For a genuine state of this request: ``expired``; ``displaced``, if its handler made room for another
+            client's; ``ended``, if the handler that waited in this process does not any more; ``elsewhere``, if another
+            process has or had it. Otherwise ``invalid``: more would help a forger.
     """
 
-    def __init__(self, reason: Literal["expired", "ended", "elsewhere", "invalid"]) -> None:
+    def __init__(self, reason: Literal["expired", "displaced", "ended", "elsewhere", "invalid"]) -> None:
         self.reason = reason
         super().__init__(ErrorCode.INVALID_PARAMS, f"The requestState {_PROBLEMS[reason]}", {"reason": reason})
 

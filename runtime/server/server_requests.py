@@ -38,6 +38,7 @@ from mcpgen.runtime.protocol.capabilities import missing_capabilities
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.exchange import ServerRequest
+from mcpgen.runtime.server.ledger import server_request_bytes
 
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import Peer
@@ -145,12 +146,22 @@ def _send(session: ServerSession, exchange: Exchange | None, request: ServerRequ
         exchange.round_count += 1
         most = session.limits.max_rounds
         if exchange.round_count > most:
-            raise RequestError(ErrorCode.INTERNAL_ERROR, f"the handler asked for input too often; the limit is {most}")
+            raise RequestError(
+                ErrorCode.INTERNAL_ERROR, f"the handler asked for input too often; the limit is {most} (max_rounds)"
+            )
     if not session.is_initialized and method != "ping":
         # 2025-11-25, basic/lifecycle, "Initialization": before initialized the server SHOULD NOT send other requests.
         revision = session.revision or ""
         reason = "the client has not sent notifications/initialized"
         raise UnsupportedByPeer(revision=revision, what=method, reason=reason)
+    limits, size = session.limits, server_request_bytes(request.params)
+    if len(session.server_requests) >= limits.max_in_flight or session.held_bytes + size > limits.max_in_flight_bytes:
+        reason = (
+            "too many requests wait for answers of the client (max_in_flight, max_in_flight_bytes); try again later"
+        )
+        raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
+    request.held_bytes = size
+    session.charge(size)
     session.last_id += 1
     request.key = str(session.last_id)
     session.server_requests[session.last_id] = request

@@ -20,6 +20,7 @@ from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.exchange import Exchange, OpenRequest, ResponseBody
+from mcpgen.runtime.server.ledger import SESSION_BYTES, waiting_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import InputRound, ServerRequest, SessionOutput
     from mcpgen.runtime.server.handler_table import HandlerTable
+    from mcpgen.runtime.server.ledger import Account
+    from mcpgen.runtime.server.quota import Entry
 
 __all__ = ["ServerSession", "SubscriptionStream", "Subscriptions"]
 
@@ -74,6 +77,7 @@ class ServerSession:
         output: The connection.
         principal: A label for the client of this connection.
         user: The authenticated user; empty if the transport does not know.
+        owner: Whom limits are shared among: the user, or else the address; the same for all where there is one client.
         peer: The client of the handshake; None before `initialize`, and where clients are stateless.
         meta: The metadata that a stateless native revision wants in each request of that client.
         declared: The capabilities that were declared to it.
@@ -83,7 +87,10 @@ class ServerSession:
         exchanges: What the open requests are served by, by id: an exchange, or the request itself if no handler runs.
         server_requests: The requests to the client that are not done, by id.
         running: How many handlers run, including those that ignore their cancellation.
-        held_bytes: The bytes of the params that these hold.
+        held_bytes: What the open requests, their handlers and the requests to the client cost in memory.
+        open_requests: The account of all sessions for that.
+        kept_bytes: What the session itself keeps: the client's declaration, and subscriptions.
+        entry: The session's entry in a quota; None if sessions have none.
         is_closed: Whether the peer has disconnected.
     """
 
@@ -93,6 +100,7 @@ class ServerSession:
         self.limits: Limits = engine.limits
         self.principal = principal
         self.user: str = ""
+        self.owner: str = ""
         self.output: SessionOutput = output
         self.peer: Peer | None = None
         self.meta: Mapping[str, object] | None = None
@@ -104,24 +112,60 @@ class ServerSession:
         self.server_requests: dict[RequestId, ServerRequest] = {}
         self.running: int = 0
         self.held_bytes: int = 0
+        self.kept_bytes: int = 0
+        self.entry: Entry | None = None
         self.last_id: int = 0
         self.malformed_count: int = 0
         self.is_closed: bool = False
+        self.open_requests: Account = engine.ledger.account("open requests")
+        self._sessions = engine.ledger.account("sessions")
 
     @property
     def revision(self) -> str | None:
         """The revision of the handshake; None if there was none."""
         return None if self.peer is None else self.peer.revision
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether no further request is served until others end."""
+    def overload(self, size: int = 0) -> str | None:
+        """Return why no request that costs *size* bytes is served until others end; None if it is.
+
+        One request is always served, however large it is.
+        """
         limits = self.limits
-        is_full = max(len(self.exchanges), self.running) >= limits.max_in_flight
-        return is_full or self.held_bytes > limits.max_in_flight_bytes
+        if self.running >= limits.max_in_flight or len(self.exchanges) >= limits.max_in_flight:
+            return "too many requests are pending (max_in_flight); wait for their responses"
+        if self.held_bytes and self.held_bytes + size > limits.max_in_flight_bytes:
+            return "the pending requests keep too many bytes (max_in_flight_bytes); wait for their responses"
+        return None
+
+    def charge(self, size: int) -> None:
+        """Charge *size* bytes more, or less if negative, for open requests."""
+        self.held_bytes += size
+        self.open_requests.bytes += size
+
+    def keep(self, size: int) -> None:
+        """Charge *size* bytes more, or less if negative, for what the session itself keeps.
+
+        Raises:
+            RequestError: It keeps too much.
+        """
+        if size > 0 and self.kept_bytes + size > self.limits.max_session_bytes:
+            reason = (
+                f"the session would keep more than {self.limits.max_session_bytes} bytes (max_session_bytes), "
+                "for the client's capabilities and its subscriptions"
+            )
+            raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
+        if self.entry is not None and not self.entry.resize(self.entry.size + size):
+            raise RequestError(ErrorCode.INTERNAL_ERROR, "the sessions of this server keep too many bytes")
+        self.kept_bytes += size
+        self._sessions.bytes += size
 
     def set_peer(self, peer: Peer) -> None:
-        """Note the client of the handshake."""
+        """Note the client of the handshake.
+
+        Raises:
+            RequestError: Its declaration is too large.
+        """
+        self.keep(SESSION_BYTES + peer.memory_bytes)
         self.peer = peer
         self.meta = self.handlers.client_meta(peer)
         self.declared = self.handlers.capabilities(peer.revision)
@@ -148,6 +192,18 @@ class ServerSession:
         """Note that *exchange* serves its open request."""
         if exchange.request is not None:
             self.exchanges[exchange.request.id] = exchange
+
+    def hold(self, request: OpenRequest) -> None:
+        """Note that *request* is open, and that no handler runs for it."""
+        self.exchanges[request.id] = request
+        peer = None if request.peer is self.peer else request.peer
+        request.held_bytes = waiting_bytes(request.id, peer)
+        self.charge(request.held_bytes)
+
+    def release(self, request: OpenRequest) -> None:
+        """Charge nothing more for a request that `hold` has noted."""
+        self.charge(-request.held_bytes)
+        request.held_bytes = 0
 
     def end(self, exchange: Exchange, body: ResponseBody) -> None:
         """Answer *exchange* for good."""
@@ -177,6 +233,8 @@ class ServerSession:
     def reply(self, request: OpenRequest, body: ResponseBody) -> None:
         """Answer *request*, which is one of this session."""
         self.exchanges.pop(request.id, None)
+        if request.held_bytes:
+            self.release(request)
         encode = envelope.encode_error if body.is_error else envelope.encode_response
         message = encode(request.id, body.json)
         if request.batch is None:
@@ -230,15 +288,23 @@ class ServerSession:
         if request.is_done or not request.key.isdecimal():
             return
         request_id = int(request.key)
-        if self.server_requests.pop(request_id, None) is not None:
+        if self.take_server_request(request_id) is not None:
             cancelled = {"requestId": request_id, "reason": "the server does not need the answer any more"}
             self.output.send(envelope.encode_notification("notifications/cancelled", cancelled), exchange)
 
+    def take_server_request(self, request_id: RequestId | None) -> ServerRequest | None:
+        """Return the request to the client with this id, which is done now; None if there is none."""
+        request = None if request_id is None else self.server_requests.pop(request_id, None)
+        if request is not None:
+            self.charge(-request.held_bytes)
+        return request
+
     def disconnect_requests(self) -> None:
         """End the requests to the client: it has disconnected, or sends nothing more."""
-        for each in list(self.server_requests.values()):
-            each.disconnect()
-        self.server_requests.clear()
+        for request_id in list(self.server_requests):
+            request = self.take_server_request(request_id)
+            if request is not None:
+                request.disconnect()
 
     def close(self) -> None:
         """End everything: the peer has disconnected."""
@@ -247,9 +313,12 @@ class ServerSession:
         for each in list(self.exchanges.values()):
             if isinstance(each, Exchange):
                 self.stop(each)
-            elif each.on_cancel is not None:
+                continue
+            self.release(each)
+            if each.on_cancel is not None:
                 each.on_cancel()
         self.exchanges.clear()
         if self.engine.tasks is not None:
             self.engine.tasks.forget(self.principal)
         self.subscriptions = Subscriptions()
+        self.keep(-self.kept_bytes)

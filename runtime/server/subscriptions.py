@@ -20,6 +20,7 @@ from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.newest import NEWEST, ErrorCode, methods, models
 from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED, SubscriptionFilter, supported_filter
 from mcpgen.runtime.server.exchange import ResponseBody
+from mcpgen.runtime.server.ledger import HANDLER_BYTES, uris_bytes
 from mcpgen.runtime.server.server_session import SubscriptionStream
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.exchange import OpenRequest
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["check_uris", "end_stream", "notify_change", "open_stream", "stream_closed_notification"]
+__all__ = ["check_uris", "end_stream", "notify_change", "open_stream", "stream_closed_notification", "wants_change"]
 
 _SUBSCRIPTION_ID = methods.MetaKey.SUBSCRIPTION_ID
 
@@ -48,7 +49,7 @@ def open_stream(session: ServerSession, request: OpenRequest, params: Any) -> No
     """Open a stream for a `subscriptions/listen`.
 
     Raises:
-        RequestError: There are too many subscriptions, or a URI is too long.
+        RequestError: There are too many subscriptions, or a URI is too long, or all of them are.
 
     Spec:
         2026-07-28, basic/patterns/subscriptions, "Acknowledgment": it comes first, with the supported filter.
@@ -56,7 +57,8 @@ def open_stream(session: ServerSession, request: OpenRequest, params: Any) -> No
     subscriptions, limit = session.subscriptions, session.limits.max_subscriptions
     if len(subscriptions.streams) >= limit:
         raise RequestError(
-            ErrorCode.INTERNAL_ERROR, "this connection has too many open subscription streams; end one first"
+            ErrorCode.INTERNAL_ERROR,
+            "this connection has too many open subscription streams (max_subscriptions); end one first",
         )
     revision = request.peer.revision
     wanted = msgspec.convert(msgspec.to_builtins(params.notifications), SubscriptionFilter)
@@ -65,10 +67,11 @@ def open_stream(session: ServerSession, request: OpenRequest, params: Any) -> No
     if subscriptions.size + len(supported.resource_subscriptions) > limit:
         raise RequestError(
             ErrorCode.INTERNAL_ERROR,
-            "this connection has too many subscriptions to resources; unsubscribe from one first",
+            "this connection has too many subscriptions to resources (max_subscriptions); end a stream first",
         )
+    session.keep(uris_bytes(supported.resource_subscriptions))
     acknowledged = {"_meta": {_SUBSCRIPTION_ID: request.id}, "notifications": supported}
-    session.exchanges[request.id] = request
+    session.hold(request)
     stream = subscriptions.streams[request.id] = SubscriptionStream(request, supported)
     request.on_cancel = partial(_close_stream, session, stream)
     message = envelope.encode_notification("notifications/subscriptions/acknowledged", acknowledged)
@@ -77,7 +80,8 @@ def open_stream(session: ServerSession, request: OpenRequest, params: Any) -> No
 
 
 def _close_stream(session: ServerSession, stream: SubscriptionStream) -> None:
-    session.subscriptions.streams.pop(stream.request.id, None)
+    if session.subscriptions.streams.pop(stream.request.id, None) is not None:
+        session.keep(-uris_bytes(stream.filter.resource_subscriptions))
     _call_handler(session, "resources/unsubscribe", stream)
 
 
@@ -91,7 +95,8 @@ def _call_handler(session: ServerSession, method: str, stream: SubscriptionStrea
     elsewhere = {*session.subscriptions.uris}.union(*(each.filter.resource_subscriptions for each in others))
     for uri in stream.filter.resource_subscriptions:
         if uri not in elsewhere:
-            session.output.start_notification_handler(handler, params(uri=uri), stream.request.peer)
+            size = HANDLER_BYTES + uris_bytes([uri])
+            session.output.start_notification_handler(handler, params(uri=uri), stream.request.peer, size)
 
 
 def end_stream(session: ServerSession, stream: SubscriptionStream) -> None:
@@ -111,6 +116,14 @@ def stream_closed_notification(request: OpenRequest) -> bytes:
     """Return the notification that ends the stream of *request*."""
     cancelled = {"requestId": request.id, "reason": "the server is shutting down"}
     return envelope.encode_notification("notifications/cancelled", cancelled)
+
+
+def wants_change(session: ServerSession, method: str, uri: str | None) -> bool:
+    """Return whether the client of the handshake or a stream is subscribed to the notification *method*."""
+    subscriptions = session.subscriptions
+    if session.is_initialized and (method != RESOURCE_UPDATED or uri in subscriptions.uris):
+        return True
+    return any(each.filter.passes(method, uri) for each in subscriptions.streams.values())
 
 
 def notify_change(session: ServerSession, method: str, uri: str | None = None) -> None:

@@ -98,6 +98,30 @@ def test_a_head_of_many_lines_over_the_bound_is_refused(house: House) -> None:
     assert line.rest()[:13] in (b"HTTP/1.1 431 ", b"")
 
 
+@pytest.mark.parametrize("is_second", [False, True], ids=["first", "behind another"])
+@pytest.mark.parametrize(
+    ("target", "lines"),
+    [
+        ("/mcp", ["X: " + "a" * 70_000]),
+        ("/mcp", [f"X-{each}: {'a' * 60}" for each in range(1000)]),
+        ("/mcp?" + "a" * 70_000, []),
+    ],
+    ids=["one header", "many headers", "target"],
+)
+def test_a_whole_head_over_the_bound_is_refused(
+    house: House, target: str, lines: list[str], *, is_second: bool
+) -> None:
+    line = house.line()
+    data = posted(ECHO, *mirrored("tools/call", "echo"), *lines, target=target)
+    if is_second:
+        line.send(called("echo"))
+        assert 200 == line.reply().status
+    line.send(data)
+
+    assert 431 == line.reply().status
+    assert line.is_closed()
+
+
 def test_a_head_just_below_the_bound_is_served(house: House) -> None:
     line = house.line()
     line.send(posted(ECHO, *mirrored("tools/call", "echo"), "X: " + "a" * 60_000))

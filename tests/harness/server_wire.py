@@ -93,3 +93,7 @@ async def connected(server: Server) -> AsyncGenerator[Wire]:
         finally:
             wire.connection.close()
     wire.recorder.verify()
+    kept = server._engine.ledger.by_kind()
+    kept.pop("parked requests", None)  # answered ones are kept for a while, for repeated retries
+    if not server._engine._running:  # the last connection has ended
+        assert not any(kept.values()), f"still kept: {kept}"

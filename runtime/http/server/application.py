@@ -199,10 +199,10 @@ class Application:
         await handle(scope, headers, user, receive, send)
 
     def _route(self, path: str) -> Callable[..., Awaitable[None]] | None:
-        if path == self._path or path.rstrip("/") == self._path.rstrip("/"):
+        if _is_same(path, self._path):
             return self._serve_endpoint
         if _LEGACY_SSE_REVISION in self._engine.handlers.handshake_revisions:
-            if path == self._sse_path:
+            if _is_same(path, self._sse_path):
                 return self._serve_sse
             if path == self._message_path:
                 return self._serve_message
@@ -255,6 +255,12 @@ class Application:
         if not is_json(headers.get("content-type")):
             await responses.send_error(send, 415, f"the Content-Type must be {JSON}")
             return None
+        encoding = headers.get("content-encoding", "").strip().lower()
+        if encoding not in ("", "identity"):
+            # RFC 9110, 15.5.16: `Accept-Encoding` tells that the encoding is the problem, and which one is accepted.
+            reason = "the body must not have a Content-Encoding; send it uncompressed"
+            await responses.send_error(send, 415, reason, headers=((b"accept-encoding", b"identity"),))
+            return None
         accept = headers.get("accept")
         for each in accepted:
             if not accepts(accept, each):
@@ -272,6 +278,11 @@ class Application:
             # The rest of the body is not read, so the connection cannot be used for another request.
             await responses.send_error(send, error.status, error.reason, headers=((b"connection", b"close"),))
         return None
+
+
+def _is_same(path: str, served: str) -> bool:
+    """Return whether two paths are the same but for a slash at the end."""
+    return path == served or path.rstrip("/") == served.rstrip("/")
 
 
 async def _refuse_method(send: Send, reason: str, allowed: str) -> None:

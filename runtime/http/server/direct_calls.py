@@ -124,7 +124,11 @@ def start_stateless_call(
 def start_session_call(session: ServerSession, request: Request, meta: RequestMeta) -> DirectCall | None:
     """Start a call in a session; return None as `start_stateless_call` does."""
     peer = session.peer
-    if peer is None or not isinstance(meta.revision, UnsetType) or session.is_busy or request.id in session.exchanges:
+    if peer is None or not isinstance(meta.revision, UnsetType) or request.id in session.exchanges:
+        return None
+    if session.overload() is not None:
+        return None
+    if oversized_part(request, meta) is not None:
         return None
     if oversized_part(request, meta) is not None:
         return None

@@ -47,6 +47,8 @@ _UPGRADE_HEADERS: Final = (b"upgrade", b"http2-settings")
 MAX_HEAD_BYTES: Final = 64 * 1024
 _HEAD_SECONDS: Final = 10
 
+_HEAD_TOO_LONG: Final = b"431 Request Header Fields Too Large", b"the request head is longer than 64 KiB"
+
 
 class _CoalescingTransport:
     """A transport that writes the head of a response together with the body, if that follows in the same turn."""
@@ -120,7 +122,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._is_in_head:
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES:
-                self._refuse(b"431 Request Header Fields Too Large", b"the request head is longer than 64 KiB")
+                self._refuse(*_HEAD_TOO_LONG)
             elif self._head_timer is None:
                 self._head_timer = self.loop.call_later(_HEAD_SECONDS, self._refuse_slow_head)
         if self._is_complete or self._is_in_head or self.transport.is_closing():
@@ -148,6 +150,9 @@ class BoundedProtocol(HttpToolsProtocol):
             return  # see `_unsupported_upgrade_warning`
         if len(self.pipeline) >= MAX_PIPELINED_REQUESTS:
             raise OverflowError("too many pipelined requests")  # uvicorn then calls `send_400_response`
+        if max(0, self._head_bytes) + len(self._data) > MAX_HEAD_BYTES and self._head_size() > MAX_HEAD_BYTES:
+            self._refuse(*_HEAD_TOO_LONG)
+            raise OverflowError("the request head is longer than 64 KiB")
         self._is_in_head = False
         self._head_bytes = 0
         if self._head_timer is not None:
@@ -202,6 +207,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse an invalid request, and close the connection."""
+        if self.transport.is_closing():  # refused with another status
+            return
         if self._is_answering:
             self._close_now()
         else:
@@ -221,6 +228,10 @@ class BoundedProtocol(HttpToolsProtocol):
     def _is_answering(self) -> bool:
         answered = self._answered
         return answered is not None and answered.response_started and not answered.response_complete
+
+    def _head_size(self) -> int:
+        # Colon, space and line end of each header; method, version and line ends of the first line.
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) + 16
 
     def _refuse_slow_head(self) -> None:
         self._head_timer = None

@@ -31,8 +31,8 @@ from mcpgen.generated.v2025_11_25 import models
 from mcpgen.generated.v2025_11_25.methods import REVISION, ErrorCode
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.limits import TaskLimits
-from mcpgen.runtime.server.tasks.running_task import RunningTask, error_outcome, related
-from mcpgen.runtime.server.tasks.task_store import StoreFull, TaskRecord, cursor_behind, position_at
+from mcpgen.runtime.server.tasks.running_task import MAX_STATUS_MESSAGE_CHARS, RunningTask, error_outcome, related
+from mcpgen.runtime.server.tasks.task_store import FREE_OUTCOME_BYTES, StoreFull, TaskRecord, cursor_behind, position_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,8 +50,6 @@ ID_BYTES: Final = 32
 
 _CANCELLED: Final = error_outcome(REQUEST_CANCELLED, "The task was cancelled")
 _EXPIRED: Final = error_outcome(ErrorCode.INVALID_PARAMS, "The task has expired")
-_TOO_LARGE_MESSAGE: Final = "The result is too large for the task store"
-_TOO_LARGE: Final = error_outcome(ErrorCode.INTERNAL_ERROR, _TOO_LARGE_MESSAGE)
 
 _logger = logging.getLogger("mcpgen.tasks")
 
@@ -227,8 +225,9 @@ class Tasks:
         )
         try:
             self._store.add(record)
-        except StoreFull:
-            raise RequestError(ErrorCode.INTERNAL_ERROR, "The task store is full; try again later") from None
+        except StoreFull as full:
+            reason = f"The task store is full: {full}; try again later"
+            raise RequestError(ErrorCode.INTERNAL_ERROR, reason) from None
         _logger.info("task %s of %r created, for %d ms", record.task_id[:8], principal, record.ttl_ms)
         return record
 
@@ -274,10 +273,12 @@ class Tasks:
         )
         try:
             self._store.replace(changed)
-        except StoreFull:
-            if outcome is None or outcome is _TOO_LARGE:
+        except StoreFull as full:
+            if outcome is None or len(outcome.json) <= FREE_OUTCOME_BYTES:
                 raise  # a store must have room for this
-            return self._change(task_id, "failed", message=_TOO_LARGE_MESSAGE, outcome=_TOO_LARGE)
+            reason = f"The result is too large for the task store: {full}"[:MAX_STATUS_MESSAGE_CHARS]
+            error = error_outcome(ErrorCode.INTERNAL_ERROR, reason)
+            return self._change(task_id, "failed", message=reason, outcome=error)
         if changed.has_ended:
             _logger.info("task %s of %r ended, %s", task_id[:8], changed.principal, changed.status)
         self._end(task_id, changed, outcome)

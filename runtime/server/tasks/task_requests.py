@@ -152,9 +152,10 @@ class TaskRequests:
         def deliver(outcome: Outcome) -> None:
             session.reply(request, ResponseBody(outcome.json, is_error=outcome.is_error))
 
-        session.exchanges[request.id] = request
+        session.hold(request)
         try:
             request.on_cancel = self._tasks.result(params.task_id, principal=session.principal, deliver=deliver)
         except BaseException:
             session.exchanges.pop(request.id, None)
+            session.release(request)
             raise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mcpgen.runtime.server.quota import Entry, Quota
 
 
@@ -101,3 +103,86 @@ def test_an_entry_that_grows_takes_its_room_from_others_not_from_itself() -> Non
     grows.release()
     assert not grows.resize(1)
     assert kept.quota.bytes == 600
+
+
+def test_what_keeps_no_bytes_does_not_end_for_bytes() -> None:
+    kept = Kept(max_bytes=100)
+    kept.admit("empty", "a", 0)
+    kept.admit("full", "a", 100)
+
+    assert kept.admit("b", "b", 10)
+    assert kept.ended == ["full"]
+
+
+def test_the_session_with_the_most_makes_room_for_another_owner() -> None:
+    kept = Kept(max_count=4)
+    kept.admit("small", "a", session="1")
+    for n in range(3):
+        kept.admit(f"large{n}", "a", session="2")
+
+    assert kept.admit("b", "b")
+    assert kept.ended == ["large0"], "though another entry is older"
+
+
+def test_an_entry_can_stand_for_several_things() -> None:
+    kept = Kept(max_count=10)
+    batch = kept.quota.admit("a", 1, count=8)
+    assert batch
+    assert kept.quota.admit("a", 1, count=3) is None
+    assert kept.quota.count == 8
+
+    batch.release()
+    assert kept.quota.count == 0
+    assert kept.quota.admit("a", 1, count=11) is None, "more than the whole limit"
+    assert kept.ended == []
+
+
+def test_lower_ranks_end_first_and_the_oldest_of_each() -> None:
+    quota, ended = Quota(4, 100), list[str]()
+    entries = {
+        name: quota.admit("a", 1, rank=rank, give_way=lambda name=name: ended.append(name))
+        for name, rank in (("busy", 2), ("idle", 1), ("new", 0), ("other", 1))
+    }
+    entries["idle"].move(1)  # used again
+    for each in range(3):
+        assert quota.admit("b" if each < 2 else "c", 1)
+        entries[ended[-1]].release()
+
+    assert ended == ["new", "other", "idle"]
+
+
+def test_idle_entries_make_room_for_their_own_owner_and_others_do_not() -> None:
+    quota, ended = Quota(2, 100, idle_ranks=1), list[str]()
+    idle = quota.admit("a", 1, rank=0, give_way=lambda: ended.append("idle"))
+    busy = quota.admit("a", 1, rank=1, give_way=lambda: ended.append("busy"))
+    assert quota.admit("a", 1, rank=1)
+    assert ended == ["idle"]
+    assert quota.admit("a", 1, rank=1) is None
+
+    assert idle
+    assert busy
+    idle.release()
+    busy.move(0)
+    assert quota.admit("a", 1, rank=1)
+    assert ended == ["idle", "busy"]
+
+
+def test_an_owner_that_has_the_most_is_refused_without_a_look_at_its_sessions() -> None:
+    """Otherwise each refused request of an attacker with thousands of sessions would take milliseconds."""
+    quota, looks = Quota(1000, 10**9), 0
+    for each in range(1000):
+        quota.admit("a", 1, session=f"{each}", give_way=lambda: None)
+    assert quota.admit("a", 1, session="more") is None
+    sessions = quota._owners.by_name["a"].sessions
+
+    class Counted(dict[str, Any]):
+        def values(self) -> Any:
+            nonlocal looks
+            looks += 1
+            return super().values()
+
+    sessions.by_name = Counted(sessions.by_name)
+    for _ in range(100):
+        assert quota.admit("a", 1, session="more") is None
+
+    assert looks == 0

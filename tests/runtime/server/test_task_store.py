@@ -155,9 +155,9 @@ def test_results_are_bounded_for_each_principal_and_in_all() -> None:
         store.add(record(task_id, principal))
     store.replace(ended(record("a"), 20))
 
-    with pytest.raises(StoreFull):
+    with pytest.raises(StoreFull, match=r"more than 20 bytes \(max_outcome_bytes_per_principal\)"):
         store.replace(ended(record("b"), 1))
-    with pytest.raises(StoreFull):
+    with pytest.raises(StoreFull, match=r"more than 25 bytes \(max_outcome_bytes\)"):
         store.replace(ended(record("c", "bob"), 6))
     assert record("b") == store.get("b")
     store.replace(ended(record("c", "bob"), 5))
@@ -165,6 +165,16 @@ def test_results_are_bounded_for_each_principal_and_in_all() -> None:
     store.remove("a")
     store.replace(ended(record("b"), 20))
     assert ended(record("b"), 20) == store.get("b")
+
+
+def test_a_record_costs_memory_beside_its_result() -> None:
+    store = MemoryTaskStore()
+    store.add(record("a"))
+    empty = store.kept_bytes
+    store.replace(msgspec.structs.replace(ended(record("a"), 2000), status_message="é" * 100))
+
+    assert 400 < empty < 1000
+    assert empty + 2000 + 400 <= store.kept_bytes <= empty + 2000 + 400 + FREE_OUTCOME_BYTES
 
 
 def test_an_error_in_a_few_words_always_finds_room() -> None:
@@ -215,6 +225,7 @@ def test_nothing_is_left_of_what_was_dropped_and_no_bound_is_passed(actions: lis
     store.expire(1000)
 
     assert (0, 0, {}, {}, []) == (store.count, store._total_bytes, store._bytes, store._order, store._expiries)
+    assert store.kept_bytes == 0
 
 
 @given(created_ms=st.integers(0, 2**63), task_id=st.text(max_size=43))

@@ -570,7 +570,9 @@ def test_a_result_that_finds_no_room_is_an_error_and_not_a_hole() -> None:
     got, _ = bench.wait(FIRST)
     running.finish(b'{"content":[{"type":"text","text":"' + b"x" * 5000 + b'"}]}')
 
-    assert [Outcome(b'{"code":-32603,"message":"The result is too large for the task store"}', is_error=True)] == got
+    reason = b"all results would have more than 100 bytes (max_outcome_bytes)"
+    message = b"The result is too large for the task store: " + reason
+    assert [Outcome(b'{"code":-32603,"message":"' + message + b'"}', is_error=True)] == got
     assert "failed" == bench.status(FIRST)
 
 
@@ -860,7 +862,8 @@ def test_only_so_many_tasks_run_in_all_and_are_kept() -> None:
     running = kept.create()
     running.finish(RESULT)
     running.close()
-    assert (-32603, "The task store is full; try again later") == refusal(kept.create_result)
+    full = "The task store is full: it has 1 tasks of this client (max_tasks_per_principal); try again later"
+    assert (-32603, full) == refusal(kept.create_result)
     kept.now += 60
     kept.create()
 

@@ -318,7 +318,7 @@ class Overseer:
 
     def _place(self, exchange: Exchange, heard: Heard) -> None:
         path, sse_path, message_path = self._paths
-        if exchange.path == sse_path:
+        if exchange.path in (sse_path, f"{sse_path}/"):
             heard.kind = Kind.OLD_STREAM
         elif exchange.path == message_path:
             heard.kind = Kind.OLD_POST

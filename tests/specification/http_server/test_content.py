@@ -167,6 +167,20 @@ async def test_other_content_is_not_supported(kind: str | None, revision: str) -
 
 @spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
 @everywhere
+@pytest.mark.parametrize(
+    ("encoding", "status"), [("gzip", 415), ("br", 415), ("gzip, identity", 415), ("Identity", 200), ("", 200)]
+)
+async def test_an_encoded_body_is_not_supported(encoding: str, status: int, revision: str) -> None:
+    async with caller(demo(), revision) as peer:
+        body = peer.request(1, "tools/list")
+        answer = await peer.post(body, [*peer.lines(body), ("Content-Encoding", encoding)]).complete()
+
+    assert status == answer.status
+    assert ("identity" if status == 415 else None) == answer.header("accept-encoding")
+
+
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@everywhere
 async def test_the_kind_of_content_is_looked_at_before_what_is_taken(revision: str) -> None:
     async with caller(demo(), revision) as peer:
         answer = await peer.post(peer.request(1, "tools/list"), peer.own_lines).complete()

@@ -79,6 +79,17 @@ async def test_what_is_told_and_asked_comes_on_the_stream_too() -> None:
 
 
 @spec("2024-11-05", "basic/transports#http-with-sse")
+async def test_a_slash_at_the_end_of_the_path_makes_no_difference() -> None:
+    async with site(demo()) as web:
+        stream = web.open("GET", "/sse/", [STREAM])
+        target = (await stream.event()).data or ""
+        accepted = await web.ask("POST", target, [JSON], b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+
+        assert 1 == (await stream.message())["id"]
+    assert (200, 202) == (stream.status, accepted.status)
+
+
+@spec("2024-11-05", "basic/transports#http-with-sse")
 @on_both_loops
 async def test_several_clients_have_conversations_of_their_own() -> None:
     own = behaviour()

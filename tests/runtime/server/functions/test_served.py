@@ -371,7 +371,9 @@ async def test_what_a_function_demands_of_a_client_that_shook_hands_is_bounded_t
         for _ in range(2):
             (said,) = await peer.answer(said, ROOTS)
 
-    assert {"code": -32603, "message": "the handler asked for input too often; the limit is 2"} == said["error"]
+    assert {"code": -32603, "message": "the handler asked for input too often; the limit is 2 (max_rounds)"} == said[
+        "error"
+    ]
 
 
 async def test_arguments_are_no_answers_whatever_they_are_called(revision: str) -> None:

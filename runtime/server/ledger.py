@@ -1,0 +1,158 @@
+"""The ledger of one server: how many bytes of memory it keeps for its clients, by kind.
+
+Theory of operation. Each thing that a client can make the server keep is charged when it is kept, at what it costs in
+memory, and until it is freed, whether or not its connection still exists. It is charged once, in an account of its
+kind. There are three kinds of accounts, from the cheapest on:
+
+* `Account`: a plain integer, for what one session bounds by itself;
+* `Quota`: for what owners share fairly;
+* a function, for a store that counts by itself.
+
+An account only counts. The limit is checked beside it, and has a name in `Limits`, `HttpLimits` or `TaskLimits`. If
+owners have to share what an account counts already, such as the open requests of an HTTP application, a `Quota` of its
+own bounds it, which is not one of the ledger's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from msgspec import Raw, UnsetType
+
+from mcpgen.runtime.protocol.message_size import memory_bytes
+from mcpgen.runtime.server.quota import Quota
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from mcpgen.runtime.protocol.capabilities import Peer
+    from mcpgen.runtime.protocol.messages import RequestId
+
+__all__ = [
+    "HANDLER_BYTES",
+    "SESSION_BYTES",
+    "SHARED_PEER_BYTES",
+    "Account",
+    "Kind",
+    "Ledger",
+    "change_bytes",
+    "request_bytes",
+    "server_request_bytes",
+    "uris_bytes",
+    "waiting_bytes",
+]
+
+# Measured in CPython 3.11 to 3.13 as resident memory of many: what each costs beside its texts and decoded values.
+HANDLER_BYTES: Final = 4500  # a task, the frames of the handler and of those around it, its context and exchange
+SESSION_BYTES: Final = 1500
+_WAITING_BYTES: Final = 800
+_SERVER_REQUEST_BYTES: Final = 1500
+_URI_BYTES: Final = 100
+_CHANGE_BYTES: Final = 250
+
+_SMALL_BYTES: Final = 512
+
+# Requests share a declaration of up to 4,096 bytes, which `mcpgen.runtime.protocol.capabilities` caches. A longer one
+# takes at least this, and is charged to its stateless request.
+SHARED_PEER_BYTES: Final = 2 * 4096
+
+Kind: TypeAlias = Literal["events", "messages", "open requests", "parked requests", "sessions", "tasks", "uploads"]
+"""What is kept.
+
+* events: of streams that clients can resume.
+* messages: those that wait for a client that does not read, or has no stream.
+* open requests: requests whose handler has not ended, also after it was cancelled; and what these wait for.
+* parked requests: handlers that wait for a stateless client's retry.
+* sessions: the clients' declarations, subscriptions and filters.
+* tasks: their records and results.
+* uploads: bodies that have not arrived completely.
+"""
+
+
+class Account:
+    """The bytes of one kind. The code that keeps them adds them, and subtracts them when it frees them.
+
+    Attributes:
+        bytes: The bytes that are kept now.
+    """
+
+    __slots__ = ("bytes",)
+
+    def __init__(self) -> None:
+        self.bytes: int = 0
+
+
+class Ledger:
+    """The bytes of memory that one server keeps for its clients."""
+
+    def __init__(self) -> None:
+        self._accounts: dict[Kind, Account] = {}
+        self._quotas: dict[Kind, list[Quota]] = {}
+        self._stores: dict[Kind, list[Callable[[], int]]] = {}
+
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes of all kinds."""
+        return sum(self.by_kind().values())
+
+    def by_kind(self) -> dict[Kind, int]:
+        """Return the bytes of each kind of which something was ever kept."""
+        found: dict[Kind, int] = {kind: each.bytes for kind, each in self._accounts.items()}
+        for kind, quotas in self._quotas.items():
+            found[kind] = found.get(kind, 0) + sum(each.kept_bytes for each in quotas)
+        for kind, stores in self._stores.items():
+            found[kind] = found.get(kind, 0) + sum(each() for each in stores)
+        return found
+
+    def account(self, kind: Kind) -> Account:
+        """Return the account of *kind*, which all sessions share."""
+        return self._accounts.setdefault(kind, Account())
+
+    def quota(self, kind: Kind, *, max_count: int, max_bytes: int) -> Quota:
+        """Return a new quota of *kind*, whose entries are counted here."""
+        made = Quota(max_count, max_bytes)
+        self._quotas.setdefault(kind, []).append(made)
+        return made
+
+    def add_store(self, kind: Kind, kept_bytes: Callable[[], int]) -> None:
+        """Count what a store of *kind* keeps; *kept_bytes* returns it."""
+        self._stores.setdefault(kind, []).append(kept_bytes)
+
+
+def request_bytes(params: Raw | UnsetType, request_id: RequestId = 0) -> int:
+    """Return what a request or notification costs in memory while its handler runs."""
+    if type(request_id) is str:
+        return _text_bytes(request_id) + request_bytes(params)
+    if isinstance(params, UnsetType):
+        return HANDLER_BYTES
+    size = len(memoryview(params))
+    # Most requests are that small. The decoded values of a usual one take as much again.
+    return HANDLER_BYTES + (2 * size if size <= _SMALL_BYTES else memory_bytes(bytes(params)))
+
+
+def waiting_bytes(request_id: RequestId, peer: Peer | None) -> int:
+    """Return what an open request costs for which no handler runs; *peer* is a client that only it names."""
+    size = _WAITING_BYTES
+    if isinstance(request_id, str):
+        size += _text_bytes(request_id)
+    return size if peer is None or peer.memory_bytes < SHARED_PEER_BYTES else size + peer.memory_bytes
+
+
+def server_request_bytes(params: bytes | UnsetType) -> int:
+    """Return what a request to the client costs while it waits for the answer."""
+    return _SERVER_REQUEST_BYTES + (0 if isinstance(params, UnsetType) else 3 * len(params))
+
+
+def uris_bytes(uris: Iterable[str]) -> int:
+    """Return what subscriptions to *uris* cost."""
+    return sum(_URI_BYTES + _text_bytes(each) for each in uris)
+
+
+def change_bytes(uri: str | None) -> int:
+    """Return what the notification of a change costs while it waits."""
+    return _CHANGE_BYTES + _text_bytes(uri or "")
+
+
+def _text_bytes(text: str) -> int:
+    # Not `sys.getsizeof`, which changes when a text is encoded: the same bytes have to be subtracted at the end.
+    return len(text) if text.isascii() else 4 * len(text)
