@@ -38,6 +38,7 @@ __all__ = [
     "ClientLimits",
     "HttpLimits",
     "Limits",
+    "RateLimit",
     "TaskLimits",
 ]
 
@@ -82,6 +83,8 @@ MAX_SCHEMA_DEPTH: Final = 100
 class _Bounds(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
+            if value is None or isinstance(value, _Bounds):
+                continue
             may_be_zero = name == "grace_seconds"
             if not value >= 0 or (value == 0 and not may_be_zero):  # so written, nan is refused, too
                 allowed = "0 or more" if may_be_zero else "a value greater than 0"
@@ -143,14 +146,31 @@ class Limits(_Bounds, frozen=True, kw_only=True):
     grace_seconds: float = 0.5
 
 
+class RateLimit(_Bounds, frozen=True, kw_only=True):
+    """How many tools and completions one client may call; each client has a bucket of tokens.
+
+    Attributes:
+        per_second: How many tokens are added to the bucket each second.
+        burst: How many tokens it holds.
+    """
+
+    per_second: float = 100
+    burst: int = 1000
+
+
 class HttpLimits(_Bounds, frozen=True, kw_only=True):
     """Limits of one HTTP application. `Limits` has the limits of its server.
 
     Attributes:
-        max_sessions: The largest number of sessions of all clients. Each takes some kilobytes. At the limit, a new
-            session replaces one whose client sent nothing after `initialize`. If there is none, the new one is refused.
-        max_open: The largest number of requests and streams of all clients that are open at once.
-        max_open_bytes: The total size of the bodies of these requests, at most.
+        max_sessions: The largest number of sessions of all clients. At the limit, a session of the client that has the
+            most makes room: one that was never used, or else the one that was idle longest.
+        max_sessions_bytes: What all sessions cost in memory, at most: what their clients declared, their subscriptions,
+            and the messages that are kept for them.
+        max_open: The largest number of requests and streams of all clients that are open at once, and of handlers whose
+            clients have hung up.
+        max_open_bytes: What these cost in memory, at most, with bodies that are still arriving.
+        max_unread_bytes: The total size of what was written for clients that do not read it, at most;
+            `max_buffered_bytes` of `Limits` bounds each response.
         idle_seconds: The time after which a session without messages and open streams ends.
         handshake_seconds: The time in which a client has to send its next message after `initialize`.
         body_seconds: The time in which a client has to send the rest of a body.
@@ -162,11 +182,16 @@ class HttpLimits(_Bounds, frozen=True, kw_only=True):
         retry_seconds: The time that a client is told to wait before it reconnects to a broken stream.
         max_kept_messages: The largest number of messages that one session keeps until its client opens the stream for
             messages outside of requests (HTTP GET).
+        max_kept_bytes: The total size of these messages, at most.
+        rate_limit: How many tools and completions one user may call, or one session, or one address of stateless
+            clients; None for no limit.
     """
 
     max_sessions: int = 10_000
+    max_sessions_bytes: int = 128 * 1024 * 1024
     max_open: int = 10_000
     max_open_bytes: int = 256 * 1024 * 1024
+    max_unread_bytes: int = 128 * 1024 * 1024
     idle_seconds: float = 1800
     handshake_seconds: float = 60
     body_seconds: float = 30
@@ -175,6 +200,8 @@ class HttpLimits(_Bounds, frozen=True, kw_only=True):
     write_seconds: float = 60
     retry_seconds: float = 1
     max_kept_messages: int = 100
+    max_kept_bytes: int = 64 * 1024
+    rate_limit: RateLimit | None = RateLimit()
 
 
 class ClientLimits(_Bounds, frozen=True, kw_only=True):

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.errors import HttpRefused, ServerUnreachable
     from mcpgen.runtime.http.server.application import Application
     from mcpgen.runtime.http.server.event_store import EventStore, MemoryEventStore
-    from mcpgen.runtime.limits import ClientLimits, HttpLimits, Limits
+    from mcpgen.runtime.limits import ClientLimits, HttpLimits, Limits, RateLimit
     from mcpgen.runtime.server.context import Context
     from mcpgen.runtime.server.elicitation_forms import Elicited
     from mcpgen.runtime.server.functions.resources import ResourceNotFound
@@ -89,6 +89,7 @@ __all__ = [
     "NoCommonRevision",
     "PeerError",
     "Process",
+    "RateLimit",
     "RequestError",
     "RequestLost",
     "RequestRefused",
@@ -136,6 +137,7 @@ _MODULES = {
     "EventStore": "mcpgen.runtime.http.server.event_store",
     "Http": "mcpgen.runtime.http.client.transport",
     "HttpLimits": "mcpgen.runtime.limits",
+    "RateLimit": "mcpgen.runtime.limits",
     "HttpRefused": "mcpgen.runtime.http.errors",
     "InvalidPayload": "mcpgen.runtime.errors",
     "InvalidStructuredContent": "mcpgen.runtime.errors",

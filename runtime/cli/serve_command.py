@@ -55,7 +55,21 @@ class Unservable(click.ClickException):
     metavar="HOST",
     help="Accept requests with this name in the Host header. Repeatable.",
 )
-def serve(target: str, address: str | None, path: str, origins: tuple[str, ...], hosts: tuple[str, ...]) -> None:
+@click.option(
+    "--trusted-proxy",
+    "proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Believe X-Forwarded-For and Forwarded of this proxy, an address or a network such as 10.0.0.0/8. Repeatable.",
+)
+def serve(  # noqa: PLR0913, PLR0917 (the options of the command)
+    target: str,
+    address: str | None,
+    path: str,
+    origins: tuple[str, ...],
+    hosts: tuple[str, ...],
+    proxies: tuple[str, ...],
+) -> None:
     """Run a server on standard input and output (stdio), or over HTTP with --http.
 
     FILE.py is a Python file; the dotted name of a module works too. OBJECT is the name of the server in the file. You
@@ -67,20 +81,29 @@ def serve(target: str, address: str | None, path: str, origins: tuple[str, ...],
 
     At a loopback address (127.0.0.1, ::1), the server accepts only requests whose Host header and Origin header name
     this machine. At any other address, it accepts every Host header, but no requests from web pages. --allow-host and
-    --allow-origin replace these defaults. Behind a reverse proxy, use both to give the public names.
+    --allow-origin replace these defaults. Behind a reverse proxy, use both to give the public names, and
+    --trusted-proxy for the address of the proxy, so that its clients share the limits fairly.
     """
     if address is not None:
-        _serve_http(target, address, path, origins, hosts)
+        options: Options = {
+            "path": path,
+            "allowed_origins": origins or None,
+            "allowed_hosts": hosts or None,
+            "trusted_proxies": proxies or None,
+        }
+        _serve_http(target, address, options)
         return
-    if origins or hosts or path != "/mcp":
-        raise click.UsageError("`--path`, `--allow-origin` and `--allow-host` are for HTTP: add `--http HOST:PORT`.")
+    if origins or hosts or proxies or path != "/mcp":
+        raise click.UsageError(
+            "`--path`, `--allow-origin`, `--allow-host` and `--trusted-proxy` are for HTTP: add `--http HOST:PORT`."
+        )
     with StandardStreams() as streams:
         origin, name = _split_object(target)
         found = _find_server(_load(origin), origin, name)
         stdio_server.run(found, streams=streams)
 
 
-def _serve_http(target: str, address: str, path: str, origins: tuple[str, ...], hosts: tuple[str, ...]) -> None:
+def _serve_http(target: str, address: str, options: Options) -> None:
     try:
         from mcpgen.runtime.http.server import uvicorn_server  # noqa: PLC0415 (an extra that stdio does not need)
     except ModuleNotFoundError as error:
@@ -94,12 +117,12 @@ def _serve_http(target: str, address: str, path: str, origins: tuple[str, ...], 
     if not isinstance(found, Server):
         raise Unservable(f"{target} can be served on stdio only: HTTP needs an object of type Server.")
     try:
-        options: Options = {"path": path, "allowed_origins": origins or None, "allowed_hosts": hosts or None}
         with ExitStack() as stack:
             sockets = [stack.enter_context(each) for each in uvicorn_server.bind(host, port)]
             uvicorn_server.serve_http(found, sockets, options)
     except UsageError as error:
         message = str(error).replace("allowed_origins", "--allow-origin").replace("allowed_hosts", "--allow-host")
+        message = message.replace("trusted_proxies", "--trusted-proxy")
         raise Unservable(f"{message}.") from None
 
 

@@ -27,6 +27,9 @@ __all__ = ["Entry", "Quota"]
 # that; with no such room, an owner below its share would be refused until the handlers of others have ended.
 _MAX_LEAVING: Final = 0.25
 
+# Where owners should wait rather than ask for more.
+_TIGHT: Final = 0.75
+
 
 class Entry:
     """One thing that is kept for a client; `Quota.admit` returns it.
@@ -193,6 +196,11 @@ class Quota:
     def kept_bytes(self) -> int:
         """The bytes of all entries, those that are leaving included."""
         return self.bytes + self.leaving_bytes
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether most of its bytes are used."""
+        return self.bytes >= self._max_bytes * _TIGHT
 
     def has_room(self, size: int) -> bool:
         """Return whether another entry of *size* bytes fits without others giving way."""

@@ -155,7 +155,7 @@ class ServerSession:
             )
             raise RequestError(ErrorCode.INTERNAL_ERROR, reason)
         if self.entry is not None and not self.entry.resize(self.entry.size + size):
-            raise RequestError(ErrorCode.INTERNAL_ERROR, "the sessions of this server keep too many bytes")
+            raise RequestError(ErrorCode.INTERNAL_ERROR, "all sessions keep too many bytes (max_sessions_bytes)")
         self.kept_bytes += size
         self._sessions.bytes += size
 

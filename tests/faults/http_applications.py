@@ -25,7 +25,8 @@ def held(app: Application) -> dict[str, Any]:
     found = {
         "responses": len(state.open_responses),
         "connections": len(state.connections),
-        "bytes": state._open_bytes,
+        "tickets": state.open_quota.count + state.open_quota.leaving_count,
+        "bytes": state.open_quota.kept_bytes,
         "old sessions": len(app._legacy_sse._sessions),
         "open": sum(each.open_requests for each in state.sessions),
         "streams": sum(len(each.streams) for each in state.sessions),

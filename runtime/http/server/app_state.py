@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import secrets
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
 from mcpgen.runtime.http.server.event_store import MemoryEventStore
 from mcpgen.runtime.http.server.handler_host import HandlerHost
+from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES, TOO_MANY, Ticket
+from mcpgen.runtime.http.server.rate_limit import RateLimiter
+from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.server.session_table import SessionTable
 from mcpgen.runtime.protocol import headers as http
+from mcpgen.runtime.protocol.message_size import memory_bytes
+from mcpgen.runtime.server.quota import Quota
 from mcpgen.runtime.transports.spawner import is_asyncio
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.http.server.event_store import EventStore
-    from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
     from mcpgen.runtime.limits import HttpLimits
     from mcpgen.runtime.server.connection import Connection
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["AppState"]
+
+
+_SHUTTING_DOWN: Final = "the server is shutting down"
 
 
 class AppState:
@@ -37,6 +47,9 @@ class AppState:
         sessions: The sessions of handshake revisions.
         connections: The connections that end with one HTTP request: of stateless requests, and of HTTP+SSE.
         open_responses: The responses that are being sent.
+        open_quota: Counts requests and streams, and the handlers that outlive them, for each client.
+        unread: Counts what was written for clients that have not read it.
+        rates: Limits the calls of each client.
         is_shutting_down: Whether new requests are refused.
     """
 
@@ -49,8 +62,11 @@ class AppState:
         self.connections: dict[Connection, None] = {}
         self.open_responses: dict[ResponseBuffer, None] = {}
         self.is_shutting_down: bool = False
-        self._open_bytes = 0
+        self.unread: Quota = Quota(limits.max_open, limits.max_unread_bytes)
+        self.rates: RateLimiter = RateLimiter(limits.rate_limit, clock)
+        self.open_quota: Quota = Quota(limits.max_open, limits.max_open_bytes)
         self._is_asyncio = False
+        self._tag_key = secrets.token_bytes(16)
         self._host = HandlerHost(engine, self.sessions.expire)
 
     async def open(self) -> Spawner:
@@ -90,31 +106,43 @@ class AppState:
         revision = headers.get(http.REVISION, "").strip()
         return revision if http.REVISION in headers and revision not in self.engine.handlers.served else None
 
-    def overload(self, size: int) -> str | None:
-        """Return why a request with a body of *size* bytes cannot be served now; None if it can."""
+    def tag(self, client: Client) -> str:
+        """Return a label for *client* in names of streams, which says nothing about it to others."""
+        owner = client.owner.encode("utf-8", "surrogatepass")
+        return blake2b(owner, key=self._tag_key, digest_size=8).hexdigest()
+
+    @property
+    def refusal(self) -> str:
+        """Why a request gets no ticket."""
+        return _SHUTTING_DOWN if self.is_shutting_down else TOO_MANY
+
+    def open_ticket(
+        self, client: Client, body: bytes = b"", *, session: str = "", count: int = 1, is_stream: bool = False
+    ) -> Ticket | None:
+        """Return a ticket for a request, for *count* in one body, or for a stream; None if it is refused."""
         if self.is_shutting_down:
-            return "the server is shutting down"
-        if len(self.open_responses) >= self.limits.max_open:
-            return "too many requests and streams are open (max_open)"
-        if size and self._open_bytes + size > self.limits.max_open_bytes:
-            return "the open requests hold too many bytes (max_open_bytes)"
-        return None
+            return None
+        ticket = Ticket()
+        size = OPEN_REQUEST_BYTES * count + (memory_bytes(body) if body else 0)
+        give_way = ticket.give_way
+        ticket.entry = self.open_quota.admit(
+            client.owner, size, session=session, count=count, rank=int(is_stream), give_way=give_way
+        )
+        return None if ticket.entry is None else ticket
 
-    def reserve(self, size: int) -> bool:
-        """Count *size* bytes more, or less if negative, of incomplete requests; return whether there is room."""
-        self._open_bytes += size
-        return self._open_bytes <= self.limits.max_open_bytes
+    def new_response(self, client: Client, on_abort: Callable[[], object] | None) -> ResponseBuffer:
+        """Return a new response to *client*."""
+        limit = self.engine.limits.max_buffered_bytes
+        return ResponseBuffer(limit, unread=self.unread, owner=client.owner, on_abort=on_abort)
 
-    def add_response(self, response: ResponseBuffer, size: int = 0) -> None:
-        """Count an open response, and the *size* of its request's body."""
+    def add_response(self, response: ResponseBuffer) -> None:
+        """Note an open response."""
         self.open_responses[response] = None
-        self._open_bytes += size
 
-    def remove_response(self, response: ResponseBuffer, size: int = 0) -> None:
-        """Count it no longer, and discard what was not sent."""
+    def remove_response(self, response: ResponseBuffer) -> None:
+        """Note that it is open no longer, and discard what was not sent."""
         del self.open_responses[response]
-        self._open_bytes -= size
-        response.disconnect()
+        response.close()
 
     async def close(self) -> None:
         """Shut down, and end the server's lifespan.

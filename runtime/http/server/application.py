@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.media_types import EVENT_STREAM, JSON, accepts, is_json
 from mcpgen.runtime.http.server import cors, responses, session_endpoint
 from mcpgen.runtime.http.server.app_state import AppState
+from mcpgen.runtime.http.server.client_address import Client, ClientAddresses
 from mcpgen.runtime.http.server.legacy_sse import LegacySse
 from mcpgen.runtime.http.server.origin_check import OriginCheck
 from mcpgen.runtime.http.server.post_request import PostRequest
-from mcpgen.runtime.http.server.request_body import BodyRefused, read_body
+from mcpgen.runtime.http.server.request_body import BodyRefused, Upload, read_body
 from mcpgen.runtime.limits import HttpLimits
 from mcpgen.runtime.protocol.headers import headers_by_name
 from mcpgen.runtime.server.functions.invocation import is_async
@@ -50,6 +52,7 @@ class Options(TypedDict, total=False):
     events: EventStore | None
     limits: HttpLimits | None
     user: Callable[[Scope], str] | None
+    trusted_proxies: Sequence[str] | None
 
 
 class Application:
@@ -70,6 +73,8 @@ class Application:
         user: A function that takes the ASGI scope of a request, and returns the name of the user; empty for an unknown
             user. Each session, task and request state (see `Server`) belongs to one user. Other users get the same
             error as if it did not exist.
+        trusted_proxies: Addresses and networks of the reverse proxies whose header ``X-Forwarded-For`` or ``Forwarded``
+            is believed. Clients share the limits by user, or else by address.
 
     Attributes:
         limits: The limits of this application.
@@ -91,6 +96,7 @@ class Application:
         events: EventStore | None = None,
         limits: HttpLimits | None = None,
         user: Callable[[Scope], str] | None = None,
+        trusted_proxies: Sequence[str] | None = None,
     ) -> None:
         self._path, self._sse_path, self._message_path = path, sse_path, message_path
         _check_paths(path=path, sse_path=sse_path, message_path=message_path)
@@ -102,7 +108,17 @@ class Application:
         self.limits: HttpLimits = HttpLimits() if limits is None else limits
         self._events = events
         self._user = user
+        self._addresses = ClientAddresses(trusted_proxies)
+        ledger = engine.ledger
+        self._uploads = ledger.account("uploads")
+        ledger.add_store("messages", lambda: self._state.unread.kept_bytes)
+        ledger.add_store("events", lambda: getattr(self._state.store, "held_bytes", 0))
         self._start()
+
+    @property
+    def kept_bytes(self) -> dict[str, int]:
+        """What the server keeps in memory for its clients: bytes by kind, estimated."""
+        return {kind: size for kind, size in self._engine.ledger.by_kind().items()}  # noqa: C416 (a dict of str)
 
     def __repr__(self) -> str:
         return f"Application(name={self._engine.name!r}, path={self._path!r})"
@@ -196,7 +212,7 @@ class Application:
                 await responses.send_empty(send, 204, cors.preflight_headers(headers))
                 return
         user = "" if self._user is None else self._user(scope)
-        await handle(scope, headers, user, receive, send)
+        await handle(scope, headers, self._addresses.client(scope, headers, user), receive, send)
 
     def _route(self, path: str) -> Callable[..., Awaitable[None]] | None:
         if _is_same(path, self._path):
@@ -209,47 +225,48 @@ class Application:
         return None
 
     async def _serve_endpoint(
-        self, scope: Scope, headers: Mapping[str, str], user: str, receive: Receive, send: Send
+        self, scope: Scope, headers: Mapping[str, str], client: Client, receive: Receive, send: Send
     ) -> None:
         method = scope["method"]
         if method == "POST":
-            body = await self._read_body(headers, receive, send, accepted=(JSON, EVENT_STREAM))
+            body = await self._read_body(headers, client, receive, send, accepted=(JSON, EVENT_STREAM))
             if body is not None:
-                await PostRequest(self._state, headers, user, receive, send).serve(body)
+                on_abort = responses.abort_of(scope)
+                await PostRequest(self._state, headers, client, receive, send, on_abort).serve(body)
         elif method not in ("GET", "DELETE") or not self._engine.handlers.handshake_revisions:
             # 2026-07-28, basic/transports/streamable-http, "Earlier Streamable HTTP Revisions".
             allowed = "GET, POST, DELETE" if self._engine.handlers.handshake_revisions else "POST"
             await _refuse_method(send, f"the endpoint does not accept {method}, only {allowed}", allowed)
         elif method == "DELETE":
-            await session_endpoint.delete(self._state, headers, user, send)
+            await session_endpoint.delete(self._state, headers, client.user, send)
         elif not accepts(headers.get("accept"), EVENT_STREAM):
             reason = "this is the endpoint of an MCP server; send a POST, or a GET that accepts text/event-stream"
             await responses.send_error(send, 406, reason)
         else:
-            await session_endpoint.get(self._state, headers, user, receive, send)
+            await session_endpoint.get(self._state, headers, client, receive, send, responses.abort_of(scope))
 
     async def _serve_sse(
-        self, scope: Scope, headers: Mapping[str, str], user: str, receive: Receive, send: Send
+        self, scope: Scope, headers: Mapping[str, str], client: Client, receive: Receive, send: Send
     ) -> None:
         if scope["method"] != "GET":
             await _refuse_method(send, "this path accepts only GET, which opens the stream", "GET")
         elif not accepts(headers.get("accept"), EVENT_STREAM):
             await responses.send_error(send, 406, f"the Accept header must allow {EVENT_STREAM}")
         else:
-            await self._legacy_sse.stream(scope, user, receive, send)
+            await self._legacy_sse.stream(scope, client, receive, send)
 
     async def _serve_message(
-        self, scope: Scope, headers: Mapping[str, str], user: str, receive: Receive, send: Send
+        self, scope: Scope, headers: Mapping[str, str], client: Client, receive: Receive, send: Send
     ) -> None:
         if scope["method"] != "POST":
             await _refuse_method(send, "this path accepts only POST, which sends a message", "POST")
             return
-        body = await self._read_body(headers, receive, send, accepted=())
+        body = await self._read_body(headers, client, receive, send, accepted=())
         if body is not None:
-            await self._legacy_sse.post(scope, user, body, send)
+            await self._legacy_sse.post(scope, client, body, send)
 
     async def _read_body(
-        self, headers: Mapping[str, str], receive: Receive, send: Send, *, accepted: tuple[str, ...]
+        self, headers: Mapping[str, str], client: Client, receive: Receive, send: Send, *, accepted: tuple[str, ...]
     ) -> bytes | None:
         """Return the body of a POST; refuse the request and return None if its headers or its length are wrong."""
         if not is_json(headers.get("content-type")):
@@ -272,7 +289,7 @@ class Application:
                 headers,
                 max_bytes=self._engine.limits.max_frame_bytes,
                 seconds=self.limits.body_seconds,
-                reserve=self._state.reserve,
+                start_upload=partial(Upload, self._state.open_quota, client, self._uploads),
             )
         except BodyRefused as error:
             # The rest of the body is not read, so the connection cannot be used for another request.

@@ -77,6 +77,11 @@ class DirectCall:
         except BaseException as failure:  # noqa: BLE001 (raised where the function is awaited)
             self._failure = failure
 
+    def close(self) -> None:
+        """Cancel the function where it waits."""
+        if self.is_waiting and self._steps is not None:
+            self._steps.close()
+
     def answer(self, request: Request) -> bytes | None:
         """Return the answer to *request* if the function has returned a text; None otherwise."""
         frame, text = self.handler.text_frame, self._value

@@ -117,9 +117,9 @@ class _Stream(Struct):
 class MemoryEventStore(EventStore):
     """An `EventStore` in this process, with limits on the number, the size and the age of its messages.
 
-    When there is no room, the store drops the oldest message of all streams. It still knows a stream whose messages
-    have all been dropped, so a client that has received them all can resume the stream. If there are too many streams,
-    the store removes the least recently used one.
+    When there is no room, the store drops the oldest message of the client that has the most. It still knows a stream
+    whose messages have all been dropped, so a client that has received them all can resume the stream. If there
+    are too many streams, the store removes the least recently used one of the client that has the most.
 
     Args:
         max_streams: The largest number of streams of all sessions together. Each takes about one kilobyte.
@@ -155,6 +155,10 @@ class MemoryEventStore(EventStore):
         # OrderedDict, since a dict takes longer to find its first entry after each removal of the first.
         self._streams: OrderedDict[str, _Stream] = OrderedDict()  # least recently used first
         self._events: OrderedDict[int, _StoredEvent] = OrderedDict()  # by count, oldest first
+        # Of each owner: the keys of its messages, oldest first, and what they hold.
+        self._owned: dict[str, OrderedDict[int, None]] = {}
+        self._owned_bytes: dict[str, int] = {}
+        self._owned_streams: dict[str, OrderedDict[str, None]] = {}  # least recently used first
         self._count = 0  # of all messages ever appended
         self._bytes = 0
 
@@ -184,13 +188,13 @@ class MemoryEventStore(EventStore):
         known = self._streams.get(stream)
         if known is None:
             if len(self._streams) >= self._max_streams:
-                self._drop_stream(next(iter(self._streams)))
+                self._drop_stream(self._least_used())
             known = self._streams[stream] = _Stream(number - 1, number - 1, deque())
         elif number <= known.last:
             raise UsageError(
                 f"`number` is {number}; it must be higher than {known.last}, the last number of the stream"
             )
-        self._streams.move_to_end(stream)
+        self._use(stream)
         known.last = number
         size = len(message) + EVENT_OVERHEAD_BYTES
         if size > self._max_bytes:  # without it, the messages before it are of no use
@@ -198,12 +202,16 @@ class MemoryEventStore(EventStore):
             known.dropped = number
             return
         while self._bytes + size > self._max_bytes:
-            self._drop_oldest()
+            richest = max(self._owned_bytes, key=self._owned_bytes.__getitem__)
+            self._drop_first(next(iter(self._owned[richest])))
         if len(known.sequence) >= self._max_events:
             self._drop(known.sequence.popleft(), known)
         self._count += 1
         self._events[self._count] = _StoredEvent(stream, number, message, now + self._lifetime)
         known.sequence.append(self._count)
+        owner = _owner(stream)
+        self._owned.setdefault(owner, OrderedDict())[self._count] = None
+        self._owned_bytes[owner] = self._owned_bytes.get(owner, 0) + size
         self._bytes += size
 
     async def after(self, stream: str, number: int) -> list[tuple[int, bytes]] | None:
@@ -212,7 +220,7 @@ class MemoryEventStore(EventStore):
         known = self._streams.get(stream)
         if known is None or not known.dropped <= number <= known.last:
             return None
-        self._streams.move_to_end(stream)
+        self._use(stream)
         found = (self._events[each] for each in known.sequence)
         return [(each.number, each.message) for each in found if each.number > number]
 
@@ -223,14 +231,30 @@ class MemoryEventStore(EventStore):
 
     def _expire(self, now: float) -> None:
         while self._events and next(iter(self._events.values())).expires <= now:
-            self._drop_oldest()
+            self._drop_first(next(iter(self._events)))
 
-    def _drop_oldest(self) -> None:
-        known = self._streams[next(iter(self._events.values())).stream]
-        self._drop(known.sequence.popleft(), known)  # the oldest of all is also the oldest of its stream
+    def _drop_first(self, count: int) -> None:
+        """Drop the oldest message of all, or of one owner, which is also the oldest of its stream."""
+        known = self._streams[self._events[count].stream]
+        self._drop(known.sequence.popleft(), known)
+
+    def _least_used(self) -> str:
+        """Return the least recently used stream of the owner that has the most streams."""
+        owned = max(self._owned_streams.values(), key=len)
+        return next(iter(owned))
+
+    def _use(self, stream: str) -> None:
+        self._streams.move_to_end(stream)
+        owned = self._owned_streams.setdefault(_owner(stream), OrderedDict())
+        owned[stream] = None
+        owned.move_to_end(stream)
 
     def _drop_stream(self, stream: str) -> None:
         self._drop_messages(self._streams.pop(stream))
+        owner = _owner(stream)
+        del self._owned_streams[owner][stream]
+        if not self._owned_streams[owner]:
+            del self._owned_streams[owner]
 
     def _drop_messages(self, known: _Stream) -> None:
         while known.sequence:
@@ -239,4 +263,15 @@ class MemoryEventStore(EventStore):
     def _drop(self, count: int, known: _Stream) -> None:
         event = self._events.pop(count)
         known.dropped = event.number
-        self._bytes -= len(event.message) + EVENT_OVERHEAD_BYTES
+        size = len(event.message) + EVENT_OVERHEAD_BYTES
+        self._bytes -= size
+        owner = _owner(event.stream)
+        self._owned_bytes[owner] -= size
+        del self._owned[owner][count]
+        if not self._owned[owner]:
+            del self._owned[owner], self._owned_bytes[owner]
+
+
+def _owner(stream: str) -> str:
+    """Return whose stream it is: the first of three parts of its name, as `HttpSession` makes it; empty if unknown."""
+    return stream.partition(".")[0] if stream.count(".") == 2 else ""  # noqa: PLR2004 (three parts)

@@ -12,6 +12,8 @@ Spec:
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from typing import Final
 
 from msgspec import Struct
 
@@ -20,6 +22,9 @@ from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.http.sse import encode_event
 
 __all__ = ["EventStream"]
+
+# What a message that waits takes beside its bytes.
+_WAITING_BYTES: Final = 120
 
 _LOG = logging.getLogger("mcpgen.http")
 
@@ -32,6 +37,8 @@ class EventStream(Struct, eq=False):
         store: Stores its events.
         response: The HTTP response that it is sent over; None while it has no connection.
         max_waiting: How many different messages wait for its first connection.
+        max_waiting_bytes: How many bytes these take.
+        charge: Called with the bytes that they take more, or less if negative; returns whether there is room.
         has_ended: Whether no more messages will be written.
         is_resumable: Whether an event was sent, so that the client knows an id to resume it with.
         has_gap: Whether the store has failed to store an event.
@@ -41,11 +48,14 @@ class EventStream(Struct, eq=False):
     store: EventStore
     response: ResponseBuffer | None = None
     max_waiting: int = 0
+    max_waiting_bytes: int = 0
+    charge: Callable[[int], bool] | None = None
     has_ended: bool = False
     is_resumable: bool = False
     has_gap: bool = False
     _number: int = 0
     _waiting: dict[bytes, None] | None = None
+    _waiting_bytes: int = 0
 
     @property
     def is_reachable(self) -> bool:
@@ -71,10 +81,36 @@ class EventStream(Struct, eq=False):
         elif self.is_resumable:
             self._store_event(message)
         elif self.max_waiting:
-            waiting = self._waiting = self._waiting or {}
-            waiting[message] = None  # equal messages, such as two notifications of one change, are sent once
-            if len(waiting) > self.max_waiting:
-                del waiting[next(iter(waiting))]
+            self._keep(message)
+
+    def _keep(self, message: bytes) -> None:
+        """Keep *message* for the first connection; drop the oldest ones if there is no room."""
+        waiting = self._waiting = self._waiting or {}
+        size = len(message) + _WAITING_BYTES
+        if message in waiting or size > self.max_waiting_bytes:  # equal ones, such as of one change, are sent once
+            return
+        while (
+            len(waiting) >= self.max_waiting
+            or self._waiting_bytes + size > self.max_waiting_bytes
+            or not self._charge(size)
+        ):
+            if not waiting:  # all sessions keep too much
+                return
+            oldest = next(iter(waiting))
+            del waiting[oldest]
+            self._charge(-len(oldest) - _WAITING_BYTES)
+        waiting[message] = None
+
+    def _charge(self, size: int) -> bool:
+        if self.charge is not None and not self.charge(size):
+            return False
+        self._waiting_bytes += size
+        return True
+
+    def forget_waiting(self) -> None:
+        """Drop the messages that wait for the first connection."""
+        self._waiting = None
+        self._charge(-self._waiting_bytes)
 
     async def drain(self) -> None:
         """Return when the connection is no longer full, or has ended."""
@@ -96,7 +132,8 @@ class EventStream(Struct, eq=False):
         self.is_resumable = True
         first = b"" if retry_ms is None else self._store_event(b"", retry_ms)
         self.response.start_stream(self._store_event, first)
-        waiting, self._waiting = self._waiting, None
+        waiting = self._waiting
+        self.forget_waiting()
         for each in waiting or ():
             self.response.write(each)
 

@@ -11,28 +11,38 @@ Spec:
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Final
 
 from mcpgen.generated.registry import REVISIONS, Labels
 from mcpgen.runtime.http.server.event_streams import EventStream
+from mcpgen.runtime.http.server.open_requests import CountedConnection
 from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
-from mcpgen.runtime.protocol.messages import Batch
-from mcpgen.runtime.server.connection import Connection
+from mcpgen.runtime.protocol.messages import Batch, Malformed
 from mcpgen.runtime.server.dispatcher import take
 from mcpgen.runtime.server.exchange import Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.http.server.event_store import EventStore
+    from mcpgen.runtime.http.server.open_requests import Ticket
     from mcpgen.runtime.limits import HttpLimits
-    from mcpgen.runtime.protocol.messages import Malformed, Message
+    from mcpgen.runtime.protocol.messages import Message
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import OpenRequest
+    from mcpgen.runtime.server.quota import Entry, Quota
     from mcpgen.runtime.transports.spawner import Spawner
 
-__all__ = ["HttpSession"]
+__all__ = ["BUSY", "HALF_OPEN", "IDLE", "HttpSession", "malformed_batch"]
+
+# The ranks of sessions in their quota: those whose client has not sent a second request, those in which nothing is
+# open, and all others.
+HALF_OPEN: Final = 0
+IDLE: Final = 1
+BUSY: Final = 2
 
 # 2025-11-25, changelog: a server may close a connection after an event without data, which tells the client an id to
 # resume with. Clients of earlier revisions may take such an event for a broken message.
@@ -42,7 +52,7 @@ _POLLING: Final = Labels(each.label for each in dropwhile(lambda each: each.labe
 _MAX_ENDED_STREAMS: Final = 1000
 
 
-class HttpSession(Connection):
+class HttpSession(CountedConnection):
     """One session over HTTP.
 
     Args:
@@ -50,11 +60,13 @@ class HttpSession(Connection):
         spawner: Starts its handlers.
         store: Stores the events of its streams.
         limits: Bounds of the application.
+        quota: What is open in the application.
         session_id: Its id. A request with this id, and of the same user, belongs to it.
         streams_id: The prefix of its streams' names, which are in the id of each event.
-        user: The user who started it.
+        client: Who started it.
 
     Attributes:
+        entry: Counts the session; None before it is added to the table.
         get_stream: The stream of messages that belong to no request.
         streams: The streams of requests that have not ended, by name.
         open_requests: The number of HTTP requests that are being answered.
@@ -67,16 +79,22 @@ class HttpSession(Connection):
         spawner: Spawner,
         store: EventStore,
         limits: HttpLimits,
+        quota: Quota,
         *,
         session_id: str,
         streams_id: str,
-        user: str,
+        client: Client,
     ) -> None:
         self.id: str = session_id
-        self.user: str = user
-        self.get_stream: EventStream = EventStream(f"{streams_id}.0", store, max_waiting=limits.max_kept_messages)
-        super().__init__(engine, self.get_stream, spawner)
-        self.session.user = user
+        self.entry: Entry | None = None
+        self.get_stream: EventStream = EventStream(
+            f"{streams_id}.0",
+            store,
+            max_waiting=limits.max_kept_messages,
+            max_waiting_bytes=limits.max_kept_bytes,
+            charge=self._charge_waiting,
+        )
+        super().__init__(engine, self.get_stream, spawner, quota, client)
         self.streams: dict[str, EventStream] = {}
         self.open_requests: int = 0
         self.last_used: float = 0
@@ -93,20 +111,35 @@ class HttpSession(Connection):
         """The reconnection time in the first event of a stream; None if the revision has no such event."""
         return round(self._limits.retry_seconds * 1000) if self.session.revision in _POLLING else None
 
-    def take(self, message: Message | Batch | Malformed) -> tuple[EventStream, ResponseBuffer]:
+    def _charge_waiting(self, size: int) -> bool:
+        """Count *size* bytes more, or less if negative, that wait for the GET stream; return whether there is room."""
+        if self.entry is not None and not self.entry.resize(self.entry.size + size):
+            return False
+        self._messages.bytes += size
+        return True
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request in it is open, or a handler runs."""
+        return bool(self.open_requests or self.session.running)
+
+    def take(
+        self, message: Message | Batch | Malformed, ticket: Ticket | None = None
+    ) -> tuple[EventStream, ResponseBuffer]:
         """Handle the message of a POST; return the stream of its answer, and the response that it is sent over first.
 
         The stream may have left that response already: a handler can close the connection in its first steps.
         """
         stream, response = self._new_stream()
         self._current_stream = stream
+        self._use(ticket, stream, response)
         self._is_batch = isinstance(message, Batch)
         self._spawner.hold()  # a request is not answered if the notification that cancels it came with it
         try:
             take(self.session, message)
         finally:
             self._spawner.release()
-            self._current_stream = None
+            self._current_stream = self.ticket = None
         if self._is_batch and not stream.has_ended and not self._has_open(stream):
             self._end(stream, has_answer=True)
         if not stream.has_ended:
@@ -124,9 +157,10 @@ class HttpSession(Connection):
         if stream.has_ended:
             self._note_ended(stream)
 
-    def open_stream(self, exchange: Exchange) -> tuple[EventStream, ResponseBuffer]:
+    def open_stream(self, exchange: Exchange, ticket: Ticket) -> tuple[EventStream, ResponseBuffer]:
         """Return, as `take` does, the stream of the answer to *exchange*, which the caller runs."""
         stream, response = self._new_stream()
+        self._use(ticket, stream, response)
         if exchange.request is not None:
             exchange.request.stream = stream
         self.streams[stream.name] = stream
@@ -136,6 +170,22 @@ class HttpSession(Connection):
         self._stream_count += 1
         response = ResponseBuffer(self._engine.limits.max_buffered_bytes)
         return EventStream(f"{self._streams_id}.{self._stream_count}", self._store, response), response
+
+    def _use(self, ticket: Ticket | None, stream: EventStream, response: ResponseBuffer) -> None:
+        self.ticket = ticket
+        if ticket is not None:
+            ticket.on_give_way = partial(self._give_way, ticket, stream, response)
+
+    def _give_way(self, ticket: Ticket, stream: EventStream, response: ResponseBuffer) -> None:
+        """End the requests of one POST early, with errors."""
+        if response.has_ended:  # its client does not read the answer
+            response.abort()
+        response.status = 503
+        self.refuse(ticket)
+        for each in list(self.session.exchanges.values()):
+            if not isinstance(each, Exchange) and each.stream is stream:
+                self.refuse_one(each)
+        response.end()
 
     async def resume(self, name: str, number: int, response: ResponseBuffer) -> bool:
         """Resume the stream *name* behind the event *number*; return False if that is not possible."""
@@ -148,6 +198,20 @@ class HttpSession(Connection):
             stream = EventStream(name, self._store)  # it has ended, and its events may still be in the store
             stream.has_ended = True
         return await stream.resume(response, number)
+
+    def handler_started(self, exchange: Exchange) -> None:
+        """Count the handler of *exchange* as running."""
+        super().handler_started(exchange)
+        if self._current_stream is None:  # the only one of its POST, which `open_stream` was called for
+            self.ticket = None
+
+    async def serve(self, exchange: Exchange) -> None:
+        """Run the handler of *exchange*, and answer it."""
+        try:
+            await super().serve(exchange)
+        finally:
+            if self.entry is not None and not self.is_busy:
+                self.entry.move(IDLE)
 
     def start(self, exchange: Exchange) -> None:
         """Run the handler of *exchange*."""
@@ -205,6 +269,7 @@ class HttpSession(Connection):
         """Cancel all handlers, end all streams, and drop their stored events."""
         super().close()
         streams = [self.get_stream, *self.streams.values()]
+        self.get_stream.forget_waiting()
         for each in streams:
             each.end()
             each.detach()
@@ -240,3 +305,13 @@ class HttpSession(Connection):
         request = about.request if isinstance(about, Exchange) else about
         stream = None if request is None else self._stream(request)
         return self.get_stream if stream is None or not stream.is_reachable else stream
+
+
+def malformed_batch(batch: Batch) -> Malformed | None:
+    """Return the first fault of a batch that has no valid message; None if it has one.
+
+    Spec:
+        2025-03-26, basic/transports, "Sending Messages to the Server": a batch that is refused has an error status.
+    """
+    faults = [each for each in batch.items if isinstance(each, Malformed) and each.id is None]
+    return faults[0] if len(faults) == len(batch.items) else None

@@ -13,18 +13,24 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote
 
+from msgspec import UNSET
+
 from mcpgen.runtime.http.server import responses
-from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
+from mcpgen.runtime.http.server.open_requests import CountedConnection, request_count
+from mcpgen.runtime.http.server.rate_limit import call_count, rate_limit_error
 from mcpgen.runtime.http.server.session_table import random_id
 from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol import envelope
-from mcpgen.runtime.protocol.messages import ErrorResponse, Fault, Malformed, Notification, Response
-from mcpgen.runtime.server.connection import Connection
+from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Fault, Malformed, Notification, Request, Response
 from mcpgen.runtime.server.dispatcher import take
 
 if TYPE_CHECKING:
     from mcpgen.runtime.http.server.app_state import AppState
+    from mcpgen.runtime.http.server.client_address import Client
+    from mcpgen.runtime.http.server.open_requests import Ticket
+    from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
     from mcpgen.runtime.http.server.responses import Receive, Scope, Send
+    from mcpgen.runtime.protocol.messages import Error, Message
 
 __all__ = ["LegacySse"]
 
@@ -40,24 +46,33 @@ class LegacySse:
     def __init__(self, state: AppState, path: str) -> None:
         self._state = state
         self._path = path
-        self._sessions: dict[str, tuple[Connection, ResponseBuffer, str]] = {}
+        self._sessions: dict[str, tuple[CountedConnection, ResponseBuffer]] = {}
 
-    async def stream(self, scope: Scope, user: str, receive: Receive, send: Send) -> None:
+    async def stream(self, scope: Scope, client: Client, receive: Receive, send: Send) -> None:
         """Serve a session until its client disconnects."""
         state = self._state
-        overload = state.overload(0)
-        if overload is not None:
-            await responses.send_error(send, 503, overload)
-            return
-        spawner = await state.open()
-        response = ResponseBuffer(state.engine.limits.max_buffered_bytes)
-        connection = Connection(state.engine, response, spawner)
-        state.engine.add(connection)
-        connection.session.user = user
         session_id = random_id()
+        ticket = state.open_ticket(client, session=session_id, is_stream=True)
+        if ticket is None:
+            await responses.send_error(send, 503, state.refusal, headers=(responses.RETRY_AFTER,))
+            return
+        try:
+            await self._stream(scope, client, receive, send, session_id, ticket)
+        finally:
+            ticket.release()
+
+    async def _stream(  # noqa: PLR0913, PLR0917 (of `stream`)
+        self, scope: Scope, client: Client, receive: Receive, send: Send, session_id: str, ticket: Ticket
+    ) -> None:
+        state = self._state
+        spawner = await state.open()
+        response = state.new_response(client, responses.abort_of(scope))
+        ticket.on_give_way = response.give_way
+        connection = CountedConnection(state.engine, response, spawner, state.open_quota, client)
+        state.engine.add(connection)
         url = f"{quote(scope.get('root_path', ''))}{quote(self._path)}?session={session_id}"
         response.start_stream(partial(encode_event, name="message"), encode_event(url.encode(), name="endpoint"))
-        self._sessions[session_id] = connection, response, user
+        self._sessions[session_id] = connection, response
         state.connections[connection] = None
         state.add_response(response)
         try:
@@ -67,28 +82,48 @@ class LegacySse:
             state.remove_response(response)
             connection.close()
 
-    async def post(self, scope: Scope, user: str, body: bytes, send: Send) -> None:
+    async def post(self, scope: Scope, client: Client, body: bytes, send: Send) -> None:
         """Handle a message that a client posts; its answer goes to the stream."""
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-        session = self._sessions.get(query.get("session", [""])[0])
-        if session is None or session[2] != user:
+        session_id = query.get("session", [""])[0]
+        session = self._sessions.get(session_id)
+        if session is None or session[0].client.user != client.user:
             reason = "the session does not exist or has ended; post to the URL in the stream's first event"
             await responses.send_error(send, 404, reason)
             return
-        connection, response, _ = session
-        overload = self._state.overload(len(body))
-        if overload is not None:
-            await responses.send_error(send, 503, overload)
-            return
+        connection, response = session
         limits = self._state.engine.limits
         message = envelope.decode(body, max_batch_length=limits.max_batch_length, max_values=limits.max_values)
         if response.is_full and not isinstance(message, Notification | Response | ErrorResponse):
             # Some answers are written even when the buffer is full; only this keeps a client from requesting more.
             await responses.send_error(send, 503, "the stream holds too many unread bytes (max_buffered_bytes)")
             return
-        take(connection.session, message)
+        calls = call_count(message)
+        seconds = self._state.rates.wait_seconds(client.owner if client.is_known else f"sse {session_id}", calls)
+        if calls and seconds:
+            connection.session.output.respond(_refusal(message, rate_limit_error(seconds)), None)
+            await responses.send_empty(send, 202)
+            return
+        ticket = self._state.open_ticket(client, body, session=session_id, count=request_count(message))
+        if ticket is None:
+            await responses.send_error(send, 503, self._state.refusal, headers=(responses.RETRY_AFTER,))
+            return
+        ticket.on_give_way = partial(connection.refuse, ticket)
+        connection.ticket = ticket
+        try:
+            take(connection.session, message)
+        finally:
+            connection.ticket = None
+            ticket.release()
         if isinstance(message, Malformed):
             status = 413 if message.fault is Fault.TOO_MANY_VALUES else 400
             await responses.send_error(send, status, message.reason, code=message.fault.code)
         else:
             await responses.send_empty(send, 202)
+
+
+def _refusal(message: Message | Batch | Malformed, error: Error) -> bytes:
+    """Return the error response to each request in *message*."""
+    if isinstance(message, Batch):
+        return envelope.encode_batch([_refusal(each, error) for each in message.items if isinstance(each, Request)])
+    return envelope.encode_error(message.id if isinstance(message, Request) else UNSET, error)

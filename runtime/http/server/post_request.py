@@ -10,7 +10,7 @@ Spec:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -18,9 +18,12 @@ from msgspec import UNSET, Struct, UnsetType
 
 from mcpgen.runtime.http.server import responses
 from mcpgen.runtime.http.server.app_state import AppState
+from mcpgen.runtime.http.server.client_address import Client
 from mcpgen.runtime.http.server.direct_calls import CALL, finish_call, start_session_call, start_stateless_call
-from mcpgen.runtime.http.server.http_session import HttpSession
-from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
+from mcpgen.runtime.http.server.http_session import HttpSession, malformed_batch
+from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES, Ticket, request_count
+from mcpgen.runtime.http.server.rate_limit import bucket_name, call_count, send_rate_limited
+from mcpgen.runtime.http.server.response_buffer import SMALL_BYTES, ResponseBuffer
 from mcpgen.runtime.http.server.responses import Receive, Send
 from mcpgen.runtime.http.server.session_table import random_id
 from mcpgen.runtime.http.server.stateless_request import (
@@ -47,8 +50,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PostRequest"]
 
-# When a client may repeat a request that was refused because of load.
-_RETRY_AFTER: Final = (b"retry-after", b"1")
+# How much memory the parts of a message take beside its bytes, if it is not counted exactly.
+_DECODED_FACTOR: Final = 4
 
 _NO_SESSION_ID: Final = (
     "the request has no Mcp-Session-Id header; start a session with initialize, or name the revision in _meta"
@@ -61,29 +64,62 @@ class PostRequest(Struct, eq=False):
     Attributes:
         state: The state of the application.
         headers: The request's headers, as `headers_by_name` returns them.
-        user: The user who sends it.
+        client: Who sends it.
         receive: Of ASGI.
         send: Of ASGI.
+        on_abort: Closes its connection without sending what waits, if the ASGI server can.
     """
 
     state: AppState
     headers: Mapping[str, str]
-    user: str
+    client: Client
     receive: Receive
     send: Send
-    _size: int = 0
+    on_abort: Callable[[], object] | None = None
+    _body: bytes = b""
+    _ticket: Ticket | None = None
 
     async def serve(self, body: bytes) -> None:
         """Handle the message in *body*, and answer it."""
-        self._size = len(body)
-        overload = self.state.overload(self._size)
-        if overload is not None:
-            await responses.send_error(self.send, 503, overload, headers=(_RETRY_AFTER,))
-            return
+        self._body = body
+        state = self.state
+        # Most calls return at once, and need no ticket if there is room for them.
+        if state.is_shutting_down or not state.open_quota.has_room(OPEN_REQUEST_BYTES + _DECODED_FACTOR * len(body)):
+            self._ticket = state.open_ticket(self.client, body, session=self.headers.get(http.SESSION, ""))
+            if self._ticket is None:
+                await self._refuse_overload()
+                return
+        try:
+            await self._serve(body)
+        finally:
+            self._release_ticket()
+
+    def _release_ticket(self) -> None:
+        if self._ticket is not None:
+            self._ticket.release()
+
+    async def _refuse_overload(self) -> None:
+        await responses.send_error(self.send, 503, self.state.refusal, headers=(responses.RETRY_AFTER,))
+
+    def _open_ticket(self, count: int = 1, session: str = "") -> Ticket | None:
+        """Return the ticket of this request, which `serve` releases; None if there is no room for it."""
+        if self._ticket is None or count > 1:
+            self._release_ticket()
+            self._ticket = self.state.open_ticket(self.client, self._body, session=session, count=count)
+        return self._ticket
+
+    async def _serve(self, body: bytes) -> None:
         limits = self.state.engine.limits
         message = envelope.decode(body, max_batch_length=limits.max_batch_length, max_values=limits.max_values)
         meta = read_meta(message.params) if isinstance(message, Request) else None
         is_stateless = self._is_stateless(message, meta)
+        calls = 0 if self.state.limits.rate_limit is None else call_count(message)
+        if calls:
+            session_id = None if is_stateless else self.headers.get(http.SESSION)
+            seconds = self.state.rates.wait_seconds(bucket_name(self.client, session_id, self.state.sessions), calls)
+            if seconds:
+                await send_rate_limited(self.send, message, seconds)
+                return
         if meta is None or not isinstance(message, Request):
             await (self._serve_stateless_other(message) if is_stateless else self._serve_handshake(message))
         elif message.method == CALL and await self._serve_directly(message, meta, is_stateless):
@@ -111,7 +147,9 @@ class PostRequest(Struct, eq=False):
         if call is None:
             return False
         answer = call.answer(request)
-        if answer is not None:
+        if answer is not None and len(answer) > SMALL_BYTES:
+            await responses.send_large(self.state, self.client, self.send, answer, self.on_abort)
+        elif answer is not None:
             await responses.send_json(self.send, answer)
         elif session is None:
             await self._answer_stateless(request, meta, call)
@@ -124,7 +162,7 @@ class PostRequest(Struct, eq=False):
         session_id, revision = self.headers.get(http.SESSION), self.headers.get(http.REVISION)
         if session_id is None or (revision is not None and revision not in self.state.engine.handlers.served):
             return None
-        return self.state.sessions.find(session_id, self.user)
+        return self.state.sessions.find(session_id, self.client.user)
 
     def _is_stateless(self, message: Message | Batch | Malformed, meta: RequestMeta | None) -> bool:
         """Return whether the metadata or the header of a message names a stateless revision.
@@ -142,8 +180,7 @@ class PostRequest(Struct, eq=False):
         return self.headers.get(http.REVISION, "").strip() in handlers.stateless_revisions
 
     async def _serve_stateless(self, request: Request, meta: RequestMeta) -> None:
-        handlers = self.state.engine.handlers
-        revision = self.headers.get(http.REVISION, "").strip()
+        handlers, revision = self.state.engine.handlers, self.headers.get(http.REVISION, "").strip()
         if meta.revision is not UNSET and meta.revision == revision and revision not in handlers.stateless_revisions:
             await responses.send_unsupported_revision(self.send, revision, handlers.served, request_id=request.id)
             return
@@ -162,10 +199,14 @@ class PostRequest(Struct, eq=False):
         """Answer a stateless request on a connection of its own, which ends with the answer or a disconnect."""
         state = self.state
         spawner = await state.open()
-        response = ResponseBuffer(state.engine.limits.max_buffered_bytes)
-        connection = StatelessConnection(state.engine, response, spawner, self.user)
+        ticket = self._open_ticket()
+        if ticket is None:
+            await self._abandon(call)
+            return
+        response = state.new_response(self.client, self.on_abort)
+        connection = StatelessConnection(state.engine, response, spawner, state.open_quota, self.client, ticket)
         state.connections[connection] = None
-        state.add_response(response, self._size)
+        state.add_response(response)
         try:
             send_all = partial(
                 responses.send_response,
@@ -186,7 +227,7 @@ class PostRequest(Struct, eq=False):
                 exchange = _exchange(connection, request, meta, call)
                 await finish_call(state, connection, exchange, call, send_all=send_all, sent=connection.close)
         finally:
-            state.remove_response(response, self._size)
+            state.remove_response(response)
             del state.connections[connection]
             connection.close()
 
@@ -219,7 +260,7 @@ class PostRequest(Struct, eq=False):
             return
         session_id = self.headers.get(http.SESSION)
         if session_id is not None:
-            session = self.state.sessions.find(session_id, self.user)
+            session = self.state.sessions.find(session_id, self.client.user)
             if session is None:
                 await responses.send_unknown_session(self.send)
             else:
@@ -241,9 +282,10 @@ class PostRequest(Struct, eq=False):
             spawner,
             state.store,
             state.limits,
+            state.open_quota,
             session_id=random_id(),
-            streams_id=random_id(),
-            user=self.user,
+            streams_id=f"{state.tag(self.client)}.{random_id()}",
+            client=self.client,
         )
         _, response = session.take(request)
         body = response.take()  # the server session has answered already
@@ -251,12 +293,11 @@ class PostRequest(Struct, eq=False):
             session.close()
             await responses.send_json(self.send, body)
             return
-        if not state.sessions.make_room():  # only now, since it may end another client's session
+        if not state.sessions.add(session, self._body):  # only now, since it may end another client's session
             session.close()
-            reason = "there are too many sessions (max_sessions)"
-            await responses.send_error(self.send, 503, reason, headers=(_RETRY_AFTER,))
+            reason = "there are too many sessions (max_sessions, max_sessions_bytes)"
+            await responses.send_error(self.send, 503, reason, headers=(responses.RETRY_AFTER,))
             return
-        state.sessions.add(session)
         state.engine.add(session)
         await responses.send_json(self.send, body, headers=((b"mcp-session-id", session.id.encode()),))
 
@@ -271,7 +312,7 @@ class PostRequest(Struct, eq=False):
             await self._refuse(message)
         elif isinstance(message, Batch) and not envelope.allows_batches(revision):
             await self._refuse(Malformed(Fault.NO_BATCHES))
-        elif isinstance(message, Batch) and (malformed := _malformed_batch(message)) is not None:
+        elif isinstance(message, Batch) and (malformed := malformed_batch(message)) is not None:
             await self._refuse(malformed)
         else:
             await self._answer_in_session(session, message)
@@ -283,9 +324,14 @@ class PostRequest(Struct, eq=False):
         exchange: Exchange | None = None,
         call: DirectCall | None = None,
     ) -> None:
-        stream, response = session.take(message) if exchange is None else session.open_stream(exchange)
+        ticket = self._open_ticket(request_count(message), session.id)
+        if ticket is None:
+            await self._abandon(call)
+            return
+        stream, response = session.take(message, ticket) if exchange is None else session.open_stream(exchange, ticket)
+        response.unread, response.owner, response.on_abort = self.state.unread, self.client.owner, self.on_abort
         self.state.sessions.hold(session)
-        self.state.add_response(response, self._size)
+        self.state.add_response(response)
         try:
             if response.has_ended and response.is_empty:  # a batch without requests
                 await responses.send_empty(self.send, 202)
@@ -313,11 +359,17 @@ class PostRequest(Struct, eq=False):
         except _SessionEnded:
             await responses.send_unknown_session(self.send)
 
+    async def _abandon(self, call: DirectCall | None) -> None:
+        """Refuse a request for which there is no room, although its function may have begun."""
+        if call is not None:
+            call.close()
+        await self._refuse_overload()
+
     def _leave_session(self, session: HttpSession, stream: EventStream, response: ResponseBuffer) -> None:
         """Detach *response*, once; its call may go on, and its session may have ended."""
         if response in self.state.open_responses:
             stream.detach(response)
-            self.state.remove_response(response, self._size)
+            self.state.remove_response(response)
             self.state.sessions.release(session)
 
     async def _refuse(self, malformed: Malformed) -> None:
@@ -342,13 +394,3 @@ def _start_stream(session: HttpSession, stream: EventStream) -> None:
     if session.session.is_closed:
         raise _SessionEnded
     session.start_stream(stream)
-
-
-def _malformed_batch(batch: Batch) -> Malformed | None:
-    """Return the first fault of a batch that has no valid message; None if it has one.
-
-    Spec:
-        2025-03-26, basic/transports, "Sending Messages to the Server": a batch that is refused has an error status.
-    """
-    faults = [each for each in batch.items if isinstance(each, Malformed) and each.id is None]
-    return faults[0] if len(faults) == len(batch.items) else None

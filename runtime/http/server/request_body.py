@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from mcpgen.runtime.errors import McpgenError
+from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES, TOO_MANY
 from mcpgen.runtime.http.server.responses import ClientDisconnected
 from mcpgen.runtime.http.server.timeouts import with_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.http.server.responses import Receive
+    from mcpgen.runtime.server.ledger import Account
+    from mcpgen.runtime.server.quota import Entry, Quota
 
-__all__ = ["BodyRefused", "read_body"]
+__all__ = ["BodyRefused", "Upload", "read_body"]
 
 # Python parses longer numbers slowly.
 _MAX_LENGTH_DIGITS: Final = 15
@@ -38,8 +42,47 @@ class BodyRefused(McpgenError):  # noqa: N818 (named as those of runtime/errors.
         return self.reason
 
 
+class Upload:
+    """Counts a body that arrives in several parts, until it is complete.
+
+    Args:
+        quota: What is open in the application.
+        client: Who sends it.
+        account: Of what incomplete bodies keep.
+
+    Attributes:
+        scope: Is cancelled if the body has to make room for those of others.
+    """
+
+    __slots__ = ("_account", "_client", "_entry", "_quota", "_size", "scope")
+
+    def __init__(self, quota: Quota, client: Client, account: Account) -> None:
+        self.scope: anyio.CancelScope = anyio.CancelScope()
+        self._quota = quota
+        self._client = client
+        self._account = account
+        self._size = 0
+        self._entry: Entry | None = None
+
+    def grow(self, size: int) -> bool:
+        """Count *size* bytes in all; return False if there is no room for them."""
+        self._account.bytes += size - self._size
+        self._size = size
+        size += OPEN_REQUEST_BYTES
+        if self._entry is not None:
+            return self._entry.resize(size)
+        self._entry = self._quota.admit(self._client.owner, size, give_way=self.scope.cancel)
+        return self._entry is not None
+
+    def end(self) -> None:
+        """Count it no longer."""
+        self._account.bytes -= self._size
+        if self._entry is not None:
+            self._entry.release()
+
+
 async def read_body(
-    receive: Receive, headers: Mapping[str, str], *, max_bytes: int, seconds: float, reserve: Callable[[int], bool]
+    receive: Receive, headers: Mapping[str, str], *, max_bytes: int, seconds: float, start_upload: Callable[[], Upload]
 ) -> bytes:
     """Return the body of a request.
 
@@ -48,8 +91,7 @@ async def read_body(
         headers: The request's headers, by name.
         max_bytes: The limit on its length.
         seconds: The limit on the time until it is complete.
-        reserve: Called with the number of bytes that an incomplete body holds more, or less; it returns whether there
-            is room for them.
+        start_upload: Called if the body arrives in several parts; it returns what counts them.
 
     Raises:
         BodyRefused: It exceeds a limit; that of its length can be exceeded by ``Content-Length`` before it is read.
@@ -64,8 +106,7 @@ async def read_body(
             raise _disconnected()
         body: bytes = message.get("body", b"")
         if message.get("more_body", False):
-            with anyio.fail_after(seconds):
-                body = await _read_rest(receive, body, max_bytes, reserve)
+            body = await _read_rest(receive, body, max_bytes, seconds, start_upload())
     except TimeoutError:
         raise BodyRefused(408, f"the body did not arrive within {seconds:g} seconds (body_seconds)") from None
     if len(body) > max_bytes:
@@ -73,25 +114,26 @@ async def read_body(
     return body
 
 
-async def _read_rest(receive: Receive, part: bytes, max_bytes: int, reserve: Callable[[int], bool]) -> bytes:
+async def _read_rest(receive: Receive, part: bytes, max_bytes: int, seconds: float, upload: Upload) -> bytes:
     body, is_last = bytearray(), False
     try:
-        while True:
-            body += part
-            has_room = reserve(len(part))
-            if len(body) > max_bytes:
-                raise _too_long(max_bytes)
-            if is_last:
-                return bytes(body)
-            if not has_room:
-                raise BodyRefused(503, "the open requests hold too many bytes (max_open_bytes)")
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise _disconnected()
-            part = message.get("body", b"")
-            is_last = not message.get("more_body", False)
+        with anyio.fail_after(seconds), upload.scope:
+            while True:
+                body += part
+                if len(body) > max_bytes:
+                    raise _too_long(max_bytes)
+                if not upload.grow(len(body)):
+                    break
+                if is_last:
+                    return bytes(body)
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise _disconnected()
+                part = message.get("body", b"")
+                is_last = not message.get("more_body", False)
     finally:
-        reserve(-len(body))
+        upload.end()
+    raise BodyRefused(503, TOO_MANY)
 
 
 def _too_long(max_bytes: int) -> BodyRefused:

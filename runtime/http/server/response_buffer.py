@@ -7,15 +7,23 @@ of events: that depends on whether anything is sent before the answer. So messag
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 import anyio
 from msgspec import Struct, field
 
+from mcpgen.runtime.server.quota import Entry, Quota
 from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent, auto_reset_event
 
-__all__ = ["ResponseBuffer"]
+__all__ = ["SMALL_BYTES", "ResponseBuffer"]
+
+# A response of this size is part of what an open request costs; it is not counted.
+SMALL_BYTES: Final = 16 * 1024
+
+_LOG = logging.getLogger("mcpgen.http")
 
 
 class ResponseBuffer(Struct, eq=False):
@@ -27,6 +35,11 @@ class ResponseBuffer(Struct, eq=False):
         is_stream: Whether the response is a stream of events.
         is_disconnected: Whether the client has closed its connection.
         has_answer: Whether the last message is the answer; the messages before it are not.
+        is_sending: Whether a part of it is being sent, which takes long only if the client does not read.
+        unread: Counts what waits in all responses; None for no limit.
+        owner: What it counts for.
+        on_abort: Closes the connection without sending what waits, if the ASGI server can.
+        status: The HTTP status of the answer if it is sent as JSON; 0 for the usual one.
     """
 
     max_bytes: int
@@ -34,8 +47,15 @@ class ResponseBuffer(Struct, eq=False):
     is_stream: bool = False
     is_disconnected: bool = False
     has_answer: bool = False
+    status: int = 0
+    is_sending: bool = False
+    unread: Quota | None = None
+    owner: str = ""
+    on_abort: Callable[[], object] | None = None
     _chunks: deque[bytes] = field(default_factory=deque)
     _size: int = 0
+    _in_flight: int = 0
+    _entry: Entry | None = None
     _encode: Callable[[bytes], bytes] | None = None
     _written: AutoResetEvent | None = None
     _drained: anyio.Event | None = None
@@ -43,7 +63,9 @@ class ResponseBuffer(Struct, eq=False):
     @property
     def is_full(self) -> bool:
         """Whether the client reads too slowly."""
-        return self._size >= self.max_bytes
+        if self._size >= self.max_bytes:
+            return True
+        return self._size > SMALL_BYTES and self.unread is not None and self.unread.is_tight
 
     @property
     def is_ready(self) -> bool:
@@ -63,6 +85,7 @@ class ResponseBuffer(Struct, eq=False):
             message = self._encode(message)
         self._chunks.append(message)
         self._size += len(message)
+        self._count()
         self._wake()
 
     def start_stream(self, encode: Callable[[bytes], bytes], first: bytes = b"") -> None:
@@ -84,6 +107,7 @@ class ResponseBuffer(Struct, eq=False):
         if not self.has_ended:
             self._chunks.append(event)
             self._size += len(event)
+            self._count()
             self._wake()
 
     def end(self, *, has_answer: bool = False) -> None:
@@ -103,10 +127,24 @@ class ResponseBuffer(Struct, eq=False):
         self.discard()
         self.end()
 
+    def give_way(self) -> None:
+        """End the response early; if its client does not read, close the connection."""
+        if self.is_sending:
+            self.abort()
+        else:
+            self.end()
+
+    def abort(self) -> None:
+        """Close the connection, whose client does not read, to free what waits for it."""
+        self.disconnect()
+        if self.on_abort is not None:
+            self.on_abort()
+
     def discard(self) -> None:
         """Discard the messages that wait to be sent."""
         self._chunks.clear()
         self._size = 0
+        self._count()
 
     def sole_answer(self) -> bytes | None:
         """Return the answer if it is the only message and the response is not a stream; None otherwise."""
@@ -116,9 +154,38 @@ class ResponseBuffer(Struct, eq=False):
 
     def take(self) -> bytes:
         """Remove all that waits, and return it in order."""
-        chunks, self._chunks, self._size = self._chunks, deque(), 0
+        chunks, self._chunks = self._chunks, deque()
+        self._in_flight += self._size
+        self._size = 0
         self._release()
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def sent(self) -> None:
+        """Note that the client has read what `take` returned, or all but a little of it."""
+        self._in_flight = 0
+        self._count()
+
+    def close(self) -> None:
+        """Count it no longer; what was not sent is discarded."""
+        self.disconnect()
+        self.sent()
+
+    def _count(self) -> None:
+        """Count what waits; if there is no room for it in all responses, close the connection."""
+        size = self._size + self._in_flight
+        if self._entry is not None and size <= SMALL_BYTES:
+            self._entry.release()
+            self._entry = None
+        elif self._entry is not None and not self._entry.resize(size):
+            self._refuse()
+        elif self._entry is None and size > SMALL_BYTES and self.unread is not None:
+            self._entry = self.unread.admit(self.owner, size, give_way=self.abort)
+            if self._entry is None:
+                self._refuse()
+
+    def _refuse(self) -> None:
+        _LOG.warning("a response is not sent: clients leave too many bytes unread (max_unread_bytes)")
+        self.abort()
 
     async def wait_ready(self) -> None:
         """Return when there is something to send, or the response has ended; only one task may wait at a time."""

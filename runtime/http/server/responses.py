@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import anyio
 from msgspec import UNSET
 
+from mcpgen.runtime.http.server.response_buffer import SMALL_BYTES
 from mcpgen.runtime.http.server.timeouts import with_timeout
 from mcpgen.runtime.http.sse import KEEP_ALIVE
 from mcpgen.runtime.protocol import envelope
@@ -22,14 +23,18 @@ if TYPE_CHECKING:
     from msgspec import UnsetType
 
     from mcpgen.runtime.http.server.app_state import AppState
+    from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
     from mcpgen.runtime.limits import HttpLimits
     from mcpgen.runtime.protocol.messages import RequestId
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = [
+    "ABORT",
+    "abort_of",
     "ClientDisconnected",
     "Header",
+    "RETRY_AFTER",
     "Receive",
     "Scope",
     "Send",
@@ -37,6 +42,7 @@ __all__ = [
     "send_error",
     "send_events_until_disconnect",
     "send_json",
+    "send_large",
     "send_response",
     "send_unknown_session",
     "send_unsupported_revision",
@@ -49,6 +55,9 @@ Header: TypeAlias = tuple[bytes, bytes]
 
 _JSON_TYPE: Final[Header] = (b"content-type", b"application/json")
 
+# When a client may repeat a request that was refused because of load.
+RETRY_AFTER: Final[Header] = (b"retry-after", b"1")
+
 # 2026-07-28, basic/transports/streamable-http, "Receiving Messages": `X-Accel-Buffering` tells a proxy not to hold
 # events back. `Cache-Control` keeps caches and compressing proxies from doing the same.
 _EVENTS: Final[tuple[Header, ...]] = (
@@ -58,8 +67,18 @@ _EVENTS: Final[tuple[Header, ...]] = (
 )
 
 
+# An ASGI extension of `mcpgen serve`.
+ABORT: Final = "mcpgen.abort"
+
+
 class ClientDisconnected(Exception):  # noqa: N818 (no error: the response has no reader)
     """The client has closed its connection, or does not read its response."""
+
+
+def abort_of(scope: Scope) -> Callable[[], object] | None:
+    """Return what closes a connection without sending what waits; None if the ASGI server is not ours."""
+    extension = scope.get("extensions", {}).get(ABORT)
+    return None if extension is None else extension["abort"]
 
 
 async def send_json(send: Send, body: bytes, status: int = 200, headers: tuple[Header, ...] = ()) -> None:
@@ -78,6 +97,38 @@ async def _send_whole(send: Send, body: bytes, status: int, headers: list[Header
         await send({"type": "http.response.body", "body": body})
     except OSError as error:  # ASGI 2.4: the client has disconnected
         raise ClientDisconnected("a client disconnected before its response was sent") from error
+
+
+async def send_large(
+    state: AppState, client: Client, send: Send, body: bytes, on_abort: Callable[[], object] | None
+) -> None:
+    """Send one large JSON document, which is counted until the client has read it.
+
+    Raises:
+        ClientDisconnected: The client has closed its connection, or does not read.
+    """
+    response = state.new_response(client, None)
+    response.write(body)
+    if response.is_disconnected:
+        reason = "clients leave too many bytes unread (max_unread_bytes)"
+        await send_error(send, 503, reason, headers=(RETRY_AFTER,))
+        return
+    response.on_abort = on_abort
+    try:
+        await _send_until_read(send, body, state.limits.write_seconds)
+    finally:
+        response.close()
+
+
+async def _send_until_read(send: Send, body: bytes, seconds: float, status: int = 200) -> None:
+    headers = [_JSON_TYPE, (b"content-length", b"%d" % len(body))]
+    try:
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send(_chunk(body))
+        # An ASGI server returns from this when the client has read nearly all of what was sent before.
+        await with_timeout(seconds, send({"type": "http.response.body", "body": b"", "more_body": False}))
+    except (OSError, TimeoutError) as error:
+        raise ClientDisconnected("a client disconnected before its response was sent, or does not read it") from error
 
 
 async def send_empty(send: Send, status: int, headers: tuple[Header, ...] = ()) -> None:
@@ -188,7 +239,12 @@ async def send_response(  # noqa: PLR0913 (the parts of ASGI, and two callbacks)
                 await _send_events(response, send, state.limits)
         finally:
             watch.cancel()
-    if answer is not None:
+    if answer is not None and len(answer) > SMALL_BYTES:
+        code = response.status or (200 if status is None else status(answer))
+        await _send_until_read(send, answer, state.limits.write_seconds, code)
+    elif answer is not None and response.status:
+        await send_json(send, answer, response.status, (RETRY_AFTER,))
+    elif answer is not None:
         await send_json(send, answer, 200 if status is None else status(answer))
 
 
@@ -231,23 +287,30 @@ async def _send_events(response: ResponseBuffer, send: Send, limits: HttpLimits)
 
 
 async def _write_events(response: ResponseBuffer, send: Send, limits: HttpLimits) -> None:
-    seconds = limits.write_seconds
-    await with_timeout(seconds, send({"type": "http.response.start", "status": 200, "headers": [*_EVENTS]}))
-    await with_timeout(seconds, send(_chunk(b"")))  # the server sends the headers with the first part of the body
+    async def write(message: dict[str, Any]) -> None:
+        response.is_sending = True
+        await with_timeout(limits.write_seconds, send(message))
+        response.is_sending = False
+
+    await write({"type": "http.response.start", "status": 200, "headers": [*_EVENTS]})
+    await write(_chunk(b""))  # the server sends the headers with the first part of the body
     while True:
         if not response.is_ready:
             with anyio.move_on_after(limits.keep_alive_seconds) as scope:
                 await response.wait_ready()
             if scope.cancelled_caught and not response.is_ready:
-                await with_timeout(seconds, send(_chunk(KEEP_ALIVE)))
+                await write(_chunk(KEEP_ALIVE))
                 continue
         chunk, is_last = response.take(), response.has_ended
         if response.is_disconnected:
             return
         if chunk:
-            await with_timeout(seconds, send(_chunk(chunk)))
+            await write(_chunk(chunk))
+            if len(chunk) > SMALL_BYTES:
+                await write(_chunk(b""))  # returns when the client has read nearly all of it
+            response.sent()
         if is_last:
-            await with_timeout(seconds, send({"type": "http.response.body", "body": b"", "more_body": False}))
+            await write({"type": "http.response.body", "body": b"", "more_body": False})
             return
 
 

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.http.server import responses
 from mcpgen.runtime.http.server.event_store import parse_event_id
-from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
 from mcpgen.runtime.protocol import headers as http
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mcpgen.runtime.http.server.app_state import AppState
+    from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.http.server.http_session import HttpSession
+    from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
     from mcpgen.runtime.http.server.responses import Receive, Send
 
 __all__ = ["delete", "get"]
@@ -29,16 +30,24 @@ _NO_SESSION_ID: Final = "the request has no Mcp-Session-Id header; start a sessi
 _LOG = logging.getLogger("mcpgen.http")
 
 
-async def get(state: AppState, headers: Mapping[str, str], user: str, receive: Receive, send: Send) -> None:
+async def get(  # noqa: PLR0913, PLR0917 (of `PostRequest`)
+    state: AppState,
+    headers: Mapping[str, str],
+    client: Client,
+    receive: Receive,
+    send: Send,
+    on_abort: Callable[[], object] | None,
+) -> None:
     """Open or resume a stream of a session, and send its messages until the client disconnects."""
-    session = await _find_session(state, headers, user, send)
+    session = await _find_session(state, headers, client.user, send)
     if session is None:
         return
-    overload = state.overload(0)
-    if overload is not None:
-        await responses.send_error(send, 503, overload)
+    ticket = state.open_ticket(client, session=session.id, is_stream=True)
+    if ticket is None:
+        await responses.send_error(send, 503, state.refusal, headers=(responses.RETRY_AFTER,))
         return
-    response = ResponseBuffer(state.engine.limits.max_buffered_bytes)
+    response = state.new_response(client, on_abort)
+    ticket.on_give_way = response.give_way
     state.sessions.hold(session)
     state.add_response(response)
     try:
@@ -57,6 +66,7 @@ async def get(state: AppState, headers: Mapping[str, str], user: str, receive: R
         session.detach(response)
         state.remove_response(response)
         state.sessions.release(session)
+        ticket.release()
 
 
 async def _attach(session: HttpSession, last_event_id: str | None, response: ResponseBuffer) -> bool:

@@ -1,16 +1,23 @@
 """The sessions of an application by id, and their expiry.
 
 Theory of operation. There are two tables, each in order of last use. One holds the sessions whose client has not sent a
-second request after `initialize`; when the limit is reached, the oldest of these makes room, so a client that starts
-sessions and abandons them displaces only such sessions. The other holds those in use. Expiry looks only at the first
-entries of each.
+second request after `initialize`; the other holds those in use. Expiry looks only at the first entries of each.
+
+When a limit is reached, a session of the client that has the most makes room: one that was never used, or else the one
+that was idle for the longest time, or else the one in which a request is open. If the client that starts a session has
+the most, only an idle one of its own makes room.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from mcpgen.runtime.http.server.http_session import BUSY, HALF_OPEN, IDLE
+from mcpgen.runtime.protocol.message_size import memory_bytes
+from mcpgen.runtime.server.quota import Quota
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,7 +25,10 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.http_session import HttpSession
     from mcpgen.runtime.limits import HttpLimits
 
-__all__ = ["SessionTable", "random_id"]
+__all__ = ["SESSION_BYTES", "SessionTable", "random_id"]
+
+# What a session takes beside its declaration. Measured with 10,000 idle sessions on CPython 3.11.
+SESSION_BYTES: Final = 8 * 1024
 
 
 def random_id() -> str:
@@ -36,9 +46,13 @@ class SessionTable:
     Args:
         limits: Bounds of the application.
         clock: Returns monotonic seconds.
+
+    Attributes:
+        quota: Counts them for each client.
     """
 
     def __init__(self, limits: HttpLimits, clock: Callable[[], float]) -> None:
+        self.quota: Quota = Quota(limits.max_sessions, limits.max_sessions_bytes, idle_ranks=BUSY)
         self._limits = limits
         self._clock = clock
         self._half_open: OrderedDict[str, HttpSession] = OrderedDict()
@@ -50,28 +64,30 @@ class SessionTable:
     def __iter__(self) -> Iterator[HttpSession]:
         return iter([*self._half_open.values(), *self._in_use.values()])
 
-    def make_room(self) -> bool:
-        """Return whether there is room for another session, after ending a half-open one if necessary."""
-        if len(self) < self._limits.max_sessions:
-            return True
-        for each in self._half_open.values():
-            if not each.open_requests:
-                self.end(each)
-                return True
-        return False
-
-    def add(self, session: HttpSession) -> None:
-        """Add a session that has just started."""
+    def add(self, session: HttpSession, initialize: bytes) -> bool:
+        """Add a session that *initialize* has just started; return False if there is no room for it."""
+        size = SESSION_BYTES + memory_bytes(initialize)
+        give_way = partial(self.end, session)
+        session.entry = self.quota.admit(session.client.owner, size, rank=HALF_OPEN, give_way=give_way)
+        if session.entry is None:
+            return False
+        session.session.entry = session.entry
         session.last_used = self._clock()
         self._half_open[session.id] = session
+        return True
+
+    def __contains__(self, session_id: object) -> bool:
+        return session_id in self._in_use or session_id in self._half_open
 
     def find(self, session_id: str, user: str) -> HttpSession | None:
         """Return the session with that id if it belongs to *user*, and record its use."""
         found = self._in_use.get(session_id) or self._half_open.get(session_id)
-        if found is None or found.user != user:
+        if found is None or found.client.user != user:
             return None
         found.last_used = self._clock()
         self._half_open.pop(session_id, None)
+        if found.entry is not None:
+            found.entry.move(BUSY if found.is_busy else IDLE)
         self._in_use[session_id] = found
         self._in_use.move_to_end(session_id)
         return found
@@ -79,6 +95,8 @@ class SessionTable:
     def hold(self, session: HttpSession) -> None:
         """Keep *session* from expiring while a request in it is open."""
         session.open_requests += 1
+        if session.entry is not None:
+            session.entry.move(BUSY)
 
     def release(self, session: HttpSession) -> None:
         """Record that a request in *session* is no longer open."""
@@ -86,12 +104,17 @@ class SessionTable:
         session.last_used = self._clock()
         if session.id in self._in_use:
             self._in_use.move_to_end(session.id)
+        if session.entry is not None and not session.is_busy:
+            session.entry.move(IDLE)
 
     def end(self, session: HttpSession) -> None:
         """Remove a session, and cancel its handlers."""
         self._half_open.pop(session.id, None)
         self._in_use.pop(session.id, None)
         session.close()
+        if session.entry is not None:
+            session.entry.release()
+            session.session.entry = None
 
     def expire(self) -> float:
         """End the sessions that were idle for too long, and return in how many seconds to call this again."""

@@ -12,23 +12,26 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from mcpgen.runtime.errors import RequestError, UnknownRevision
+from mcpgen.runtime.http.server.open_requests import CountedConnection
 from mcpgen.runtime.protocol.capabilities import client_peer
 from mcpgen.runtime.protocol.negotiation import missing_fields
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.param_headers import header_mismatch
-from mcpgen.runtime.server.connection import Connection
 from mcpgen.runtime.server.exchange import SessionOutput
 from mcpgen.runtime.server.subscriptions import stream_closed_notification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from mcpgen.runtime.http.server.client_address import Client
+    from mcpgen.runtime.http.server.open_requests import Ticket
     from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
     from mcpgen.runtime.protocol.messages import Request
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import OpenRequest
     from mcpgen.runtime.server.handler_table import HandlerTable
+    from mcpgen.runtime.server.quota import Quota
     from mcpgen.runtime.transports.spawner import Spawner
 
 __all__ = ["StatelessConnection", "header_problem", "has_required_metadata", "http_status"]
@@ -66,13 +69,27 @@ _decode_uri: Final = msgspec.json.Decoder(_Uri).decode
 _decode_arguments: Final = msgspec.json.Decoder(dict[str, object]).decode
 
 
-class StatelessConnection(Connection):
+class StatelessConnection(CountedConnection):
     """The connection of one request, which ends with the answer or when the client disconnects."""
 
-    def __init__(self, engine: Engine, response: ResponseBuffer, spawner: Spawner, user: str) -> None:
-        super().__init__(engine, response, spawner)
-        self.session.user = user
+    def __init__(  # noqa: PLR0913, PLR0917 (of `CountedConnection`, and the ticket of its request)
+        self, engine: Engine, response: ResponseBuffer, spawner: Spawner, quota: Quota, client: Client, ticket: Ticket
+    ) -> None:
+        super().__init__(engine, response, spawner, quota, client)
+        self.ticket = ticket
+        ticket.on_give_way = self.give_way
         self._response = response
+
+    def give_way(self) -> None:
+        """End the request early, with an error; a subscription ends as at a shutdown."""
+        if self._response.has_ended:  # its client does not read the answer
+            self._response.abort()
+            return
+        self._response.status = 503
+        self.end_of_input()
+        for each in list(self.session.exchanges.values()):
+            self.refuse_one(each)
+        self._response.end()
 
     def respond(self, message: bytes, _request: OpenRequest | None, /) -> None:
         """Write the answer, which is the last message."""
@@ -95,6 +112,7 @@ class StatelessConnection(Connection):
 
     def close(self) -> None:
         """Cancel the handler, and forget the request."""
+        self.release_parked()
         super().close()
         self.session.output = _CLOSED_OUTPUT  # breaks a reference cycle between connection and session
 

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from mcpgen.runtime.http.server.responses import ABORT
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -57,6 +59,7 @@ class _CoalescingTransport:
         self._transport = transport
         self._loop = loop
         self._head = b""
+        self.abort = transport.abort
         self.is_closing = transport.is_closing
         self.get_extra_info = transport.get_extra_info
         self.pause_reading = transport.pause_reading
@@ -143,6 +146,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._is_complete = False
         self._is_in_head = True
         super().on_message_begin()
+        # As of any extension, the value is a dict.
+        self.scope["extensions"] = {ABORT: {"abort": self.transport.abort}}
 
     def on_headers_complete(self) -> None:
         """Count the bytes that are not body from now on, instead of those of the head."""

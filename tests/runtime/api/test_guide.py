@@ -49,6 +49,7 @@ from mcpgen.runtime.limits import (
     MAX_SCHEMA_DEPTH,
     MAX_URI_CHARS,
     HttpLimits,
+    RateLimit,
 )
 from mcpgen.runtime.server.request_state import MAX_CONTENT_BYTES, MIN_KEY_BYTES
 from mcpgen.runtime.server.tasks.task_store import MemoryTaskStore
@@ -426,8 +427,10 @@ def in_bytes(value: float) -> str:
     return f"{value} bytes"
 
 
-def told(name: str, value: float) -> str:
+def told(name: str, value: Any) -> str:
     """Return the default of a limit as the guide writes it."""
+    if isinstance(value, RateLimit):
+        return f"{value.per_second} a second, {value.burst:,} at once"
     return in_bytes(value) if "_bytes" in name else f"{value:,}"
 
 

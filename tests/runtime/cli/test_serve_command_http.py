@@ -29,7 +29,10 @@ if TYPE_CHECKING:
             "`--allow-origin` has the invalid entry 'a b'; examples are",
         ),
         (["--http", "127.0.0.1:0", "--allow-host", "a/b"], "`--allow-host` has the invalid entry 'a/b'; examples are"),
-        (["--path", "/other"], "`--path`, `--allow-origin` and `--allow-host` are for HTTP: add `--http HOST:PORT`."),
+        (
+            ["--path", "/other"],
+            "`--path`, `--allow-origin`, `--allow-host` and `--trusted-proxy` are for HTTP: add `--http HOST:PORT`.",
+        ),
         (["--allow-host", "example.com"], "are for HTTP: add `--http HOST:PORT`."),
     ],
 )

@@ -438,3 +438,24 @@ def test_an_id_is_written_in_one_way(text: str) -> None:
     parsed = parse_event_id(text)
 
     assert parsed is None or text == event_id(*parsed)
+
+
+def test_the_messages_of_the_owner_that_has_the_most_go_first() -> None:
+    store = store_of(max_bytes=10 * (EVENT_OVERHEAD_BYTES + 100))
+    filled(store, "honest.s.1", range(2), 100)
+    for each in range(20):
+        filled(store, f"taker.s{each}.1", range(1), 100)
+
+    assert [0, 1] == numbers(store, "honest.s.1", -1)
+    assert numbers(store, "taker.s0.1", -1) is None
+    assert [0] == numbers(store, "taker.s19.1", -1)
+
+
+def test_the_streams_of_the_owner_that_has_the_most_go_first() -> None:
+    store = store_of(max_streams=4)
+    filled(store, "honest.s.1", range(2))
+    for each in range(20):
+        filled(store, f"taker.s{each}.1", range(1))
+
+    assert [0, 1] == numbers(store, "honest.s.1", -1)
+    assert [0] == numbers(store, "taker.s19.1", -1)

@@ -257,7 +257,10 @@ class Web:
         app: It.
         exchanges: All, oldest first.
         root_path: Where it is mounted.
+        address: Where the client of the next request is.
     """
+
+    address = "127.0.0.1"
 
     def __init__(self, app: App, group: anyio.abc.TaskGroup, watcher: Watcher, root_path: str) -> None:
         self.app = app
@@ -305,7 +308,7 @@ class Web:
             "query_string": exchange.query.encode(),
             "root_path": self.root_path,
             "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in exchange.lines],
-            "client": ("127.0.0.1", 50000),
+            "client": (self.address, 50000),
             "server": ("127.0.0.1", 8000),
             "state": {},
         }

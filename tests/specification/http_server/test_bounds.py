@@ -32,6 +32,8 @@ async def test_there_are_no_more_sessions_than_allowed(revision: str) -> None:
     async with site(demo(), limits=HttpLimits(max_sessions=2)) as web:
         web.overseer.expects_failure = True
         peers = [await joined(web, revision) for _ in range(2)]
+        for each in peers:
+            await each.listen().begun()
         answer = await web.ask("POST", "/mcp", [JSON, BOTH], initialize(revision))
         for each in peers:
             assert "tools" in await each.result("tools/list")
