@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.http.server import rate_limit
-from mcpgen.runtime.http.server.rate_limit import RATE_LIMITED, RateLimiter
+from mcpgen.runtime.http.server.rate_limit import RATE_LIMITED
 from mcpgen.runtime.limits import HttpLimits, RateLimit
 from tests.specification.http_server.http_clients import Caller, caller, joined, old_joined
 from tests.specification.http_server.http_site import site
@@ -110,37 +108,10 @@ async def test_users_have_limits_of_their_own() -> None:
         assert [200, 200, 200, 429] == await statuses(peer, 4)
 
 
+@spec("2026-07-28", "server/tools#security-considerations")
 async def test_none_turns_it_off_and_the_default_lets_a_thousand_calls_pass() -> None:
     async with caller(demo(), NEWEST) as peer:
         assert {200} == set(await statuses(peer, 500))
     async with caller(demo(), NEWEST, limits=HttpLimits(rate_limit=None)) as peer:
         assert {200} == set(await statuses(peer, 1500))
     assert HttpLimits().rate_limit == RateLimit(per_second=100, burst=1000)
-
-
-def test_a_bucket_fills_with_time_and_no_further_than_its_size() -> None:
-    now = [0.0]
-    rates = RateLimiter(RateLimit(per_second=2, burst=4), lambda: now[0])
-
-    assert [0, 0, 0, 0, 0.5] == [rates.wait_seconds("a", 1) for _ in range(5)]
-    now[0] = 0.5
-    assert [0, 0.5] == [rates.wait_seconds("a", 1) for _ in range(2)]
-    now[0] = 100
-    assert 0 == rates.wait_seconds("a", 9), "more than it can ever hold: all of it"
-    assert 0.5 == rates.wait_seconds("a", 1)
-
-
-def test_the_table_of_buckets_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limit, "_MAX_BUCKETS", 3)
-    rates = RateLimiter(RateLimit(per_second=1, burst=1), lambda: 0.0)
-    for each in range(10):
-        assert 0 == rates.wait_seconds(f"{each}", 1)
-
-    assert 3 == len(rates._buckets)
-    assert 1 == rates.wait_seconds("9", 1)
-
-
-@pytest.mark.parametrize("bounds", [{"per_second": 0}, {"burst": -1}, {"per_second": float("nan")}])
-def test_a_limit_has_to_let_something_pass(bounds: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="RateLimit"):
-        RateLimit(**bounds)
