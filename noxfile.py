@@ -199,6 +199,7 @@ def endurance(session: nox.Session) -> None:
     """Run for hours what is too long for CI, and write docs/endurance.md and docs/benchmarks.md."""
     session.notify("fuzz")
     session.notify("soak")
+    session.notify("attack")
     session.notify("bench", ["--write"])
 
 
@@ -215,6 +216,15 @@ def soak(session: nox.Session) -> None:
     """Have servers and clients make a million calls; fail if they grow, and write docs/endurance.md."""
     install(session, "bench")
     _endure(session, "soak", "python", "-m", "tests.bench", "--sustained")
+
+
+@nox.session
+def attack(session: nox.Session) -> None:
+    """Attack a server with random hostile traffic for an hour, beside an honest client; write docs/endurance.md."""
+    install(session, "test")
+    minutes = os.environ.get("MCPGEN_MINUTES", "60")
+    env = {"MCPGEN_MINUTES": minutes}
+    _endure(session, "attack", "python", "-m", "tests.bounds.endurance", "--minutes", minutes, env=env)
 
 
 def _endure(session: nox.Session, name: str, *command: str, env: dict[str, str] | None = None) -> None:

@@ -213,9 +213,11 @@ class ClientLimits(_Bounds, frozen=True, kw_only=True):
         max_batch_length: The largest number of messages in a batch (2025-03-26).
         max_in_flight: The largest number of requests of the server that are handled at once. An honest server sends
             one question to the user at a time, and a few requests to the model.
+        max_in_flight_bytes: The total size of the params of these requests. The client refuses more.
         max_buffered_bytes: The largest number of bytes that are buffered while the server does not read.
         max_rounds: The largest number of `input_required` results of one request, one after the other.
         max_pages: The largest number of pages of one list. A server could send pages without end.
+        max_list_bytes: The total size of the pages of one list.
         max_changes: The largest number of unread changes of one subscription. Equal ones count once.
         max_notices: The largest number of notifications, such as log entries, that wait for their handlers. Changes
             do not count.
@@ -239,9 +241,11 @@ class ClientLimits(_Bounds, frozen=True, kw_only=True):
     max_values: int = MAX_VALUES
     max_batch_length: int = MAX_BATCH_LENGTH
     max_in_flight: int = 100
+    max_in_flight_bytes: int = 16 * 1024 * 1024
     max_buffered_bytes: int = 1024 * 1024
     max_rounds: int = 32
     max_pages: int = 1000
+    max_list_bytes: int = 64 * 1024 * 1024
     max_changes: int = 1000
     max_notices: int = 10_000
     max_notices_bytes: int = 16 * 1024 * 1024

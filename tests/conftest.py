@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from mcpgen.codegen.checkout import find_checkout
+
+# Commands remember servers in the user's cache folder, which tests leave alone; nothing can be written here.
+os.environ["XDG_CACHE_HOME"] = os.devnull
 
 # Machines are busy and slow at times, and no property here is about time.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 from msgspec import UnsetType
 
@@ -12,11 +12,19 @@ from mcpgen.runtime.errors import InvalidPayload, UsageError
 from mcpgen.runtime.protocol.newest import ClientMethods, models
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
 
     from mcpgen.runtime.client.outgoing_requests import CallOptions
 
 __all__ = ["Client"]
+
+
+_LISTS: Final = {
+    "tools": "tools/list",
+    "prompts": "prompts/list",
+    "resources": "resources/list",
+    "resource_templates": "resources/templates/list",
+}
 
 
 class Client(BaseClient):
@@ -149,20 +157,26 @@ class Client(BaseClient):
         """Iterate over all resource templates."""
         return self._items("resource_templates", options)
 
-    async def _page(self, method: str, cursor: str | None, options: Mapping[str, Any]) -> Any:
-        return await self._engine.call(method, {} if cursor is None else {"cursor": cursor}, **options)
+    async def _page(
+        self, method: str, cursor: str | None, options: Mapping[str, Any], sizes: list[int] | None = None
+    ) -> Any:
+        params = {} if cursor is None else {"cursor": cursor}
+        return await self._engine.call(method, params, sizes=sizes, **options)
 
     async def _items(self, name: str, options: Mapping[str, Any]) -> AsyncIterator[Any]:
         """Iterate over the items of all pages of the list *name*.
 
         Raises:
-            InvalidPayload: The pages do not end.
+            InvalidPayload: The pages do not end, or are too large together.
         """
-        get_page: Callable[..., Awaitable[Any]] = getattr(self, f"list_{name}")
+        limits = self._engine.session.limits
+        sizes: list[int] = []
         cursor: str | None = None
         seen: set[str] = set()
-        for _ in range(self._engine.session.limits.max_pages):
-            page = await get_page(cursor, **options)
+        for _ in range(limits.max_pages):
+            page = await self._page(_LISTS[name], cursor, options, sizes)
+            if sum(sizes) > limits.max_list_bytes:
+                raise self._endless(f"its pages have more than {limits.max_list_bytes} bytes (max_list_bytes)")
             for each in getattr(page, name):
                 yield each
             following: str | UnsetType = page.next_cursor
@@ -174,7 +188,7 @@ class Client(BaseClient):
                 )
             seen.add(following)
             cursor = following
-        raise self._endless(f"the list has more than {len(seen)} pages (`max_pages`)")
+        raise self._endless(f"the list has more than {limits.max_pages} pages (`max_pages`)")
 
     def _endless(self, reason: str) -> InvalidPayload:
         return InvalidPayload(revision=self.revision, pointer="/nextCursor", what="a list", reason=reason)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack, cast, overload
 
 import msgspec
@@ -18,6 +20,7 @@ from mcpgen.runtime.client.client_features import ClientFeatures, merge_capabili
 from mcpgen.runtime.client.connection_task import ConnectionTask
 from mcpgen.runtime.client.engine import ClientEngine
 from mcpgen.runtime.client.era_cache import EraCache
+from mcpgen.runtime.client.era_store import EraStore, cache_folder
 from mcpgen.runtime.client.handler_functions import HandlerFunctions, handlers_from_functions
 from mcpgen.runtime.client.output_validation import OutputValidator, Policy
 from mcpgen.runtime.errors import UsageError
@@ -78,12 +81,17 @@ class Options(HandlerFunctions, total=False):
     The default is ``off``. If the content does not match, ``warn`` logs it, and ``strict`` raises
     `InvalidStructuredContent`.
     """
+    cache: bool | str | os.PathLike[str]
+    """Whether to remember on disk, for a week, that the server needs `initialize`, or that it does not.
+
+    ``True`` means the user's cache folder, and a path another folder. By default, this process alone remembers it.
+    """
     limits: ClientLimits | None
     """The limits and timeouts of this client."""
 
 
 # The options whose default is not None.
-_DEFAULTS: Final[Options] = {"name": "mcpgen", "version": __version__, "structured": "off"}
+_DEFAULTS: Final[Options] = {"name": "mcpgen", "version": __version__, "structured": "off", "cache": False}
 
 _HOW_TO_OPEN = "write `async with connect(…) as client`, or `client = await connect(…)`"
 
@@ -178,13 +186,14 @@ def connect(target: Target, *, native_revision: str | None = None, **options: Un
     label = NEWEST if native_revision is None else registry.revision(native_revision).label
     transport = _transport(target)
     features = _features(given, label)
+    eras = _eras(given["cache"], transport)
     policy: Policy = given["structured"]
     OutputValidator(policy)  # reports a wrong policy now, and not when the client connects
     kind: type[BaseClient] = Client if label == NEWEST else BaseClient
 
     async def start() -> BaseClient:
         task = ConnectionTask(
-            transport, features, offered=offered, limits=limits, eras=_ERAS, make_context=ClientContext
+            transport, features, offered=offered, limits=limits, eras=eras, make_context=ClientContext
         )
         connection = await task.start()
         try:
@@ -222,10 +231,18 @@ def _refuse_unknown(options: Mapping[str, object]) -> None:
             raise UsageError(f"connect() has no option `{each}`; {_ELSEWHERE.get(each, hint)}")
 
 
+def _eras(cache: Any, transport: Transport) -> EraCache:
+    if not isinstance(cache, bool | str | os.PathLike):
+        raise UsageError(f"`cache` must be True, False or the path of a folder, not {type(cache).__name__}")
+    folder = cache_folder() if cache is True else None if cache is False else Path(os.fspath(cache))
+    return _ERAS if folder is None else EraStore(_ERAS, folder, transport.description)
+
+
 def _limits(limits: Any) -> ClientLimits:
     found = ClientLimits() if limits is None else limits
     if not isinstance(found, ClientLimits):
-        raise UsageError(f"`limits` must be a ClientLimits, such as ClientLimits(call_seconds=10), not {limits!r}")
+        kind = type(limits).__name__
+        raise UsageError(f"`limits` must be a ClientLimits, such as ClientLimits(call_seconds=10), not {kind}")
     return found
 
 
@@ -238,10 +255,12 @@ def _transport(target: Any) -> Transport:
         return Memory(target)
     if isinstance(target, Transport) and not isinstance(target, type):
         return target
-    hint = f"; write {target.__name__}()" if isinstance(target, type) else ""
-    raise UsageError(
-        f"`target` must be a URL, a command, a Server or a transport such as Process, not {target!r}{hint}"
-    )
+    # The target itself is not shown: a dict of a host's configuration contains tokens.
+    named = target.__name__ if isinstance(target, type) else type(target).__name__
+    hint = f"; write {named}()" if isinstance(target, type) else ""
+    if isinstance(target, Mapping):
+        hint = "; write Http(url, headers=…) or Process(command, environment=…)"
+    raise UsageError(f"`target` must be a URL, a command, a Server or a transport such as Process, not {named}{hint}")
 
 
 def _features(options: Mapping[str, Any], native_revision: str) -> ClientFeatures:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from mcpgen.runtime.http.server.application import Application, Options
+    from mcpgen.runtime.server.functions.schemas import UnknownKeys
     from mcpgen.runtime.server.tasks.task_requests import TaskRequests
     from mcpgen.runtime.server.tasks.task_store import TaskStore
     from mcpgen.runtime.transports.interfaces import Endpoint, MessageWriter
@@ -55,6 +56,8 @@ class Server(Registrations, ChangeNotifier):
         lifespan: A function that takes the server and returns an async context manager. The context manager is open
             while the server runs. The value that it yields is `Context.state`.
         page_size: The largest number of items in one page of a list, if the server offers functions.
+        unknown_keys: What happens to arguments that a tool does not have: ``refuse``, so that a model notices its
+            mistake, or ``ignore``.
         limits: The limits of the server.
         state_keys: Secret keys of at least 32 bytes. They sign the request states: the strings that clients of
             2026-07-28 send back, with the requested input. The server signs with the first key, and accepts signatures
@@ -88,6 +91,7 @@ class Server(Registrations, ChangeNotifier):
         revisions: Iterable[str] | None = None,
         lifespan: Callable[[Server], AbstractAsyncContextManager[Any]] | None = None,
         page_size: int = 100,
+        unknown_keys: UnknownKeys = "refuse",
         limits: Limits | None = None,
         state_keys: Sequence[bytes] | None = None,
         state_audience: str | None = None,
@@ -99,7 +103,7 @@ class Server(Registrations, ChangeNotifier):
         self.limits: Limits = Limits() if limits is None else limits
         if not name:
             raise UsageError("`name` is empty; give the server a name")
-        super().__init__(page_size=page_size, max_threads=self.limits.max_threads)
+        super().__init__(page_size=page_size, unknown_keys=unknown_keys, max_threads=self.limits.max_threads)
         self._has_handlers = handlers is not None
         self._middleware: list[Middleware] = []
         info = models.Implementation(

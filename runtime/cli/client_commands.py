@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, TypeVar, Unpack
 
 import click
 
@@ -27,7 +27,14 @@ from mcpgen.runtime.cli.client.result_output import ResultOutput
 from mcpgen.runtime.cli.client.terminal import Keyboard, Screen
 from mcpgen.runtime.cli.target import parse_target
 from mcpgen.runtime.cli.terminal_text import escaped_line
-from mcpgen.runtime.errors import UnsupportedByPeer
+from mcpgen.runtime.errors import (
+    InvalidPayload,
+    MalformedFrame,
+    RequestLost,
+    RequestRefused,
+    RequestTimedOut,
+    UnsupportedByPeer,
+)
 from mcpgen.runtime.protocol.log_levels import LEVELS
 from mcpgen.runtime.protocol.newest import models
 
@@ -85,7 +92,18 @@ _FOLDER: Final = click.option(
     metavar="DIR",
     help="Save images, audio and other binary content in DIR.",
 )
+_MAX_ITEMS: Final = click.option(
+    "--max-items",
+    type=click.IntRange(1),
+    default=10_000,
+    show_default=True,
+    metavar="NUMBER",
+    help="Read no more items of a list.",
+)
 _TARGET: Final = click.argument("target", metavar="TARGET")
+
+# The input schema of a tool that is not listed.
+_ANY_ARGUMENTS: Final = {"type": "object", "additionalProperties": True}
 
 _STATUS: Final = (
     "Exit status: 0 if it worked, 1 if the server failed or sent an error, 2 if the command was used wrongly."
@@ -96,11 +114,17 @@ def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
     return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
-_SERVER: Final = (_REVISION, _JSON, _TIMEOUT, _ENV, _CWD, _HEADER, _BEARER)
+_NO_CACHE: Final = click.option(
+    "--no-cache",
+    is_flag=True,
+    help="Do not remember on disk whether the server needs `initialize`, and find it out again.",
+)
+_SERVER: Final = (_NO_CACHE, _REVISION, _JSON, _TIMEOUT, _ENV, _CWD, _HEADER, _BEARER)
 _CLIENT: Final = (*_SERVER, _ROOT, _LOG_LEVEL)
 
 
 class _ServerOptions(TypedDict):
+    no_cache: bool
     revision: str | None
     is_json: bool
     seconds: float | None
@@ -108,6 +132,7 @@ class _ServerOptions(TypedDict):
     cwd: str | None
     headers: tuple[str, ...]
     bearer_env: str | None
+    max_items: NotRequired[int]
 
 
 class _ClientOptions(_ServerOptions):
@@ -132,6 +157,7 @@ class _Command:
         self.target = parse_target(words, options["env"], options["cwd"], options["headers"], options["bearer_env"])
         self.display: ProgressDisplay = ProgressDisplay(self.err)
         self.client_run: ClientRun
+        self.max_items: int = options.get("max_items", 0)
         self._options = options
         self._roots = roots
         self._level: Level | None = log_level
@@ -140,6 +166,7 @@ class _Command:
         """Prepare a client with these options of `connect`."""
         revision, seconds = self._options["revision"], self._options["seconds"]
         note = self.display.note
+        features["cache"] = not self._options["no_cache"]
         self.client_run = ClientRun(self.target, self.err, note, revision=revision, seconds=seconds, **features)
 
     def declare_features(self) -> None:
@@ -172,6 +199,7 @@ class _Command:
 
 @click.command(epilog=_STATUS)
 @_options(*_SERVER)
+@_MAX_ITEMS
 @click.argument("target", nargs=-1, required=True, metavar="TARGET")
 def inspect(*, target: tuple[str, ...], **options: Unpack[_ServerOptions]) -> None:
     """List the tools, resources and prompts of a server.
@@ -183,11 +211,13 @@ def inspect(*, target: tuple[str, ...], **options: Unpack[_ServerOptions]) -> No
     command = _Command(target, **options)
 
     async def work(client: Client) -> int:
-        inventory = await fetch_inventory(client, command.client_run)
+        inventory = await fetch_inventory(client, command.client_run, command.max_items)
         if command.is_json:
             command.results.json(inventory.as_json())
         else:
             command.out.lines(overview_lines(inventory, command.out))
+        for method, reason in inventory.incomplete.items():
+            command.display.note(f"{method}: {reason}")
         for method, refused in inventory.failures.items():
             command.results.failure(
                 escaped_line(f"The server answered {method} with error {refused.code}: {refused.message}")
@@ -199,7 +229,7 @@ def inspect(*, target: tuple[str, ...], **options: Unpack[_ServerOptions]) -> No
 
 
 @click.command(epilog=_STATUS)
-@_options(*_CLIENT, _FOLDER)
+@_options(*_CLIENT, _FOLDER, _MAX_ITEMS)
 @click.option(
     "--json-args",
     metavar="JSON|@FILE|-",
@@ -234,11 +264,13 @@ def call(
     command.declare_features()
 
     async def work(client: Client) -> int:
-        items = await fetch_list(client, command.client_run, TOOLS)
+        items, problem = await _fetch_tools(client, command)
         listed = _find(items, tool)
-        if listed is None:
+        if listed is None and not problem:
             return _report_unknown(command, "tool", tool, items)
-        schema = listed.get("inputSchema")
+        if listed is None:
+            command.display.note(f"The arguments are not checked: {problem}")
+        schema = _ANY_ARGUMENTS if listed is None else listed.get("inputSchema")
         try:
             given = convert_arguments(pairs, schema) if whole is None else whole
         except InvalidArguments as error:
@@ -249,6 +281,15 @@ def call(
         return command.results.tool(command.client_run.result("tools/call"), output)
 
     command.run(work)
+
+
+async def _fetch_tools(client: Client, command: _Command) -> tuple[list[Any], str]:
+    """Return the tools, and why some or all of them are unknown: a tool can be called although it is not listed."""
+    try:
+        items, cut = await fetch_list(client, command.client_run, TOOLS, command.max_items)
+    except (RequestRefused, RequestTimedOut, InvalidPayload, MalformedFrame, RequestLost) as error:
+        return [], f"the server's tools are unknown, because tools/list failed: {error}"
+    return items, f"the tool is not listed; {cut}" if cut else ""
 
 
 @click.command(epilog=_STATUS)
@@ -278,7 +319,7 @@ def read(*, target: str, uri: str, output: str | None, **options: Unpack[_Client
 
 
 @click.command(epilog=_STATUS)
-@_options(*_CLIENT, _FOLDER)
+@_options(*_CLIENT, _FOLDER, _MAX_ITEMS)
 @_TARGET
 @click.argument("name", metavar="NAME")
 @click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]...")
@@ -294,7 +335,9 @@ def prompt(
     command.declare_features()
 
     async def work(client: Client) -> int:
-        items = await fetch_list(client, command.client_run, PROMPTS)
+        items, cut = await fetch_list(client, command.client_run, PROMPTS, command.max_items)
+        if cut:
+            command.display.note(f"prompts/list: {cut}")
         listed = _find(items, name)
         if listed is None:
             return _report_unknown(command, "prompt", name, items)

@@ -19,11 +19,11 @@ from mcpgen.runtime.transports.command_line import is_url, join_command
 from mcpgen.runtime.transports.process_transport import Process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from mcpgen.runtime.transports.interfaces import Transport
 
-__all__ = ["Target", "parse_target", "parse_url"]
+__all__ = ["Target", "check_one_url", "parse_target", "parse_url"]
 
 _SERVE: Final = "from mcpgen.runtime.cli.serve_command import serve; serve(prog_name='mcpgen serve')"
 
@@ -50,13 +50,21 @@ class Target:
     """
 
     def __init__(
-        self, transport: Transport, kind: Literal["command", "url"], stderr: Iterable[str] = (), name: str | None = None
+        self,
+        transport: Transport,
+        kind: Literal["command", "url"],
+        stderr: deque[str] | None = None,
+        name: str | None = None,
     ) -> None:
         self.transport: Transport = transport
         self.kind: Literal["command", "url"] = kind
         self.name: str = transport.description if name is None else name
         self.is_file: bool = name is not None
-        self._stderr = stderr
+        self._stderr: deque[str] = deque() if stderr is None else stderr
+
+    def forget_stderr(self) -> None:
+        """Forget what the server has written to its standard error."""
+        self._stderr.clear()
 
     @property
     def stderr_lines(self) -> list[str]:
@@ -87,6 +95,7 @@ def parse_target(
         if environment or directory is not None:
             raise click.UsageError("`--env` and `--cwd` need a server command; TARGET is a URL.")
         return Target(parse_url(words[0], headers, bearer_variable), "url")
+    check_one_url(words)
     if headers or bearer_variable is not None:
         raise click.UsageError("`--header` and `--bearer-env` need a URL; TARGET is a command.")
     variables = _environment(environment)
@@ -101,6 +110,16 @@ def parse_target(
         command = [sys.executable, "-P", "-c", _SERVE, f"{Path(file).resolve()}{rest}" if directory else word]
         return _command(command, {**ours, **variables}, directory, join_command(["mcpgen", "serve", word]))
     return _command([word] if shutil.which(word) is not None else word, variables, directory)
+
+
+def check_one_url(words: Sequence[str]) -> None:
+    """Check that a URL is the only word: it would be taken for a program, and is not shown since it may have secrets.
+
+    Raises:
+        click.UsageError: There are more words.
+    """
+    if len(words) > 1 and is_url(words[0]):
+        raise click.UsageError("A URL is the whole TARGET, but other words follow; put options before it.")
 
 
 def _command(

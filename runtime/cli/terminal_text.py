@@ -23,6 +23,7 @@ __all__ = [
     "size_text",
     "display_width",
     "join_words",
+    "error_text",
     "escaped_text",
     "lay_out",
     "escaped_line",
@@ -46,6 +47,11 @@ def escaped_text(text: str) -> str:
         return text
     lines = text.replace("\r\n", "\n").split("\n")
     return "\n".join("\t".join(map(escaped_line, line.split("\t"))) for line in lines)
+
+
+def error_text(error: Exception) -> str:
+    """Return the message of *error*, with the options of the commands in place of arguments of Python."""
+    return str(error).replace("Http(url, auth=bearer(token)), or headers", "--bearer-env, or --header")
 
 
 def sentence(error: Exception) -> str:

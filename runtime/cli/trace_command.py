@@ -15,8 +15,8 @@ import click
 
 from mcpgen.runtime.adapt.registration import register_installed
 from mcpgen.runtime.cli.client.terminal import encode_text, on_signal, wants_colours
-from mcpgen.runtime.cli.target import parse_url
-from mcpgen.runtime.cli.terminal_text import sentence
+from mcpgen.runtime.cli.target import check_one_url, parse_url
+from mcpgen.runtime.cli.terminal_text import error_text, sentence
 from mcpgen.runtime.cli.trace.annotation_text import Style, as_json, as_text
 from mcpgen.runtime.cli.trace.http_relay import HttpRelay
 from mcpgen.runtime.cli.trace.output_buffer import OutputBuffer
@@ -116,6 +116,7 @@ def _relay_factory(target: Sequence[str], headers: Sequence[str], bearer_variabl
     if len(target) == 1 and is_url(target[0]):
         transport = parse_url(target[0], headers, bearer_variable)
         return lambda streams, writer: HttpRelay(transport, streams, writer, ClientLimits())
+    check_one_url(target)
     if headers or bearer_variable is not None:
         raise click.UsageError("`--header` and `--bearer-env` need a URL; the target is a command.")
     command = _words(target)
@@ -137,7 +138,7 @@ def _words(target: Sequence[str]) -> list[str]:
 
 def _open(output: str) -> int:
     try:
-        return os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        return os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError as error:
         raise click.UsageError(f"Cannot write {printable(output)} (`--output`): {error.strerror}.") from None
 
@@ -238,7 +239,7 @@ def _escaped(lines: bytes) -> bytes:
 
 def _ending(relay: StdioRelay | HttpRelay) -> str:
     if isinstance(relay, HttpRelay):
-        return "the host has disconnected" if relay.failure is None else printable(str(relay.failure))
+        return "the host has disconnected" if relay.failure is None else printable(error_text(relay.failure))
     status = relay.status
     if status is None:
         return "the server has ended"

@@ -94,6 +94,9 @@ class ClientConnection:
         """Fail one request. The connection continues."""
         self.session.request_lost(request_id, failure)
 
+    async def ready(self) -> None:
+        """Return at once: `ClientLimits` bound what is kept, and the rest is dropped."""
+
     def end_of_input(self) -> None:
         """Do nothing: `end` is called with the reason."""
 
@@ -163,6 +166,7 @@ class ClientConnection:
                 raise
         finally:
             self.requests.running -= 1
+            self.requests.held_bytes -= request.size
             self.deadlines.resume()
 
     async def _run_notification_handlers(self) -> None:

@@ -13,14 +13,14 @@ from __future__ import annotations
 import logging
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
 from mcpgen.generated import registry
 from mcpgen.runtime.client.connection import ClientConnection, current_connection
 from mcpgen.runtime.client.era_negotiation import RestartServer, negotiate
-from mcpgen.runtime.errors import RequestTimedOut, TransportClosed, UsageError
+from mcpgen.runtime.errors import RequestTimedOut, ServerExited, TransportClosed, UsageError
 from mcpgen.runtime.transports.auto_reset_event import OTHER_LOOP, same_loop_check
 from mcpgen.runtime.transports.spawner import open_group, open_spawner, start_alone
 
@@ -37,6 +37,15 @@ if TYPE_CHECKING:
 __all__ = ["ConnectionTask"]
 
 _LOG = logging.getLogger("mcpgen.session")
+_CLIENT_LOG = logging.getLogger("mcpgen.client")
+
+# A user who waits this long is told how to wait less.
+_HINT_SECONDS: Final = 2.0
+_HINT: Final = (
+    "the server is not ready after %g seconds; one reason may be the question whether it needs `initialize`, which not "
+    "all servers answer. If you know its revision, name it: `--revision 2025-11-25`, or in Python "
+    "`revisions=['2025-11-25']`"
+)
 
 
 class ConnectionTask:
@@ -76,6 +85,8 @@ class ConnectionTask:
         self._eras = eras
         self._make_context = partial(make_context, self)
         self._failure: Exception | None = None
+        self._is_probing = False
+        self._probe_stderr = ""  # what a server of a handshake revision printed because of the probe
         self._task: TaskHandle | None = None
         self._runs_here: Callable[[], bool] | None = None
         self._closing = anyio.Event()
@@ -91,6 +102,10 @@ class ConnectionTask:
         self._runs_here = same_loop_check()
         self._task = start_alone(self._run, self._end)
         try:
+            with anyio.move_on_after(_HINT_SECONDS):
+                await self._ready.wait()
+            if self._is_probing and not self._ready.is_set():
+                _CLIENT_LOG.warning(_HINT, _HINT_SECONDS)
             await self._ready.wait()
         except BaseException:
             await self.close()
@@ -127,6 +142,7 @@ class ConnectionTask:
         """Connect with one plan after the other, and keep the connection until it is closed."""
         identity = self._transport.identity
         plan = self._eras.first_plan(identity, self._offered)
+        self._is_probing = plan == "probe"
         tried: set[Plan] = set()
         deadline = anyio.current_time() + self._limits.connect_seconds
         while True:
@@ -166,6 +182,8 @@ class ConnectionTask:
                 return
             if len({registry.revision(each).era for each in self._offered}) > 1:  # otherwise the server had no choice
                 self._eras.remember(self._transport.identity, server.era)
+            if plan == "probe" and server.era == "handshake":
+                self._probe_stderr = channel.stderr
             group.start_soon(connection.deadlines.run)
             self.connection = connection
             self._ready.set()
@@ -176,7 +194,10 @@ class ConnectionTask:
     async def _read(self, channel: Channel, connection: ClientConnection, input_ended: anyio.Event) -> None:
         try:
             await channel.run(connection)
-            connection.end(await channel.close_reason())
+            reason = await channel.close_reason()
+            if isinstance(reason, ServerExited):
+                reason.stderr = reason.stderr.removeprefix(self._probe_stderr)
+            connection.end(reason)
         except Exception as failure:  # noqa: BLE001 (the boundary: pending requests must get an error)
             _LOG.exception("the transport %s failed", self._transport.description)
             connection.end(TransportClosed(f"the transport failed: {failure!r}"))

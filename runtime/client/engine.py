@@ -80,8 +80,17 @@ class ClientEngine:
         )
         self.session.on_tools_changed = validator.forget
 
-    async def call(self, method: str, value: dict[str, Any], **options: Unpack[CallOptions]) -> Any:
-        """Return the result of a request. Both are in the native revision."""
+    async def call(
+        self, method: str, value: dict[str, Any], *, sizes: list[int] | None = None, **options: Unpack[CallOptions]
+    ) -> Any:
+        """Return the result of a request. Both are in the native revision.
+
+        Args:
+            method: The method.
+            value: The params.
+            sizes: Gets the bytes of the result, as it came.
+            **options: See `CallOptions`.
+        """
         on_progress, timeout_seconds, meta = check_call_options(options) if options else (None, None, None)
         ask = self._request_codecs.get(method) or self._request_codec(method)
         log_level = self.session.log_level
@@ -119,6 +128,8 @@ class ClientEngine:
             timeout_seconds=timeout_seconds,
         )
         raw = await self._sender.send(request)
+        if sizes is not None:
+            sizes.append(len(memoryview(raw)))
         result = self._reader.read(ask, raw)
         if self._validator.is_on and method in ("tools/call", "tools/list"):
             self._validate(method, value, raw, result)

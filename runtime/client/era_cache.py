@@ -47,8 +47,12 @@ class EraCache:
             return "initialize"
         if not revisions_of_era(offered, "handshake"):
             return "discover"
-        era = None if identity is None else self._eras.get(identity)
+        era = self.get(identity)
         return "probe" if era is None else "initialize" if era == "handshake" else "discover"
+
+    def get(self, identity: Hashable | None) -> Era | None:
+        """Return the era of a server, if it is known."""
+        return None if identity is None else self._eras.get(identity)
 
     def remember(self, identity: Hashable | None, era: Era) -> None:
         """Store the era of a server."""

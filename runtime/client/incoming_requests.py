@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, UnsetType
 
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, RequestError, quoted, sole_exception
 from mcpgen.runtime.protocol import envelope
@@ -54,6 +54,7 @@ class IncomingRequest(Struct, eq=False):
         method: Its method.
         handler: The handler.
         params: The params, in the native revision.
+        size: The bytes of the params as they came.
         batch: Collects the responses, if the request came in a batch.
         task: The task that runs the handler.
     """
@@ -62,6 +63,7 @@ class IncomingRequest(Struct, eq=False):
     method: str
     handler: RequestHandler
     params: Any
+    size: int = 0
     batch: BatchResponse | None = None
     task: TaskHandle | None = None
 
@@ -76,11 +78,13 @@ class IncomingRequests:
     Attributes:
         open: The requests without a response, by id.
         running: How many handlers run, those of cancelled requests included.
+        held_bytes: The bytes of the params of these.
     """
 
     def __init__(self, session: ClientSession, start_handler: Callable[[IncomingRequest], None]) -> None:
         self.open: dict[RequestId, IncomingRequest] = {}
         self.running: int = 0
+        self.held_bytes: int = 0
         self._session = session
         self._start_handler = start_handler
 
@@ -106,6 +110,7 @@ class IncomingRequests:
             batch.open_requests += 1
         self.open[message.id] = request
         self.running += 1
+        self.held_bytes += request.size
         self._start_handler(request)
 
     def complete(self, request: IncomingRequest, result: Any) -> None:
@@ -169,9 +174,17 @@ class IncomingRequests:
         if session.server is None:
             raise RequestError(ErrorCode.METHOD_NOT_FOUND, "the handshake is not complete; send requests after it")
         if max(self.running, len(self.open)) >= session.limits.max_in_flight:
-            raise RequestError(ErrorCode.INTERNAL_ERROR, "too many requests are pending; wait for their responses")
+            raise RequestError(
+                ErrorCode.INTERNAL_ERROR, "too many requests are pending (max_in_flight); wait for their responses"
+            )
+        size = 0 if isinstance(message.params, UnsetType) else len(memoryview(message.params))
+        if self.held_bytes + size > session.limits.max_in_flight_bytes:
+            raise RequestError(
+                ErrorCode.INTERNAL_ERROR,
+                "the pending requests are too large (max_in_flight_bytes); wait for their responses",
+            )
         handler, params = find_handler(session, message.method, message.params)
-        return IncomingRequest(message.id, message.method, handler, params, batch)
+        return IncomingRequest(message.id, message.method, handler, params, size, batch)
 
     def _respond(self, request: IncomingRequest, message: bytes) -> None:
         del self.open[request.id]

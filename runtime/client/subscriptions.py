@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from mcpgen.runtime.limits import MAX_URI_CHARS
 from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, RESOURCE_UPDATED, SubscriptionFilter
 
 if TYPE_CHECKING:
@@ -71,12 +72,15 @@ class ChangeStream:
         self._queue: dict[Change, None] = {}
 
     def put(self, change: Change) -> None:
-        """Queue *change*. Drop it if the queue is full."""
-        if len(self._queue) >= self._max_queued and change not in self._queue:
+        """Queue *change*. Drop it if the queue is full, or its URI is too long to be kept."""
+        is_long = change.uri is not None and len(change.uri) > MAX_URI_CHARS
+        if is_long or (len(self._queue) >= self._max_queued and change not in self._queue):
             if not self._has_dropped:  # logged once: a server may send any number of changes
                 self._has_dropped = True
                 _LOG.warning(
-                    "changes are dropped: the program has not read the earlier ones from listen() (max_changes)"
+                    "changes are dropped: the program has not read the earlier ones from listen() (max_changes), "
+                    "or a URI has more than %d characters",
+                    MAX_URI_CHARS,
                 )
             return
         self._queue[change] = None

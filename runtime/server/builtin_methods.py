@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["answer_builtin", "open_before_handshake", "open_initialize"]
+__all__ = ["ID_IN_USE", "answer_builtin", "open_before_handshake", "open_initialize"]
+
+ID_IN_USE = "another request with this id is pending; use another id"
 
 
 class _InitializeParams(Struct, rename="camel"):
@@ -46,8 +48,12 @@ _decode_initialize = msgspec.json.Decoder(_InitializeParams).decode
 def open_initialize(session: ServerSession, message: Request, *, is_batched: bool) -> OpenRequest:
     """Negotiate the revision with the client that sent `initialize`.
 
+    On a connection that has a session already, a new one replaces it: several clients may share a process behind a
+    bridge, one after the other. Over HTTP, a client starts a new session without the id of the earlier one.
+
     Raises:
-        RequestError: It is not valid, the session is initialized already, or no handshake revision is served.
+        RequestError: It is not valid, another request has its id, no handshake revision is served, or the session is
+            initialized already and cannot be replaced.
 
     Spec:
         2025-11-25, basic/lifecycle, "Version Negotiation"; 2025-03-26, basic/lifecycle: not part of a batch;
@@ -63,12 +69,16 @@ def open_initialize(session: ServerSession, message: Request, *, is_batched: boo
         raise unsupported_revision(params.protocol_version, handlers.served)
     if is_batched:
         raise RequestError(ErrorCode.INVALID_REQUEST, "initialize must not be part of a batch")
-    if session.peer is not None:
+    if session.peer is not None and not session.output.can_restart:
         raise RequestError(ErrorCode.INVALID_REQUEST, "this session is initialized already")
     check_declaration(params.capabilities, params.client_info)
     revision = choose_revision(params.protocol_version, handlers.handshake_revisions)
     codec(revision, revision).incoming_request("initialize").params(Raw(raw))
     peer = client_peer(revision, params.capabilities, params.client_info)
+    if session.peer is not None:
+        session.restart()
+    if message.id in session.exchanges:
+        raise RequestError(ErrorCode.INVALID_REQUEST, ID_IN_USE)
     session.set_peer(peer)
     return OpenRequest(session, message.id, peer)
 

@@ -178,15 +178,17 @@ def _open(
     Raises:
         RequestError: Neither states them, or the request cannot be served now.
     """
-    if message.id in session.exchanges:
-        raise RequestError(ErrorCode.INVALID_REQUEST, "another request with this id is pending; use another id")
-    overload = session.overload(size)
-    if overload is not None:
-        raise RequestError(ErrorCode.INTERNAL_ERROR, overload)
     oversized = oversized_part(message, meta)
     if oversized is not None:
         raise oversized
     stateless = session.handlers.stateless_revisions
+    if message.method == "initialize" and (meta.revision is UNSET or not stateless):
+        return builtin_methods.open_initialize(session, message, is_batched=batch is not None)
+    if message.id in session.exchanges:
+        raise RequestError(ErrorCode.INVALID_REQUEST, builtin_methods.ID_IN_USE)
+    overload = session.overload(size)
+    if overload is not None:
+        raise RequestError(ErrorCode.INTERNAL_ERROR, overload)
     if meta.revision is not UNSET and stateless:
         if batch is not None:
             raise RequestError(ErrorCode.INVALID_REQUEST, Fault.NO_BATCHES.reason)
@@ -197,8 +199,6 @@ def _open(
             raise missing
         peer = client_peer(meta.revision, meta.client_capabilities, meta.client_info)
         return OpenRequest(session, message.id, peer, meta.progress_token, meta.log_level, batch)
-    if message.method == "initialize":
-        return builtin_methods.open_initialize(session, message, is_batched=batch is not None)
     if session.peer is None:
         return builtin_methods.open_before_handshake(session, message, meta)
     return OpenRequest(session, message.id, session.peer, meta.progress_token, UNSET, batch)
@@ -268,4 +268,8 @@ def fail(session: ServerSession, exchange: Exchange, failure: BaseException) -> 
             return
     except UnsupportedByPeer as unsupported:
         failure = unsupported
+    result = error_mapping.unsupported_tool_result(exchange, failure)
+    if result is not None:
+        session.end(exchange, ResponseBody(result))
+        return
     session.end(exchange, ResponseBody(error_mapping.error_body(exchange, failure), is_error=True))

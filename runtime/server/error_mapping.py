@@ -32,7 +32,7 @@ from mcpgen.runtime.protocol.newest import ErrorCode, methods
 if TYPE_CHECKING:
     from mcpgen.runtime.server.exchange import Exchange
 
-__all__ = ["as_request_error", "error_body"]
+__all__ = ["as_request_error", "error_body", "unsupported_tool_result"]
 
 _INTERNAL = RequestError(ErrorCode.INTERNAL_ERROR, "the server failed to handle this request")
 
@@ -124,6 +124,24 @@ def _is_reserved(revision: str, code: int) -> bool:
 @cache
 def _codes_of_all_revisions() -> frozenset[int]:
     return frozenset(code for each in registry.REVISIONS for code in bindings(each.label).methods.ErrorCode)
+
+
+def unsupported_tool_result(exchange: Exchange, failure: BaseException) -> bytes | None:
+    """Return the result of a tool that needs what its client does not support; None if the answer is an error.
+
+    In handshake revisions, the model reads the reason in a result, and many clients raise an error out of the call
+    instead. 2026-07-28 demands its own error.
+
+    Spec:
+        2025-11-25, server/tools, "Error Handling": errors of a tool are results with `isError`.
+    """
+    failure = sole_exception(failure)
+    if not isinstance(failure, UnsupportedByPeer) or exchange.handler.method != "tools/call":
+        return None
+    if exchange.peer.era == "stateless":
+        return None
+    text = f"The client does not support {failure.what}, which this tool needs: {failure.reason}"
+    return msgspec.json.encode({"content": [{"type": "text", "text": text}], "isError": True})
 
 
 def _unsupported(exchange: Exchange, failure: UnsupportedByPeer) -> bytes:

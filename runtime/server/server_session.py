@@ -20,7 +20,7 @@ from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.exchange import Exchange, OpenRequest, ResponseBody
-from mcpgen.runtime.server.ledger import SESSION_BYTES, waiting_bytes
+from mcpgen.runtime.server.ledger import SESSION_BYTES, uris_bytes, waiting_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -306,19 +306,39 @@ class ServerSession:
             if request is not None:
                 request.disconnect()
 
+    def restart(self) -> None:
+        """End what the client of the handshake has open: the next one starts a new session."""
+        self.disconnect_requests()
+        for key, each in list(self.exchanges.items()):
+            if each.peer.era == "handshake":
+                self._stop_any(each)
+                self.exchanges.pop(key, None)
+        if self.engine.tasks is not None:
+            self.engine.tasks.forget(self.principal)
+        self.principal = self.engine.new_principal()
+        if self.peer is not None:
+            self.keep(-SESSION_BYTES - self.peer.memory_bytes - uris_bytes(self.subscriptions.uris))
+        self.peer = None
+        self.subscriptions.uris.clear()
+        self.log_level = UNSET
+        self.is_initialized = False
+
     def close(self) -> None:
         """End everything: the peer has disconnected."""
         self.is_closed = True
         self.disconnect_requests()
         for each in list(self.exchanges.values()):
-            if isinstance(each, Exchange):
-                self.stop(each)
-                continue
-            self.release(each)
-            if each.on_cancel is not None:
-                each.on_cancel()
+            self._stop_any(each)
         self.exchanges.clear()
         if self.engine.tasks is not None:
             self.engine.tasks.forget(self.principal)
         self.subscriptions = Subscriptions()
         self.keep(-self.kept_bytes)
+
+    def _stop_any(self, open_request: Exchange | OpenRequest) -> None:
+        if isinstance(open_request, Exchange):
+            self.stop(open_request)
+            return
+        self.release(open_request)
+        if open_request.on_cancel is not None:
+            open_request.on_cancel()

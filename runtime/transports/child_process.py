@@ -39,7 +39,7 @@ import anyio
 import anyio.to_thread
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.transports.command_line import missing_scheme
+from mcpgen.runtime.transports.command_line import hide_userinfo, missing_scheme
 from mcpgen.runtime.transports.descriptors import duplicate
 
 if TYPE_CHECKING:
@@ -76,10 +76,9 @@ class ChildProcess:
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], directory: str | None) -> None:
+        program = hide_userinfo(command[0])
         if directory is not None and not Path(directory).is_dir():
-            raise UsageError(
-                f"{command[0]!r} cannot be started: `directory` is {directory!r}, which is not a directory"
-            )
+            raise UsageError(f"{program!r} cannot be started: `directory` is {directory!r}, which is not a directory")
         opened: list[int] = []
         try:
             child_ends = self._open_pipes(opened)
@@ -87,7 +86,7 @@ class ChildProcess:
         except (OSError, ValueError) as error:
             for fd in opened:
                 os.close(fd)
-            raise UsageError(f"{command[0]!r} cannot be started: {_reason(error, command[0])}") from error
+            raise UsageError(f"{program!r} cannot be started: {_reason(error, command[0])}") from error
         for fd in child_ends:
             os.close(fd)
         self.exited: anyio.Event = anyio.Event()

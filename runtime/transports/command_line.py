@@ -14,9 +14,10 @@ from mcpgen.runtime.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["is_url", "join_command", "missing_scheme", "split_command"]
+__all__ = ["hide_userinfo", "is_url", "join_command", "missing_scheme", "split_command"]
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_USERINFO: Final = re.compile(r"(//)[^\s/]*@|(?:(?<=[\s'\"=])|^)()[^\s/@'\"=]+:[^\s/@]+@")
 _SCHEMELESS: Final = re.compile(r"(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d{1,5}(?:/\S*)?")
 
 
@@ -30,17 +31,18 @@ def split_command(command: str | Sequence[str | os.PathLike[str]]) -> tuple[str,
         try:
             words = _split(command)
         except ValueError as error:
-            raise UsageError(f"the command {command!r} cannot be split into words: {error}") from error
+            raise UsageError(f"the command {hide_userinfo(command)!r} cannot be split into words: {error}") from error
     else:
         try:
             words = tuple("" + os.fspath(each) for each in command)  # "" + refuses bytes
         except TypeError as error:
-            raise UsageError(f"the command {command!r} must be a string or a list of strings") from error
+            raise UsageError("the command must be a string or a list of strings, but has other items") from error
     if not words or not words[0]:
-        raise UsageError(f"the command {command!r} names no program")
+        raise UsageError(f"the command {hide_userinfo(repr(command))} names no program")
     if any("\0" in each for each in words):
         raise UsageError(
-            f"the command {command!r} contains a NUL character; remove it, because arguments cannot contain one"
+            f"the command {hide_userinfo(repr(command))} contains a NUL character; remove it, because arguments cannot "
+            "contain one"
         )
     return words
 
@@ -55,6 +57,11 @@ def _split(command: str) -> tuple[str, ...]:
         words = shlex.split(command, posix=False)
         return tuple(each[1:-1] if each[:1] in {"'", '"'} and each[:1] == each[-1:] else each for each in words)
     return tuple(shlex.split(command))
+
+
+def hide_userinfo(text: str) -> str:
+    """Return *text* without the names and passwords of URLs in it: commands are shown, and contain such URLs."""
+    return _USERINFO.sub(r"\1…@", text)
 
 
 def is_url(text: str) -> bool:

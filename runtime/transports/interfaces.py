@@ -89,6 +89,12 @@ class ClientEndpoint(Endpoint, Protocol):
         Only transports that send each request by itself, such as HTTP, call this.
         """
 
+    async def ready(self) -> None:
+        """Return when more frames may come. A transport that can stop reading waits for it before it reads more.
+
+        HTTP does. A client is always ready, but a relay is not while its own peer does not read.
+        """
+
 
 @runtime_checkable
 class EndpointFactory(Protocol):

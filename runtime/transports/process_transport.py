@@ -27,7 +27,7 @@ import anyio
 from mcpgen.runtime.errors import ServerExited
 from mcpgen.runtime.transports.child_process import ChildProcess, read_chunk
 from mcpgen.runtime.transports.child_stderr import ChildStderr
-from mcpgen.runtime.transports.command_line import join_command, split_command
+from mcpgen.runtime.transports.command_line import hide_userinfo, join_command, split_command
 from mcpgen.runtime.transports.descriptors import READ_BYTES, Sink, Source
 from mcpgen.runtime.transports.environment import check_environment, child_environment
 from mcpgen.runtime.transports.spawner import open_group
@@ -113,8 +113,8 @@ class Process:
 
     @property
     def description(self) -> str:
-        """The command, quoted as for a shell."""
-        return join_command(self._command)
+        """The command, quoted as for a shell, without passwords in URLs."""
+        return hide_userinfo(join_command(self._command))
 
     @asynccontextmanager
     async def open(self, limits: ClientLimits, /) -> AsyncGenerator[Channel]:

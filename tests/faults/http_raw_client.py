@@ -39,8 +39,10 @@ class Closed(Exception):  # noqa: N818 (no error, where it is expected)
 class Line:
     """A connection."""
 
-    def __init__(self, port: int, receive_bytes: int | None = None) -> None:
+    def __init__(self, port: int, receive_bytes: int | None = None, source: str | None = None) -> None:
         self.socket = socket.socket()
+        if source is not None:  # the address that the server sees
+            self.socket.bind((source, 0))
         if receive_bytes is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
         self.socket.settimeout(PATIENCE_SECONDS)

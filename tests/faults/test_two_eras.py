@@ -65,10 +65,9 @@ async def test_a_stateless_initialize_does_not_change_the_session(revision: str)
     async with client(Guest().server, revision) as peer:
         other = next(each for each in HANDSHAKES if each != revision)
         params = f'"protocolVersion":"{other}","capabilities":{CAN},"clientInfo":{{"name":"x","version":"1"}}'
-        said = await peer.wire.say(stateless(peer).request("s", "initialize", params))
-        said += await peer.ask("initialize", params)
+        (said,) = await peer.wire.say(stateless(peer).request("s", "initialize", params))
 
-        assert ["error", "error"] == [next(key for key in each if key in ("error", "result")) for each in said]
+        assert "error" in said
         assert revision == peer.wire.connection.session.revision
         agreed = peer.wire.connection.session.peer
         assert agreed is not None

@@ -80,6 +80,7 @@ class Recorder(Told, Judge):
         found = [each for each in self._open if keyed(each.message["id"]) == keyed(message.get("id"))]
         found = [each for each in found if each.is_batched == self._is_batch] or found
         found = [each for each in found if not each.is_cancelled] or found
+        found = [each for each in found if each.method == "initialize"] or found  # it ends the session before it
         return found[-1 if code == _REFUSED else 0] if found else None
 
     def _to_nothing(self, message: Mapping[str, Json]) -> Iterator[Problem]:
@@ -115,8 +116,8 @@ class Recorder(Told, Judge):
         offered = asked.params.get("protocolVersion")
         if revision != (offered if offered in handshakes else handshakes[-1]):
             yield Problem("/result/protocolVersion", f"{revision} is no answer to an offer of {offered}")
-        if self._session is not None:
-            yield Problem("", "a session is initialised once")
+        if self._session is not None:  # a new session: what the one before had open is never answered
+            self._open = [each for each in self._open if each.is_stateless]
         self._session = revision
         self._client = asked.params.get("capabilities", {})
         self._server = result.get("capabilities", {})

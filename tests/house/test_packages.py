@@ -199,6 +199,7 @@ SHELLS = {
     "client/changes.py",
     "client/connection_task.py",
     "client/deadlines.py",
+    "client/era_store.py",
     "client/input_required.py",
     "client/era_negotiation.py",
     "client/outgoing_requests.py",

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from mcpgen.runtime.api.connect import connect
 from mcpgen.runtime.cli.client.recording_transport import RecordingTransport
 from mcpgen.runtime.cli.client.terminal import Keyboard, on_signal
-from mcpgen.runtime.cli.terminal_text import as_json, escaped_line, escaped_text, sentence
+from mcpgen.runtime.cli.terminal_text import as_json, error_text, escaped_line, escaped_text, sentence
 from mcpgen.runtime.errors import (
     InvalidPayload,
     McpgenError,
@@ -37,6 +37,8 @@ __all__ = ["ClientRun"]
 
 # What programs print when they miss an environment variable.
 _MISSING_VARIABLE: Final = re.compile(r"environ|KeyError: '[A-Z][A-Z0-9_]+'")
+
+_PROBE: Final = "server/discover"
 
 _INTERRUPTED: Final = 130  # 128 + SIGINT, as in shells
 
@@ -85,6 +87,10 @@ class ClientRun:
         """Return the last result of *method* as the server sent it; None if there is none."""
         return self._recorder.result(method)
 
+    def result_size(self, method: str) -> int:
+        """Return the bytes of the last result of *method*."""
+        return self._recorder.result_size(method)
+
     def run(self, work: Callable[[Client], Awaitable[int]]) -> int:
         """Return the exit status: that of *work*, 1 if the server failed, or 128 plus the number of a signal."""
         log = logging.getLogger("mcpgen")
@@ -114,6 +120,8 @@ class ClientRun:
     async def _outcome(self, work: Callable[[Client], Awaitable[int]]) -> int | Exception:
         try:
             async with self._connection as client:
+                if client.era == "handshake" and _PROBE in self._recorder.sent:
+                    self.target.forget_stderr()  # it may have printed that it does not know the probe
                 return await work(client)
         except McpgenError as error:
             self._screen.clear_status()
@@ -165,7 +173,7 @@ class _NoteHandler(logging.Handler):
 
 def _message(error: McpgenError) -> str:
     if not isinstance(error, RequestRefused):
-        return str(error).replace("Http(url, auth=bearer(token)), or headers", "--bearer-env, or --header")
+        return error_text(error)
     message = f"The server answered {error.method} with error {error.code}: {error.message}"
     if error.data is UNSET or error.data is None:
         return message

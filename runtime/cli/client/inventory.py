@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Inventory", "LISTS", "Listing", "PROMPTS", "TOOLS", "fetch_inventory", "fetch_list"]
 
-# A server could return a next cursor for ever. The client has the same limit for its lists.
+# A server could return a next cursor for ever. Both limits count all lists together.
 _MAX_PAGES: Final = 1000
+_MAX_BYTES: Final = 16 * 1024 * 1024
 
 _HELLO_METHODS: Final = {"handshake": "initialize", "stateless": "server/discover"}
 
@@ -60,6 +61,7 @@ class Inventory(Struct, kw_only=True):
         lists: The items of each list, by key.
         pages: The other members of each page, by method.
         failures: The error that a list request was answered with, by method.
+        incomplete: Why the rest of a list was not requested, by method.
     """
 
     server: str
@@ -70,6 +72,7 @@ class Inventory(Struct, kw_only=True):
     lists: dict[str, list[Any]] = {}
     pages: dict[str, list[dict[str, Any]]] = {}
     failures: dict[str, RequestRefused] = {}
+    incomplete: dict[str, str] = {}
 
     @property
     def info(self) -> dict[str, Any]:
@@ -95,6 +98,8 @@ class Inventory(Struct, kw_only=True):
         made["results"] = results
         if self.failures:
             made["errors"] = {method: _as_error(each) for method, each in self.failures.items()}
+        if self.incomplete:
+            made["incomplete"] = self.incomplete
         return made
 
 
@@ -103,18 +108,79 @@ def _as_error(refused: RequestRefused) -> dict[str, Any]:
     return made if refused.data is UNSET else {**made, "data": refused.data}
 
 
-async def fetch_inventory(client: Client, run: ClientRun) -> Inventory:
-    """Request every list that the server's capabilities declare.
+class ListReader:
+    """Requests the pages of lists, up to the limits of a command.
+
+    Attributes:
+        incomplete: Why the rest of a list was not requested, by method.
+
+    Args:
+        client: The client.
+        run: The run of the command, which records the results.
+        max_items: The most items of each list.
+    """
+
+    def __init__(self, client: Client, run: ClientRun, max_items: int) -> None:
+        self.incomplete: dict[str, str] = {}
+        self._client = client
+        self._run = run
+        self._max_items = max_items
+        self._pages = self._bytes = 0
+
+    async def read(self, listing: Listing) -> tuple[list[Any], list[dict[str, Any]]]:
+        """Return the items of all pages of a list, and the other members of each page.
+
+        Raises:
+            McpgenError: The request failed.
+
+        Spec:
+            2026-07-28, server/utilities/pagination: a list ends without a cursor; the value of a cursor means nothing.
+        """
+        items: list[Any] = []
+        rest: list[dict[str, Any]] = []
+        cursor: object = None
+        while True:
+            params = {} if cursor is None else {"cursor": cursor}
+            page = await self._client.request_json(listing.method, params)
+            found = page.get(listing.key)
+            items += found if is_array(found) else []
+            rest.append({key: value for key, value in page.items() if key != listing.key})
+            cursor = page.get("nextCursor")
+            self._pages += 1
+            self._bytes += self._run.result_size(listing.method)
+            limit = self._limit(len(items), is_last=not isinstance(cursor, str))
+            if limit:
+                self.incomplete[listing.method] = (
+                    f"the list is cut after {min(len(items), self._max_items)} items: {limit}"
+                )
+            if limit or not isinstance(cursor, str):
+                return items[: self._max_items], rest
+
+    def _limit(self, count: int, *, is_last: bool) -> str:
+        """Return the limit that a list has reached; empty if there is none."""
+        if count > self._max_items or (count == self._max_items and not is_last):
+            return f"`--max-items` is {self._max_items}"
+        if not is_last and self._bytes >= _MAX_BYTES:
+            return f"the limit is {_MAX_BYTES} bytes for all lists"
+        if not is_last and self._pages >= _MAX_PAGES:
+            return f"the limit is {_MAX_PAGES} pages for all lists"
+        return ""
+
+
+async def fetch_inventory(client: Client, run: ClientRun, max_items: int) -> Inventory:
+    """Request every list that the server's capabilities declare, up to *max_items* of each.
 
     Raises:
         McpgenError: A request failed. An error response to a list request is not raised, but kept in ``failures``.
     """
     made = await _hello(client, run)
+    reader = ListReader(client, run, max_items)
+    made.incomplete = reader.incomplete
     for listing in LISTS:
         if not offers(made.capabilities, client.revision, listing.method):
             continue
         try:
-            items, rest = await _fetch_pages(client, listing)
+            items, rest = await reader.read(listing)
         except RequestRefused as refused:
             # Some servers have resources but no templates, and no capability says so.
             if refused.code != ErrorCode.METHOD_NOT_FOUND or listing.key != "resourceTemplates":
@@ -125,8 +191,8 @@ async def fetch_inventory(client: Client, run: ClientRun) -> Inventory:
     return made
 
 
-async def fetch_list(client: Client, run: ClientRun, listing: Listing) -> list[Any]:
-    """Return the items of one list.
+async def fetch_list(client: Client, run: ClientRun, listing: Listing, max_items: int) -> tuple[list[Any], str]:
+    """Return the items of one list, up to *max_items*; and why the list is cut, if it is.
 
     Raises:
         UnsupportedByPeer: The server has not declared the capability; nothing is sent.
@@ -137,8 +203,9 @@ async def fetch_list(client: Client, run: ClientRun, listing: Listing) -> list[A
         kind = listing.method.partition("/")[0]
         reason = f"the server has not declared the capability {kind}"
         raise UnsupportedByPeer(revision=client.revision, what=listing.method, reason=reason)
-    items, _ = await _fetch_pages(client, listing)
-    return items
+    reader = ListReader(client, run, max_items)
+    items, _ = await reader.read(listing)
+    return items, reader.incomplete.get(listing.method, "")
 
 
 async def _hello(client: Client, run: ClientRun) -> Inventory:
@@ -148,25 +215,3 @@ async def _hello(client: Client, run: ClientRun) -> Inventory:
         hello = await client.request_json(method)
     target = run.target
     return Inventory(server=target.name, kind=target.kind, revision=client.revision, era=client.era, hello=dict(hello))
-
-
-async def _fetch_pages(client: Client, listing: Listing) -> tuple[list[Any], list[dict[str, Any]]]:
-    """Return the items of all pages of a list, and the other members of each page.
-
-    Raises:
-        McpgenError: The request failed.
-    """
-    items: list[Any] = []
-    rest: list[dict[str, Any]] = []
-    cursor: object = None
-    seen: set[str] = set()
-    for _ in range(_MAX_PAGES):
-        page = await client.request_json(listing.method, {} if cursor is None else {"cursor": cursor})
-        found = page.get(listing.key)
-        items += found if is_array(found) else []
-        rest.append({key: value for key, value in page.items() if key != listing.key})
-        cursor = page.get("nextCursor")
-        if not isinstance(cursor, str) or cursor in seen:
-            break
-        seen.add(cursor)
-    return items, rest

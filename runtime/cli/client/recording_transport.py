@@ -38,9 +38,13 @@ class RecordingTransport:
 
     Args:
         transport: The transport that reaches the server.
+
+    Attributes:
+        sent: The methods of the requests that were sent.
     """
 
     def __init__(self, transport: Transport) -> None:
+        self.sent: set[str] = set()
         self._transport = transport
         self._results: dict[str, bytes] = {}
 
@@ -59,17 +63,22 @@ class RecordingTransport:
         found = self._results.get(method)
         return None if found is None else msgspec.json.decode(found)
 
+    def result_size(self, method: str) -> int:
+        """Return the bytes of the last result of *method*; 0 if there is none."""
+        return len(self._results.get(method, b""))
+
     @asynccontextmanager
     async def open(self, limits: ClientLimits, /) -> AsyncGenerator[Channel]:
         """Open the other transport, and record its results."""
         async with self._transport.open(limits) as channel:
-            yield _RecordingChannel(channel, self._results)
+            yield _RecordingChannel(channel, self._results, self.sent)
 
 
 class _RecordingChannel:
-    def __init__(self, channel: Channel, results: dict[str, bytes]) -> None:
+    def __init__(self, channel: Channel, results: dict[str, bytes], sent: set[str]) -> None:
         self._channel = channel
         self._results = results
+        self._sent = sent
         self._methods: dict[object, str] = {}
         self.drain = channel.drain
         self.close_reason = channel.close_reason
@@ -87,6 +96,7 @@ class _RecordingChannel:
         for each in _messages(message):
             if isinstance(each.method, str) and not isinstance(each.id, UnsetType):
                 self._methods[each.id] = each.method
+                self._sent.add(each.method)
         self._channel.write(message)
 
     async def run(self, endpoint: ClientEndpoint, /) -> None:
@@ -105,6 +115,9 @@ class _RecordingChannel:
 
     def request_lost(self, request_id: RequestId, failure: Exception) -> None:
         self._endpoint.request_lost(request_id, failure)
+
+    async def ready(self) -> None:
+        await self._endpoint.ready()
 
     def end_of_input(self) -> None:
         self._endpoint.end_of_input()

@@ -4,22 +4,27 @@ Theory of operation. The host starts this process like a server. Messages of the
 transport, and messages of the server are written to standard output unchanged. If HTTP has no response to a request,
 the host gets an error that says why, so that it does not wait for ever.
 
+Neither side is read faster than the other side reads: what waits for the host has a limit, and so has what waits for
+the server (`ClientLimits.max_buffered_bytes`).
+
 The relay ends when the host has closed our input and all its requests are answered (or shortly after), or when the
 connection to the server is lost.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from mcpgen.runtime.cli.terminal_text import error_text
+from mcpgen.runtime.cli.trace.stdio_relay import ByteReader, ByteWriter
 from mcpgen.runtime.protocol import envelope
-from mcpgen.runtime.protocol.framing import OversizedLine, frame
+from mcpgen.runtime.protocol.framing import LineFramer, OversizedLine, frame
 from mcpgen.runtime.protocol.messages import Batch, Error, ErrorResponse, Request, Response
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.transports.spawner import open_group
-from mcpgen.runtime.transports.stdio import open_pump
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +34,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.framing import Frame
     from mcpgen.runtime.protocol.messages import RequestId
-    from mcpgen.runtime.transports.interfaces import Channel, MessageWriter, Transport
+    from mcpgen.runtime.transports.interfaces import Channel, Transport
     from mcpgen.runtime.transports.standard_streams import StandardStreams
 
 __all__ = ["HttpRelay"]
@@ -72,26 +77,40 @@ class HttpRelay:
 
     async def run(self) -> None:
         """Relay messages until the host or the server ends."""
-        limits, streams = self._limits, self._streams
-        async with (
-            open_pump(
-                streams.source,
-                streams.sink,
-                max_frame_bytes=limits.max_frame_bytes,
-                max_buffered_bytes=limits.max_buffered_bytes,
-            ) as pump,
-            self._transport.open(limits) as channel,
-            open_group() as group,
-        ):
-            server = _Server(pump, self._trace_sink)
+        limits = self._limits
+        async with self._transport.open(limits) as channel, open_group() as group:
+            server = _Server(self._trace_sink, limits.max_buffered_bytes)
             group.start_soon(self._receive, channel, server)
+            group.start_soon(self._write, server)
             with anyio.CancelScope() as scope:
                 group.start_soon(_cancel_on, self._stopped, scope)
-                await pump.run(_Host(channel, server, self._trace_sink))
+                await self._read(channel, server)
                 with anyio.move_on_after(limits.stdin_seconds):
                     await server.all_answered()
             with anyio.move_on_after(_FLUSH_SECONDS):
-                await pump.flushed()
+                await server.below(1)
+
+    async def _read(self, channel: Channel, server: _Server) -> None:
+        """Send the host's messages to the server until the host's input ends."""
+        reader, framer = ByteReader(self._streams.source), LineFramer(self._limits.max_frame_bytes)
+        data = b"any"
+        while data:
+            data = await reader.read()
+            for each in framer.feed(data) if data else framer.finish():
+                if isinstance(each, OversizedLine):
+                    self._trace_sink.to_server(frame(each.head))  # reported as malformed
+                    continue
+                self._trace_sink.to_server(frame(each))
+                server.note_requests(each)
+                channel.write(each)
+                await channel.drain()
+
+    async def _write(self, server: _Server) -> None:
+        """Write the server's messages to the host, until the host does not read any more."""
+        writer = ByteWriter(self._streams.sink)
+        while await writer.write_rest(writer.write_now(await server.next_line())):
+            server.written()
+        self._stopped.set()
 
     async def _receive(self, channel: Channel, server: _Server) -> None:
         await channel.run(server)
@@ -101,45 +120,24 @@ class HttpRelay:
         self._stopped.set()
 
 
-class _Host:
-    """The endpoint for messages of the host."""
-
-    def __init__(self, channel: Channel, server: _Server, trace_sink: TraceSink) -> None:
-        self._channel = channel
-        self._server = server
-        self._trace_sink = trace_sink
-
-    def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
-        for each in frames:
-            if isinstance(each, OversizedLine):
-                self._trace_sink.to_server(frame(each.head))  # reported as malformed
-                continue
-            self._trace_sink.to_server(frame(each))
-            self._server.note_requests(each)
-            self._channel.write(each)
-
-    def end_of_input(self) -> None:
-        """Do nothing: `HttpRelay.run` sees the end of the pump."""
-
-    async def wait_finished(self) -> None:
-        """Return at once: nothing runs here."""
-
-    def close(self) -> None:
-        """Do nothing: nothing is held here."""
-
-
 class _Server:
-    """The endpoint for messages of the server.
+    """The endpoint for messages of the server, and their queue on the way to the host.
 
     Attributes:
         pending: The ids of the host's requests without a response.
+
+    Args:
+        trace_sink: The receiver of all messages.
+        max_queued_bytes: With more in the queue, no more is read from the server.
     """
 
-    def __init__(self, pump: MessageWriter, trace_sink: TraceSink) -> None:
+    def __init__(self, trace_sink: TraceSink, max_queued_bytes: int) -> None:
         self.pending: dict[RequestId, None] = {}
-        self._pump = pump
         self._trace_sink = trace_sink
-        self._changed: anyio.Event | None = None  # while `all_answered` waits
+        self._max_queued_bytes = max_queued_bytes
+        self._lines: deque[bytes] = deque()  # the first is being written
+        self._size = 0
+        self._changed = anyio.Event()  # set at each change, and then replaced
 
     def note_requests(self, message: bytes) -> None:
         """Remember the requests in *message*."""
@@ -151,7 +149,22 @@ class _Server:
     async def all_answered(self) -> None:
         """Wait until no request is pending."""
         while self.pending:
-            self._changed = anyio.Event()
+            await self._changed.wait()
+
+    async def next_line(self) -> bytes:
+        """Return the oldest line of the queue, when there is one. It counts until `written`."""
+        while not self._lines:
+            await self._changed.wait()
+        return self._lines[0]
+
+    def written(self) -> None:
+        """Remove the oldest line."""
+        self._size -= len(self._lines.popleft())
+        self._notify()
+
+    async def below(self, size: int) -> None:
+        """Wait until the queue has less than *size* bytes."""
+        while self._size >= size:
             await self._changed.wait()
 
     def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
@@ -167,7 +180,10 @@ class _Server:
     def request_lost(self, request_id: RequestId, failure: Exception) -> None:
         if request_id in self.pending:
             del self.pending[request_id]
-            self._write(envelope.encode_error(request_id, Error(ErrorCode.INTERNAL_ERROR, str(failure))))
+            self._write(envelope.encode_error(request_id, Error(ErrorCode.INTERNAL_ERROR, error_text(failure))))
+
+    async def ready(self) -> None:
+        await self.below(self._max_queued_bytes)
 
     def end_of_input(self) -> None:
         """Do nothing: `HttpRelay` sees the end of the channel."""
@@ -179,10 +195,15 @@ class _Server:
         """Do nothing: nothing is held here."""
 
     def _write(self, message: bytes) -> None:
-        self._trace_sink.to_client(frame(message))
-        self._pump.write(message)
-        if self._changed is not None and not self.pending:
-            self._changed.set()
+        line = frame(message)
+        self._trace_sink.to_client(line)
+        self._lines.append(line)
+        self._size += len(line)
+        self._notify()
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
 
 
 async def _cancel_on(event: anyio.Event, scope: anyio.CancelScope) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.transports.standard_streams import StandardStreams
 
-__all__ = ["TraceSink", "StdioRelay"]
+__all__ = ["ByteReader", "ByteWriter", "StdioRelay", "TraceSink"]
 
 # For the server to exit after `stop`: the host that stopped us may kill us a second or two later.
 _STOP_SECONDS: Final = 0.5
@@ -195,28 +195,32 @@ class _Copier:
 
     def __init__(self, source: Source, sink: Sink, trace: Callable[[bytes], None]) -> None:
         self.is_blocked = False
-        self._source = source
-        self._sink = sink
+        self._reader = ByteReader(source)
+        self._writer = ByteWriter(sink)
         self._trace = trace
-        self._limiter = anyio.CapacityLimiter(1)  # its own: threads that hang may use up a shared one
 
     async def run(self) -> None:
         """Copy until the source ends or the sink has no reader."""
         data = b"any"
         while data:
-            data = await self._read_chunk()
-            rest: memoryview | None = memoryview(data)
-            if self._sink.watching != "thread":
-                rest = _write(self._sink, memoryview(data))
+            data = await self._reader.read()
+            rest = self._writer.write_now(data)
             self._trace(data)
             self.is_blocked = True
-            while rest:
-                rest = await self._write_more(rest)
-            self.is_blocked = False
-            if rest is None:
+            if not await self._writer.write_rest(rest):
                 return
+            self.is_blocked = False
 
-    async def _read_chunk(self) -> bytes:
+
+class ByteReader:
+    """Read a source."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._limiter = anyio.CapacityLimiter(1)  # its own: threads that hang may use up a shared one
+
+    async def read(self) -> bytes:
+        """Return some bytes when there are any; empty at the end."""
         while True:
             if self._source.watching == "thread":
                 data = await anyio.to_thread.run_sync(
@@ -227,6 +231,25 @@ class _Copier:
                 data = _read(self._source)
             if data is not None:
                 return data
+
+
+class ByteWriter:
+    """Write to a sink."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._limiter = anyio.CapacityLimiter(1)
+
+    def write_now(self, data: bytes) -> memoryview | None:
+        """Write what the sink takes without waiting, and return the rest; None if the sink has no reader."""
+        rest = memoryview(data)
+        return rest if self._sink.watching == "thread" else _write(self._sink, rest)
+
+    async def write_rest(self, rest: memoryview | None) -> bool:
+        """Write *rest*, as fast as the reader reads; return False if the sink has no reader."""
+        while rest:
+            rest = await self._write_more(rest)
+        return rest is not None
 
     async def _write_more(self, rest: memoryview) -> memoryview | None:
         if self._sink.watching == "thread":

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from typing import Final
-from urllib.parse import SplitResult, urljoin, urlsplit
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from msgspec import Struct
 
 from mcpgen.runtime.errors import UsageError, printable
-from mcpgen.runtime.transports.command_line import missing_scheme
+from mcpgen.runtime.transports.command_line import hide_userinfo, missing_scheme
 
 __all__ = ["Address", "parse_address", "join_url"]
 
@@ -25,14 +25,19 @@ class Address(Struct, frozen=True):
     """The URL of a server.
 
     Attributes:
-        url: The URL without its fragment, with credentials; scheme and host in lower case.
-        shown: The URL for messages, without credentials and query, which may be secret.
+        url: The URL without its fragment and credentials; scheme and host in lower case.
+        shown: The URL for messages, without the query, which may be secret.
         origin: Scheme, host and port, to which credentials may be sent.
+        credentials: The name and the password that the URL has, decoded; None if it has none.
     """
 
     url: str
     shown: str
     origin: tuple[str, str, int]
+    credentials: tuple[str, str] | None = None
+
+    def __repr__(self) -> str:
+        return f"Address({self.shown!r})"
 
 
 def parse_address(url: object) -> Address:
@@ -42,16 +47,17 @@ def parse_address(url: object) -> Address:
         UsageError: It is not a URL of http or https.
     """
     if not isinstance(url, str):
-        raise UsageError(f"`url` must be a str, such as 'https://example.com/mcp', not {url!r}")
+        raise UsageError(f"`url` must be a str, such as 'https://example.com/mcp', not {type(url).__name__}")
     if _FORBIDDEN.search(url):
         raise UsageError("the URL contains white space, a backslash or a control character; percent-encode it")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
-    except ValueError as error:
-        raise UsageError(f"the URL is malformed: {error}") from None
+    except ValueError:  # its text quotes the URL
+        raise UsageError("the URL is malformed: check its host and its port") from None
     if parts.scheme not in _PORTS:
-        shown = printable(url[:_MAX_SHOWN_CHARS]) if not parts.netloc else f"{printable(parts.scheme)}://…"
+        shown = hide_userinfo(printable(url[:_MAX_SHOWN_CHARS]).partition("?")[0])
+        shown = f"{printable(parts.scheme)}://…" if parts.netloc else shown
         found = missing_scheme(url)
         hint = "" if found is None else f"; did you mean {printable(found[:_MAX_SHOWN_CHARS])}?"
         raise UsageError(f"{shown!r} is not a URL of http or https{hint}")
@@ -64,13 +70,13 @@ def _address(parts: SplitResult, host: str, port: int | None) -> Address:
     authority = f"[{host}]" if ":" in host else host
     if port is not None and port != _PORTS[parts.scheme]:
         authority = f"{authority}:{port}"
-    user = parts.netloc.rpartition("@")[0]
     path = parts.path or "/"
     query = f"?{parts.query}" if parts.query else ""
     return Address(
-        url=f"{parts.scheme}://{user}{'@' if user else ''}{authority}{path}{query}",
+        url=f"{parts.scheme}://{authority}{path}{query}",
         shown=printable(f"{parts.scheme}://{authority}{path}{'?…' if query else ''}"),
         origin=(parts.scheme, host, _PORTS[parts.scheme] if port is None else port),
+        credentials=(unquote(parts.username or ""), unquote(parts.password or "")) if "@" in parts.netloc else None,
     )
 
 
@@ -82,6 +88,6 @@ def join_url(base: Address, reference: str) -> Address:
     """
     try:
         url = urljoin(base.url, reference)
-    except ValueError as error:
-        raise UsageError(f"the URL is malformed: {error}") from None
+    except ValueError:
+        raise UsageError("the URL is malformed: check its host and its port") from None
     return parse_address(url)

@@ -29,7 +29,21 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.client.address import Address
     from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
 
-__all__ = ["NOT_FOUND", "ErrorReply", "not_a_message", "read_error_reply"]
+__all__ = [
+    "KEEPS_REQUEST",
+    "MAX_REDIRECTS",
+    "NOT_FOUND",
+    "ErrorReply",
+    "not_a_message",
+    "read_error_reply",
+    "redirect_target",
+]
+
+# RFC 9110, section 15.4: with these, a client sends the same method and body again.
+KEEPS_REQUEST: Final = frozenset({307, 308})
+
+# A server that redirects in a circle must not keep a request busy. A slash at the end needs one.
+MAX_REDIRECTS: Final = 5
 
 # 2026-07-28, basic/transports/streamable-http, "Backward Compatibility": errors that only servers of a stateless
 # revision send.
@@ -121,7 +135,7 @@ def _failure(response: httpx.Response, address: Address, excerpt: str, *, is_jso
     # A JSON-RPC error says itself what was not found: a session or a method.
     advice = "" if is_json_rpc and status == NOT_FOUND else _ADVICE.get(status, "")
     if response.has_redirect_location:
-        advice = f"it redirects to {_location(response, address)}; redirects are not followed, so use that URL"
+        advice = _redirect_advice(response, address)
     retry_after = response.headers.get("retry-after", "")
     if status in (429, 503) and retry_after:
         unit = " seconds" if retry_after.isdigit() else ""
@@ -129,12 +143,27 @@ def _failure(response: httpx.Response, address: Address, excerpt: str, *, is_jso
     return HttpRefused(url=address.shown, status=status, excerpt=excerpt, advice=advice)
 
 
-def _location(response: httpx.Response, address: Address) -> str:
-    location: str = response.headers.get("location", "")
+def _redirect_advice(response: httpx.Response, address: Address) -> str:
+    """Return why a redirect was not followed."""
+    target = redirect_target(response, address)
+    if target is None:
+        return "it redirects, but not to a URL of http or https"
+    start = f"it redirects to {target.shown}"
+    if target.origin != address.origin:
+        return f"{start}, which has another origin, so it is not followed; use that URL if you trust it"
+    if response.status_code in KEEPS_REQUEST:
+        return f"{start}, after {MAX_REDIRECTS} redirects that were followed"
+    return f"{start}; only 307 and 308 are followed, so use that URL"
+
+
+def redirect_target(response: httpx.Response, address: Address) -> Address | None:
+    """Return the URL to which *response*, of a request to *address*, redirects; None if it has no valid one."""
+    if not response.has_redirect_location:
+        return None
     try:
-        return join_url(address, location).shown
+        return join_url(address, response.headers["location"])
     except UsageError:
-        return repr(location[:_MAX_EXCERPT_CHARS])
+        return None
 
 
 def _excerpt(body: bytes) -> str:

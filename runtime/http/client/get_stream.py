@@ -46,14 +46,14 @@ _RETRY_STATUSES: Final = frozenset({408, 409, 429})
 
 
 async def read_get_stream(
-    requests: HttpRequests, limits: ClientLimits, receive: MessageReceiver, session: HttpSession
+    requests: HttpRequests, limits: ClientLimits, receiver: MessageReceiver, session: HttpSession
 ) -> bool:
     """Receive the messages of the GET stream until the server has none; return whether the session is lost.
 
     Args:
         requests: Makes the HTTP requests.
         limits: The limits of the client.
-        receive: Called with each message.
+        receiver: Receives each message.
         session: The session.
     """
     reader = EventReader(max_event_bytes=limits.max_frame_bytes)
@@ -66,7 +66,7 @@ async def read_get_stream(
             async with requests.open("GET", EVENT_STREAM, headers) as response:
                 if response.is_success and response_type(response) == EVENT_STREAM:
                     session.has_get_stream, failures = True, 0
-                    has_event = await _receive(response, reader, receive, session)
+                    has_event = await _receive(response, reader, receiver, session)
                 elif response.status_code == NOT_FOUND and session.has_get_stream and session.id is not None:
                     return True
                 elif response.status_code in _RETRY_STATUSES or response.status_code >= 500:  # noqa: PLR2004 (as HTTP counts)
@@ -89,7 +89,7 @@ async def read_get_stream(
 
 
 async def _receive(
-    response: httpx.Response, reader: EventReader, receive: MessageReceiver, session: HttpSession
+    response: httpx.Response, reader: EventReader, receiver: MessageReceiver, session: HttpSession
 ) -> bool:
     """Receive the messages of one response until it ends; return whether it had an event."""
     has_event = False
@@ -98,8 +98,8 @@ async def _receive(
         nonlocal has_event
         has_event = True
         if event.name == "message" and event.data:
-            receive(event.data.encode(), None, session)
+            receiver.receive(event.data.encode(), None, session)
         return False
 
-    await read_events(response, reader, receive_event)
+    await read_events(response, reader, receive_event, receiver.ready)
     return has_event

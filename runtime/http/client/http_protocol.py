@@ -75,7 +75,7 @@ class HttpProtocol:
         self._group = group
         self._identity = identity
         self._uses_legacy_sse = identity in LEGACY_SERVERS
-        self._posts = PostRequests(requests, limits, self.incoming.receive)
+        self._posts = PostRequests(requests, limits, self.incoming)
         self._legacy_sse: LegacySse | None = None
         self._handshake: OutgoingMessage | None = None  # the message of the handshake that is being sent
         self._handshake_sent = anyio.Event()  # set when it was sent, and then replaced
@@ -230,7 +230,7 @@ class HttpProtocol:
 
     async def _try_legacy_sse(self, session: HttpSession) -> RequestLost | None:
         """Use HTTP+SSE if the server does; return an error if it does, but its endpoint cannot be used."""
-        legacy_sse = LegacySse(self._requests, self._limits, self.incoming.receive, session)
+        legacy_sse = LegacySse(self._requests, self._limits, self.incoming, session)
         self._group.start_soon(self._run_legacy_sse, legacy_sse)
         with anyio.move_on_after(self._limits.probe_seconds * _ENDPOINT_PROBES):
             await legacy_sse.ready.wait()
@@ -249,7 +249,7 @@ class HttpProtocol:
     async def _read_get_stream(self, session: HttpSession) -> None:
         """Receive the messages of the GET stream for as long as the session lasts."""
         try:
-            if await read_get_stream(self._requests, self._limits, self.incoming.receive, session):
+            if await read_get_stream(self._requests, self._limits, self.incoming, session):
                 await self._renewed(session)
         except TransportClosed:
             pass  # pending requests report it

@@ -33,6 +33,9 @@ _ID: Final = re.compile(r"[\x21-\x7e]{1,4096}")
 _MAX_SERVER_REQUESTS: Final = 1000
 
 
+_MAX_REQUEST_ID_CHARS: Final = 1000
+
+
 class _Uri(Struct):
     uri: str
 
@@ -81,7 +84,9 @@ class HttpSession:
             self.revision = revision
 
     def add_server_request(self, request_id: RequestId) -> None:
-        """Add a request of the server."""
+        """Add a request of the server. One with a long id is not kept: ids are as long as a message allows."""
+        if isinstance(request_id, str) and len(request_id) > _MAX_REQUEST_ID_CHARS:
+            return
         self.server_requests[request_id] = None
         if len(self.server_requests) > _MAX_SERVER_REQUESTS:
             self.server_requests.popitem(last=False)

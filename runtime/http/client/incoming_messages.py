@@ -64,6 +64,11 @@ class IncomingMessages:
             endpoint.request_lost(request_id, failure)
         self._early_failures.clear()
 
+    async def ready(self) -> None:
+        """Return when the client takes more messages."""
+        if self._endpoint is not None:
+            await self._endpoint.ready()
+
     def fail(self, request_id: RequestId, failure: Exception) -> None:
         """Report that a request will not be answered."""
         if self._endpoint is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from mcpgen.runtime.errors import RequestLost, UsageError, printable
+from mcpgen.runtime.errors import RequestLost, UsageError
 from mcpgen.runtime.http.client.address import join_url
 from mcpgen.runtime.http.client.error_responses import not_a_message, read_error_reply
 from mcpgen.runtime.http.client.post_requests import ACCEPT
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["LEGACY_SERVERS", "LegacyServers", "LegacySse"]
 
 _MAX_LEGACY_SERVERS: Final = 10_000
-_MAX_SHOWN_CHARS: Final = 200
 
 
 class LegacySse:
@@ -50,7 +49,7 @@ class LegacySse:
     """
 
     def __init__(
-        self, requests: HttpRequests, limits: ClientLimits, receive: MessageReceiver, session: HttpSession
+        self, requests: HttpRequests, limits: ClientLimits, receiver: MessageReceiver, session: HttpSession
     ) -> None:
         self.endpoint: Address | None = None
         self.ready: anyio.Event = anyio.Event()
@@ -59,7 +58,7 @@ class LegacySse:
         self.scope: anyio.CancelScope = anyio.CancelScope()
         self._requests = requests
         self._limits = limits
-        self._receive = receive
+        self._receiver = receiver
         self._session = session
 
     async def run(self) -> None:
@@ -73,7 +72,7 @@ class LegacySse:
                         raise (await read_error_reply(response, None, address)).failure
                     if response_type(response) != EVENT_STREAM:
                         raise not_a_message(response, address, "the body is not an event stream")
-                    await read_events(response, reader, self._receive_event)
+                    await read_events(response, reader, self._receive_event, self._receiver.ready)
             self.failure = self.failure or RequestLost(f"{address.shown} ended its stream of messages")
         except RequestLost as error:
             broken = f"the stream of messages from {address.shown} broke: {error}"
@@ -88,7 +87,7 @@ class LegacySse:
             self.ready.set()
             return self.endpoint is None
         if event.name == "message" and event.data:
-            self._receive(event.data.encode(), None, self._session)
+            self._receiver.receive(event.data.encode(), None, self._session)
         return False
 
     def _set_endpoint(self, event: Event) -> None:
@@ -101,15 +100,14 @@ class LegacySse:
             self.failure = RequestLost(f"the first event from {address.shown} is not `endpoint`, as HTTP+SSE requires")
             return
         self.has_bad_endpoint = True
-        shown = repr(printable(event.data[:_MAX_SHOWN_CHARS]))
         try:
             found = join_url(address, event.data.strip())
         except UsageError as error:
-            self.failure = RequestLost(f"{address.shown} names {shown} as its message endpoint: {error}")
+            self.failure = RequestLost(f"{address.shown} names an invalid URL as its message endpoint: {error}")
             return
         if found.origin != address.origin:
             self.failure = RequestLost(
-                f"{address.shown} names {shown} as its message endpoint, but it has another origin, so it is not used"
+                f"{address.shown} names {found.shown} as its message endpoint, which is not used: it has another origin"
             )
             return
         self.has_bad_endpoint = False

@@ -21,7 +21,7 @@ from mcpgen.runtime.errors import RequestLost, printable
 from mcpgen.runtime.http.client.error_responses import NOT_FOUND, ErrorReply, not_a_message, read_error_reply
 from mcpgen.runtime.http.client.outgoing_messages import INITIALIZE
 from mcpgen.runtime.http.client.response_body import read_body, read_events, read_head, response_type
-from mcpgen.runtime.http.errors import HttpRefused
+from mcpgen.runtime.http.errors import HttpRefused, ServerUnreachable
 from mcpgen.runtime.http.media_types import EVENT_STREAM, JSON
 from mcpgen.runtime.http.sse import EventReader
 from mcpgen.runtime.protocol import headers as http
@@ -41,6 +41,11 @@ ACCEPT: Final = f"{JSON}, {EVENT_STREAM}"
 
 # How often in a row resuming a stream may fail.
 _MAX_FAILURES: Final = 5
+
+# A server that takes no connections any more has this time to come back, from the break on, or from its own time to
+# reconnect, if that is longer. It is tried often within it: some servers restart fast, and then the calls are not lost.
+_GONE_SECONDS: Final = 1.75
+_GONE_DELAY_SECONDS: Final = 0.25
 
 # The delays before a stream is resumed, if the server sets none. HTML, "Server-sent events", suggests "a few seconds";
 # they are shorter since a call waits for it. Each failure doubles the delay.
@@ -62,9 +67,12 @@ class SessionLost(Exception):  # noqa: N818 (no error: a new session follows)
 class MessageReceiver(Protocol):
     """Receives the messages of the server."""
 
-    def __call__(self, frame: bytes, message: OutgoingMessage | None, session: HttpSession | None, /) -> bool:
+    def receive(self, frame: bytes, message: OutgoingMessage | None, session: HttpSession | None, /) -> bool:
         """Receive *frame*, and return whether it contains the answer to *message*."""
         ...
+
+    async def ready(self) -> None:
+        """Return when more messages may come."""
 
 
 class PostRequests:
@@ -73,13 +81,13 @@ class PostRequests:
     Args:
         requests: Makes the HTTP requests.
         limits: The limits of the client.
-        receive: Called with each message of the server.
+        receiver: Receives each message of the server.
     """
 
-    def __init__(self, requests: HttpRequests, limits: ClientLimits, receive: MessageReceiver) -> None:
+    def __init__(self, requests: HttpRequests, limits: ClientLimits, receiver: MessageReceiver) -> None:
         self._requests = requests
         self._limits = limits
-        self._receive = receive
+        self._receiver = receiver
 
     async def send_request(
         self, message: OutgoingMessage, headers: Mapping[str, str], session: HttpSession | None
@@ -104,7 +112,9 @@ class PostRequests:
                 session.set_id(response.headers.get(http.SESSION))
             kind = response_type(response)
             if kind == JSON:
-                if not self._receive(await read_body(response, self._limits.max_frame_bytes), message, session):
+                await self._receiver.ready()
+                body = await read_body(response, self._limits.max_frame_bytes)
+                if not self._receiver.receive(body, message, session):
                     raise RequestLost(
                         f"{address.shown} replied to {message.method} with a body that is not the response to it"
                     )
@@ -148,11 +158,11 @@ class PostRequests:
 
         def receive(event: Event) -> bool:
             is_message = event.name == "message" and bool(event.data)
-            return is_message and self._receive(event.data.encode(), message, session)
+            return is_message and self._receiver.receive(event.data.encode(), message, session)
 
         shown, method = self._requests.address.shown, message.method
         try:
-            if await read_events(response, reader, receive):
+            if await read_events(response, reader, receive, self._receiver.ready):
                 return None
         except httpx.HTTPError as error:
             reason = str(error) or type(error).__name__
@@ -167,10 +177,12 @@ class PostRequests:
             SessionLost: The server does not know the session any more.
         """
         failures = idle = 0
+        delay = retry_delay(reader, failures, idle, _MAX_DELAY_SECONDS)
+        gone_at = anyio.current_time() + max(_GONE_SECONDS, delay)
         while True:
             last_id = resumable_id(reader)
             reader.finish()
-            await anyio.sleep(retry_delay(reader, failures, idle, _MAX_DELAY_SECONDS))
+            await anyio.sleep(delay)
             if session.is_lost:
                 raise RequestLost(f"the session was lost before {message.method} was answered")
             try:
@@ -185,6 +197,12 @@ class PostRequests:
                         return
                 idle = idle + 1 if resumable_id(reader) == last_id else 0
                 failures = 0
+                delay = retry_delay(reader, failures, idle, _MAX_DELAY_SECONDS)
+                gone_at = anyio.current_time() + max(_GONE_SECONDS, delay)
+            except ServerUnreachable as error:
+                if anyio.current_time() + _GONE_DELAY_SECONDS > gone_at:
+                    raise RequestLost(f"the server ended before {message.method} was answered: {error}") from error
+                delay = _GONE_DELAY_SECONDS
             except RequestLost as error:
                 failures += 1
                 may_pass = not isinstance(error, HttpRefused) or error.status >= 500 or error.status in (409, 429)  # noqa: PLR2004
@@ -192,6 +210,8 @@ class PostRequests:
                     raise RequestLost(
                         f"the stream broke before {message.method} was answered, and cannot be resumed: {error}"
                     ) from error
+                delay = retry_delay(reader, failures, idle, _MAX_DELAY_SECONDS)
+                gone_at = anyio.current_time() + max(_GONE_SECONDS, delay)
 
 
 def resumable_id(reader: EventReader) -> str | None:

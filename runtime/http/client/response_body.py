@@ -16,7 +16,7 @@ from mcpgen.runtime.http.media_types import media_type
 from mcpgen.runtime.http.sse import EventTooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     import httpx
 
@@ -89,8 +89,19 @@ async def read_head(response: httpx.Response) -> bytes:
     return bytes(body[:_MAX_HEAD_BYTES])
 
 
-async def read_events(response: httpx.Response, reader: EventReader, receive: Callable[[Event], bool]) -> bool:
+async def read_events(
+    response: httpx.Response,
+    reader: EventReader,
+    receive: Callable[[Event], bool],
+    ready: Callable[[], Awaitable[None]],
+) -> bool:
     """Call *receive* with each event of *response* until it returns True; return whether it did.
+
+    Args:
+        response: The response.
+        reader: Finds the events in it.
+        receive: Called with each event.
+        ready: Awaited before more of the response is read.
 
     Raises:
         RequestLost: An event is too long, or the response is compressed.
@@ -113,6 +124,8 @@ async def read_events(response: httpx.Response, reader: EventReader, receive: Ca
                 scope.cancel()
             elif is_enough:
                 scope.deadline = anyio.current_time() + _LINGER_SECONDS
+            else:
+                await ready()
     if too_large is not None and not is_enough:
         raise RequestLost(f"the stream cannot be read any further: {too_large}")
     return is_enough

@@ -100,7 +100,7 @@ class Http:
 
         It is stored, so it is a hash: headers can contain secrets.
         """
-        parts = (self._address.url, sorted(self._headers.items()))
+        parts = (self._address.url, self._address.credentials, sorted(self._headers.items()))
         digest = blake2b(repr(parts).encode("utf-8", "surrogatepass"), key=_DIGEST_KEY).digest()
         if self._client is None:
             return digest
@@ -141,16 +141,16 @@ def _checked_headers(headers: Any) -> dict[str, str]:  # noqa: ANN401 (any objec
     """Return *headers* by name in lower case.
 
     Raises:
-        UsageError: One is invalid or reserved. The message does not show its value, which may be secret.
+        UsageError: One is invalid or reserved. The message shows no value and no invalid name, which may be secret.
     """
     if headers is None:
         return {}
     if not isinstance(headers, Mapping):
         raise UsageError(f"`headers` must be a mapping of str to str, not {type(headers).__name__}")
     found: dict[str, str] = {}
-    for name, value in cast("Mapping[object, object]", headers).items():
+    for number, (name, value) in enumerate(cast("Mapping[object, object]", headers).items(), 1):
         if not isinstance(name, str) or not http.TOKEN.fullmatch(name):
-            raise UsageError(f"`headers` has the invalid name {name!r}")
+            raise UsageError(f"`headers` has an invalid name: that of item {number}; it may be a whole line")
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
             raise UsageError(f"`headers` has an invalid value for {name}; a value must be ASCII without line breaks")
         if name.lower() in _RESERVED or name.lower().startswith(http.PARAM_PREFIX):

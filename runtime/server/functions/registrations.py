@@ -14,6 +14,7 @@ from mcpgen.runtime.server.functions.completions import Completion, make_complet
 from mcpgen.runtime.server.functions.pagination import PAGE_SIZE, PaginatedList
 from mcpgen.runtime.server.functions.prompts import Prompt, make_prompt
 from mcpgen.runtime.server.functions.resources import FixedResource, ResourceFunction, TemplateResource, make_resource
+from mcpgen.runtime.server.functions.schemas import UnknownKeys, check_unknown_keys
 from mcpgen.runtime.server.functions.tools import Tool, make_tool
 from mcpgen.runtime.server.functions.worker_threads import WorkerThreads
 
@@ -62,11 +63,15 @@ class Registrations:
 
     Args:
         page_size: The number of entries in one page of a list.
+        unknown_keys: What happens to arguments that a tool does not have, unless the tool says otherwise.
         max_threads: The most plain functions that run at once.
     """
 
-    def __init__(self, *, page_size: int = PAGE_SIZE, max_threads: int = MAX_THREADS) -> None:
+    def __init__(
+        self, *, page_size: int = PAGE_SIZE, unknown_keys: UnknownKeys = "refuse", max_threads: int = MAX_THREADS
+    ) -> None:
         self._registry: FunctionRegistry = FunctionRegistry(page_size, max_threads)
+        self._unknown_keys: UnknownKeys = check_unknown_keys(unknown_keys)
 
     @contextmanager
     def _changing(self) -> Generator[None]:
@@ -88,6 +93,7 @@ class Registrations:
         meta: dict[str, object] | None = None,
         replay: bool = False,
         structured: bool | None = None,
+        unknown_keys: UnknownKeys | None = None,
     ) -> Callable[[F], F]: ...
     def tool(  # noqa: PLR0913 (one per member of a tool's definition)
         self,
@@ -102,6 +108,7 @@ class Registrations:
         meta: dict[str, object] | None = None,
         replay: bool = False,
         structured: bool | None = None,
+        unknown_keys: UnknownKeys | None = None,
     ) -> F | Callable[[F], F]:
         """Register a function as a tool; a decorator, with and without parentheses, that returns it unchanged.
 
@@ -117,6 +124,8 @@ class Registrations:
                 process that ran it is gone.
             structured: Whether results have structured content and an output schema. Default: unless they are text or
                 content blocks.
+            unknown_keys: What happens to arguments that the function does not have: ``refuse`` or ``ignore``. Default:
+                that of the server.
 
         Raises:
             UsageError: The function cannot be a tool, or the name is already in use.
@@ -134,6 +143,7 @@ class Registrations:
                     meta=meta,
                     replay=replay,
                     structured=structured,
+                    unknown_keys=self._unknown_keys if unknown_keys is None else check_unknown_keys(unknown_keys),
                     threads=self._registry.threads,
                 )
                 _check_definition(tool.definition, tool.label)

@@ -10,7 +10,7 @@ import typing
 from datetime import datetime
 from enum import Enum
 from types import GenericAlias, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast, get_args
 
 import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, ValidationError, defstruct, field
@@ -96,8 +96,23 @@ def _refers(value: object, reference: str) -> bool:
     return isinstance(value, list) and any(_refers(each, reference) for each in cast("list[object]", value))
 
 
-def argument_type(signature: Signature) -> type[Struct]:
-    """Return the Struct that a request's arguments are decoded to; it refuses unknown arguments.
+UnknownKeys: TypeAlias = Literal["refuse", "ignore"]
+"""What happens to arguments that a function does not have."""
+
+
+def check_unknown_keys(given: UnknownKeys) -> UnknownKeys:
+    """Return *given*.
+
+    Raises:
+        UsageError: It is no such policy.
+    """
+    if given not in get_args(UnknownKeys):
+        raise UsageError(f"`unknown_keys` is {given!r}; it must be 'refuse' or 'ignore'")
+    return given
+
+
+def argument_type(signature: Signature, unknown_keys: UnknownKeys = "refuse") -> type[Struct]:
+    """Return the Struct that a request's arguments are decoded to.
 
     Raises:
         UsageError: A parameter has a type that cannot be decoded, or a default that is not of its type.
@@ -111,11 +126,12 @@ def argument_type(signature: Signature) -> type[Struct]:
         _check_default(each, what)
         fields.append((each.name, described(each.annotation), _default_field(each.default)))
     # gc=False: it lives for one call, and values from JSON have no cycles.
-    return defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True, gc=False)
+    forbids = unknown_keys == "refuse"
+    return defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=forbids, gc=False)
 
 
 def input_schema(signature: Signature, arguments: type[Struct]) -> dict[str, Any]:
-    """Return the schema of a function's arguments: an object without additional properties."""
+    """Return the schema of a function's arguments. It allows additional properties if they are ignored."""
     schema = schema_of(arguments, f"the parameters of {signature.label}")
     properties = schema.get("properties", {})
     for each in signature.parameters:

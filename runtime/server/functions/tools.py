@@ -40,6 +40,7 @@ from mcpgen.runtime.server.functions.signatures import read_result, read_signatu
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mcpgen.runtime.server.functions.schemas import UnknownKeys
     from mcpgen.runtime.server.functions.signatures import BaseContext
     from mcpgen.runtime.server.functions.worker_threads import WorkerThreads
 
@@ -181,6 +182,7 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
     meta: dict[str, object] | None,
     replay: bool,
     structured: bool | None,
+    unknown_keys: UnknownKeys,
     threads: WorkerThreads,
 ) -> Tool:
     """Make a tool of a function.
@@ -195,7 +197,7 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
             f"{tool_name!r} cannot be the name of the tool {signature.label}; set another with `name=`, of 1 to 128 "
             "ASCII letters, digits, '_', '-' and '.'"
         )
-    arguments = argument_type(signature)
+    arguments = argument_type(signature, unknown_keys)
     schema = input_schema(signature, arguments)
     try:
         param_headers_of(schema)

@@ -162,14 +162,82 @@ def test_a_list_that_is_refused_costs_nothing_but_itself(tmp_path: Path) -> None
     assert "Error: The server answered tools/list with error -32603: broken \\x1b\n" == err
 
 
-def test_pages_without_an_end_are_not_read_for_ever(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("options", "probes"), [((), 1), (("--no-cache",), 2)])
+def test_the_probe_is_sent_once_and_what_it_made_the_server_print_is_not_shown(
+    options: tuple[str, ...], probes: int, tmp_path: Path
+) -> None:
+    command = server(tmp_path, "if method == 'initialize': hello({'tools': {}})")
+    program = tmp_path / "program.py"
+    before, probe, after = program.read_text(encoding="utf-8").partition("    if method == 'server/discover':\n")
+    told = "        for each in (sys.stderr, open('seen', 'a')): print(method, file=each, flush=True)\n"
+    program.write_text(f"{before}{probe}{told}{after}", encoding="utf-8")
+    words = (command, "--cwd", str(tmp_path), "--timeout", "1", *options)
+    said = [run("inspect", *words, XDG_CACHE_HOME=str(tmp_path / "cache")) for _ in range(2)]
+
+    assert probes == len((tmp_path / "seen").read_text(encoding="utf-8").splitlines())
+    assert all("server/discover" not in err and "tools/list" in err for _, _, err in said)
+
+
+ENDLESS = """
+    if method == 'initialize': hello({'tools': {}})
+    elif method == 'tools/list':
+        say(id=message['id'], result={'tools': [{'name': 'a', 'inputSchema': {}, 'x': 'x' * %d}], 'nextCursor': 'x'})
+    elif 'id' in message: say(id=message['id'], result={'content': [{'type': 'text', 'text': 'done'}]})
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "options", "count", "limit"),
+    [
+        (1, ("--max-items", "3"), 3, "`--max-items` is 3"),
+        (1, (), 1000, "the limit is 1000 pages for all lists"),
+        (2_000_000, (), 9, "the limit is 16777216 bytes for all lists"),
+    ],
+)
+def test_a_list_without_an_end_is_cut_at_limits_that_are_named(
+    size: int, options: tuple[str, ...], count: int, limit: str, tmp_path: Path
+) -> None:
+    status, out, err = run("inspect", server(tmp_path, ENDLESS % size), "--json", *options)
+    said = json.loads(out)
+
+    assert (0, count) == (status, len(said["tools"]))
+    assert {"tools/list": f"the list is cut after {count} items: {limit}"} == said["incomplete"]
+    assert f"Note: tools/list: the list is cut after {count} items: {limit}\n" == err
+
+
+def test_a_list_that_ends_at_the_limit_is_not_cut(tmp_path: Path) -> None:
     code = """
     if method == 'initialize': hello({'tools': {}})
-    elif 'id' in message: say(id=message['id'], result={'tools': [{'name': 'a', 'inputSchema': {}}], 'nextCursor': 'x'})
+    elif 'id' in message:
+        say(id=message['id'], result={'tools': [{'name': 'a', 'inputSchema': {}}], 'nextCursor': None})
     """
-    status, out, _ = run("inspect", server(tmp_path, code), "--json")
+    status, out, err = run("inspect", server(tmp_path, code), "--json", "--max-items", "1")
 
-    assert (0, 2) == (status, len(json.loads(out)["tools"]))
+    assert (0, "") == (status, err)
+    assert "incomplete" not in json.loads(out)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("error={'code': -32603, 'message': 'broken'}", "tools/list failed: "),
+        ("result=[]", "tools/list failed: "),
+        ("result={'tools': [], 'nextCursor': 'x'}", "the tool is not listed; the list is cut after 0 items: "),
+    ],
+)
+def test_a_tool_can_be_called_although_it_cannot_be_listed(answer: str, reason: str, tmp_path: Path) -> None:
+    code = f"""
+    if method == 'initialize': hello({{'tools': {{}}}})
+    elif method == 'tools/list': say(id=message['id'], {answer})
+    elif 'id' in message:
+        text = json.dumps(message['params']['arguments'])
+        say(id=message['id'], result={{'content': [{{'type': 'text', 'text': text}}]}})
+    """
+    status, out, err = run("call", server(tmp_path, code), "a", "text=b", "number=3")
+
+    assert (0, '{"text": "b", "number": 3}\n') == (status, out)
+    assert err.startswith("Note: The arguments are not checked: ")
+    assert reason in err
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,19 @@ async def test_a_list_without_end_ends_with_an_error(revision: str) -> None:
         assert [] == await own.wire.rest()
 
 
+@everywhere
+async def test_a_list_whose_pages_are_too_large_together_ends_with_an_error(revision: str) -> None:
+    async with opened(revision, limits=ClientLimits(max_list_bytes=10_000)) as own:
+        errand = own.start(names(own.client.prompts()))
+        for number in range(3):
+            page = {"prompts": [{"name": "x" * 4000}], "nextCursor": str(number)}
+            own.wire.result(await own.wire.hear(), complete(revision, is_list=True, **page))
+        with pytest.raises(InvalidPayload, match=r"more than 10000 bytes \(max_list_bytes\)"):
+            await errand.outcome()
+
+        assert [] == await own.wire.rest()
+
+
 @spec("2024-11-05", "server/utilities/pagination#error-handling")
 @spec("2025-11-25", "server/utilities/pagination#error-handling")
 @spec("2026-07-28", "server/utilities/pagination#error-handling")

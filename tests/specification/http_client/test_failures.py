@@ -209,8 +209,9 @@ async def test_a_compressed_answer_was_not_asked_for_and_is_not_unpacked(encodin
         (429, {"retry_after": "7"}, "429 Too Many Requests: .*try again in 7 seconds"),
         (503, {"retry_after": "Fri, 31 Dec 2027 23:59:59 GMT"}, "503 Service Unavailable: .*again at Fri, 31 Dec"),
         (502, {}, "502 Bad Gateway: a gateway cannot reach the server"),
-        (307, {"location": "/other/"}, r"307 Temporary Redirect: it redirects to http://127.0.0.1:\d+/other/; redir"),
-        (301, {"location": "https://user:secret@else.invalid/?k=secret"}, r"to https://else.invalid/\?…; redir"),
+        (301, {"location": "/other/"}, r"301 .*: it redirects to http://127.0.0.1:\d+/other/; only 307 and 308"),
+        (307, {"location": "https://user:secret@else.invalid/?k=secret"}, r"to https://else.invalid/\?…, which has"),
+        (308, {"location": "secret://else.invalid"}, "it redirects, but not to a URL of http or https"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("body", [b"", b'{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"the reason"}}'])
@@ -261,15 +262,63 @@ async def test_whoever_must_not_ask_does_not_ask_in_other_ways(status: int) -> N
 
 
 @spec("2025-11-25", "basic/security_best_practices#session-hijacking")
-async def test_redirections_are_not_followed_whatever_a_callers_client_would_do() -> None:
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_redirects_to_another_origin_are_not_followed_whatever_a_callers_client_would_do(status: int) -> None:
     async with played() as server, played() as other, httpx.AsyncClient(follow_redirects=True) as ours:
         connecting = start(server, Http(server.url, client=ours, headers={"X-Key": "secret"}))
-        await (await server.hear(method="server/discover")).answer(307, location=other.url)
+        await (await server.hear(method="server/discover")).answer(status, location=other.url)
 
-        with pytest.raises(HttpRefused, match="redirects are not followed"):
+        with pytest.raises(HttpRefused, match="another origin, so it is not followed"):
             await connecting.outcome()
 
         assert [] == other.exchanges
+
+
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+@pytest.mark.parametrize("status", [307, 308])
+@pytest.mark.parametrize("is_absolute", [False, True])
+async def test_a_redirect_within_the_origin_is_followed_and_remembered(status: int, *, is_absolute: bool) -> None:
+    async with played() as server:
+        server.is_judged = False  # it gets a message twice
+        url = server.url.replace("http://", "http://name:p%40ss@")
+        connecting = start(server, Http(url, headers={"X-Key": "secret"}), revisions=["2025-11-25"])
+        first = await server.hear(method="initialize")
+        place = f"{server.path}/"
+        await first.answer(status, location=server.url + "/" if is_absolute else place)
+        second = await server.hear(method="initialize")
+        await second.result(initialized("2025-11-25"), mcp_session_id="s")
+        server.manners.session = "s"
+        await (await server.hear(method="notifications/initialized")).accepted()
+        listening = await server.hear("GET")
+        await listening.answer(405)
+        client = await connecting.outcome()
+        calling = server.start(client.call_tool("a"))
+        call = await server.hear(method="tools/call")
+        await call.result({"content": []})
+        await calling.outcome()
+        closing = server.start(client.close())
+        ending = await server.hear("DELETE")
+        await ending.answer(204)
+        await closing.outcome()
+
+        assert first.body == second.body
+        assert [server.path, *[place] * 5] == [each.target for each in server.exchanges]
+        assert {"Basic bmFtZTpwQHNz"} == {each.headers["authorization"] for each in server.exchanges}
+        assert {"secret"} == {each.headers["x-key"] for each in server.exchanges}
+
+
+@spec("2025-11-25", "basic/transports#sending-messages-to-the-server")
+async def test_redirects_in_a_circle_end_with_an_error() -> None:
+    async with played() as server:
+        server.is_judged = False
+        connecting = start(server)
+        for number in range(6):
+            await (await server.hear(method="server/discover")).answer(307, location=f"{server.path}?{number}")
+
+        with pytest.raises(HttpRefused, match="after 5 redirects that were followed"):
+            await connecting.outcome()
+
+        assert 6 == len(server.exchanges)
 
 
 # --- connections that break

@@ -208,6 +208,52 @@ async def test_an_id_that_no_header_can_repeat_does_not_resume_anything(name: st
             await calling.outcome()
 
 
+@spec("2025-11-25", "basic/transports#resumability-and-redelivery")
+@on_both_loops
+@pytest.mark.slow
+@pytest.mark.parametrize("retry", [None, 1000])
+async def test_a_call_fails_soon_if_its_server_is_gone_for_good(retry: int | None) -> None:
+    async with opened("2025-11-25", session="s") as (client, server):
+        server.is_judged = False
+        callings = [server.start(client.call_tool("slow")) for _ in range(3)]
+        for _ in callings:
+            asked = await server.hear(method="tools/call")
+            await asked.begin()
+            await asked.event(log(1), id=f"s/{asked.message['id']}", **({} if retry is None else {"retry": retry}))
+        server.stop()
+        began = anyio.current_time()
+        for each in server.exchanges:
+            if each.method == "tools/call":
+                await each.cut()
+        for calling in callings:
+            with pytest.raises(RequestLost, match="the server ended before tools/call was answered: cannot connect to"):
+                await calling.outcome()
+
+        assert anyio.current_time() - began < 5  # 13 seconds with five attempts that grow rarer
+        await server.listen()  # for the end of the session
+
+
+@spec("2025-11-25", "basic/transports#resumability-and-redelivery")
+@pytest.mark.slow
+async def test_a_call_survives_a_short_restart_of_its_server() -> None:
+    async with opened("2025-11-25", session="s") as (client, server):
+        calling = server.start(client.call_tool("slow"))
+        asked = await server.hear(method="tools/call")
+        await asked.begin()
+        await asked.event(log(1), id="s/1", retry=1)
+        server.stop()
+        await asked.cut()
+        await anyio.sleep(0.8)
+        await server.listen()
+        resumed = await server.hear("GET")
+        await resumed.begin()
+        await resumed.event(answer(asked, CONTENT))
+        await resumed.end()
+
+        assert "done" == (await calling.outcome()).content[0].text
+        assert "s/1" == resumed.headers["last-event-id"]
+
+
 # --- of the server's own
 
 

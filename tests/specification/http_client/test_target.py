@@ -76,8 +76,8 @@ def test_connect_takes_urls_and_says_what_else_there_is() -> None:
         ({"X-Key": "secret\r\nX-Evil: 1"}, "`headers` has an invalid value for X-Key"),
         ({"X-Key": "sécret"}, "`headers` has an invalid value for X-Key"),
         ({"X-Key": 7}, "`headers` has an invalid value for X-Key"),
-        ({"X Key": "secret"}, "`headers` has the invalid name 'X Key'"),
-        ({"X-Key:": "secret"}, "`headers` has the invalid name"),
+        ({"X Key": "secret"}, "`headers` has an invalid name: that of item 1"),
+        ({"X-Key:": "secret"}, "`headers` has an invalid name"),
         (["X-Key: secret"], "`headers` must be a mapping"),
     ],
 )
@@ -137,7 +137,8 @@ def test_those_that_were_met_longest_ago_are_forgotten() -> None:
 def test_addresses_are_joined_as_browsers_do() -> None:
     base = parse_address("https://user:secret@example.com/a/b?c=d")
 
-    assert "https://user:secret@example.com/a/x?y" == join_url(base, "x?y").url
+    assert ("user", "secret") == base.credentials
+    assert "https://example.com/a/x?y" == join_url(base, "x?y").url
     assert ("https", "example.com", 443) == join_url(base, "//EXAMPLE.com:443/x").origin
     with pytest.raises(UsageError):
         join_url(base, "http://[")

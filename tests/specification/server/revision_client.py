@@ -95,3 +95,8 @@ async def client(server: Server, revision: str, capabilities: str = "{}") -> Asy
             assert [] == await wire.say(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
 
         yield peer
+
+
+def lack(said: dict[str, Any]) -> object:
+    """Return the code of the error with which a tool was refused what its client lacks; True if it is a result."""
+    return said["error"]["code"] if "error" in said else said["result"]["isError"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import anyio
 import pytest
 
+from mcpgen import Context, Server
 from tests.harness.server_wire import connected
 from tests.specification.citation import HANDSHAKES, LABELS, from_every_home, spec, with_handshakes
 from tests.specification.server.revision_client import client
@@ -110,7 +112,7 @@ async def test_the_server_asks_nothing_before_the_client_is_initialized(revision
         call = b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"roots","arguments":{}}}'
         (said,) = await wire.say(call)
 
-        assert -32603 == said["error"]["code"]
+        assert said["result"]["isError"]
 
         await wire.say(INITIALIZED)
         (said,) = await wire.say(call.replace(b":2,", b":3,"))
@@ -120,12 +122,66 @@ async def test_the_server_asks_nothing_before_the_client_is_initialized(revision
 
 @spec("2025-11-25", "basic/lifecycle#initialization")
 @with_handshakes
-async def test_a_session_is_initialised_once(revision: str) -> None:
+async def test_another_initialize_begins_a_session_in_its_own_revision(revision: str) -> None:
     async with client(server(LABELS[-1]), revision) as peer:
         (said,) = await peer.wire.say(initialize(HANDSHAKES[0], identity=2))
 
-        assert -32600 == said["error"]["code"]
+        assert HANDSHAKES[0] == said["result"]["protocolVersion"]
         assert {"tools"} <= set(await peer.result("tools/list"))
+
+
+def _call(tool: str, identity: int) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s"}}' % (identity, tool.encode())
+
+
+@spec("2025-11-25", "basic/lifecycle#initialization")
+async def test_another_initialize_ends_what_the_session_before_has_open() -> None:
+    own = Server("own")
+    ended: list[str] = []
+    failures: list[BaseException] = []
+
+    @own.tool
+    async def wait() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append("wait")
+
+    @own.tool
+    async def ask(context: Context) -> None:
+        try:
+            await context.roots()
+        except BaseException as failure:
+            failures.append(failure)
+            raise
+
+    @own.resource("a://b")
+    def read() -> str:
+        return ""
+
+    async with connected(own) as wire:
+        await wire.say(initialize("2025-11-25", capabilities='{"roots":{}}'))
+        await wire.say(INITIALIZED)
+        await wire.say(b'{"jsonrpc":"2.0","id":7,"method":"resources/subscribe","params":{"uri":"a://b"}}')
+        await wire.say(_call("wait", 8))
+        (asked,) = await wire.say(_call("ask", 9))
+        (said,) = await wire.say(initialize("2025-06-18", identity=8))
+        answer = b'{"jsonrpc":"2.0","id":%d,"result":{"roots":[]}}' % asked["id"]
+        later = await wire.say(INITIALIZED, answer)
+        await own.resource_updated("a://b")
+        listed = await wire.say(b'{"jsonrpc":"2.0","id":9,"method":"ping"}')
+        kept = wire.connection.session.kept_bytes
+    async with connected(own) as wire:
+        await wire.say(initialize("2025-06-18"))
+        alone = wire.connection.session.kept_bytes
+
+    assert "roots/list" == asked["method"]
+    assert (8, "2025-06-18") == (said["id"], said["result"]["protocolVersion"])
+    assert alone == kept
+    assert ["wait"] == ended
+    assert 1 == len(failures)
+    assert [] == later
+    assert [{"jsonrpc": "2.0", "id": 9, "result": {}}] == listed
 
 
 @spec("2025-11-25", "basic/lifecycle#error-handling")

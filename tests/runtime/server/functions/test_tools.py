@@ -18,6 +18,7 @@ import msgspec
 import pytest
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from mcpgen import Server, connect
 from mcpgen.generated.v2025_11_25 import models as older
 from mcpgen.runtime.errors import RequestError, UnsupportedByPeer, UsageError
 from mcpgen.runtime.protocol.newest import models
@@ -237,6 +238,37 @@ async def test_an_unknown_tool_is_an_error_of_the_request_in_every_revision(
         await Caller(catalogue, revision).call("nope")
 
     assert (-32602, "Unknown tool: nope") == (caught.value.code, caught.value.message)
+
+
+@pytest.mark.parametrize(
+    ("of_server", "of_tool", "is_ignored"),
+    [("refuse", None, False), ("ignore", None, True), ("ignore", "refuse", False), ("refuse", "ignore", True)],
+)
+async def test_unknown_arguments_are_refused_or_ignored(of_server: Any, of_tool: Any, *, is_ignored: bool) -> None:
+    server = Server("own", unknown_keys=of_server)
+
+    @server.tool(unknown_keys=of_tool)
+    def it(count: int) -> str:
+        return str(count)
+
+    async with connect(server) as client:
+        (listed,) = (await client.list_tools()).tools
+        results = [
+            await client.call_tool("it", {"count": 1, **more})
+            for more in ({"other": 2}, {"other": {"deep": [1, None]}}, {"other": 1.0, "count": 1.0})
+        ]
+
+    assert ("additionalProperties" not in listed.input_schema) is is_ignored
+    assert [is_ignored] * 3 == ["1" == text(each) for each in results]
+    assert [not is_ignored] * 3 == [each.is_error is True for each in results]
+
+
+def test_a_policy_for_unknown_arguments_that_is_none_is_refused() -> None:
+    reason = "`unknown_keys` is 'drop'; it must be 'refuse' or 'ignore'"
+    with pytest.raises(UsageError, match=reason):
+        Server("own", unknown_keys="drop")  # type: ignore[arg-type]  # that is what is tried
+    with pytest.raises(UsageError, match=reason):
+        Server("own").tool(unknown_keys="drop")(lambda: "")  # type: ignore[call-overload]  # that is what is tried
 
 
 # --- results

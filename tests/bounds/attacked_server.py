@@ -1,0 +1,172 @@
+"""The server that is attacked: ``mcpgen serve`` runs it, or Python, with other limits than the defaults.
+
+The variable `MCPGEN_ATTACKED` holds JSON: the ``name`` of the server, its ``limits``, the bounds of its application
+(``http``), its ``keys``, and the bounds of its stores (``events``, ``tasks``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+
+from mcpgen import Context, HttpLimits, Limits, MemoryEventStore, MemoryTaskStore, Server
+from mcpgen.generated.v2025_11_25 import CallToolRequestParams, CallToolResult, ServerHandlers, TextContent
+
+GIVEN: dict[str, Any] = json.loads(os.environ.get("MCPGEN_ATTACKED", "{}"))
+FORM: dict[str, object] = {"type": "object", "properties": {"name": {"type": "string"}}}
+
+real_time, shift_seconds, waiting = time.time, 0.0, 0
+
+time.time = lambda: real_time() + shift_seconds  # `jump` moves this clock
+
+server = Server(
+    GIVEN.get("name", "attacked"),
+    version="1",
+    limits=Limits(**GIVEN.get("limits", {})),
+    state_keys=[each.encode() for each in GIVEN["keys"]] if "keys" in GIVEN else None,
+)
+
+
+@server.tool
+async def echo(text: str = "") -> str:
+    return text
+
+
+@server.tool
+async def jump(seconds: float) -> str:
+    global shift_seconds  # noqa: PLW0603 (the clock of the process)
+    shift_seconds += seconds
+    return "jumped"
+
+
+@server.tool
+async def wait(text: str = "") -> str:
+    global waiting  # noqa: PLW0603 (one counter of the process)
+    waiting += 1
+    try:
+        await anyio.sleep_forever()
+    finally:
+        waiting -= 1
+    return text
+
+
+@server.tool
+async def standing() -> str:
+    """Return how many calls of `wait` are alive, and how many tasks."""
+    return f"{waiting} {len(asyncio.all_tasks())}"
+
+
+@server.tool
+async def ask(ctx: Context) -> str:
+    return (await ctx.elicit("Who?", FORM)).action
+
+
+@server.tool(replay=True)
+async def ask_again(ctx: Context) -> str:
+    return (await ctx.elicit("Who?", FORM)).action
+
+
+@server.tool
+async def ask_often(ctx: Context, times: int) -> str:
+    for number in range(times):
+        await ctx.elicit(f"{number}?", FORM)
+    return "enough"
+
+
+@server.tool
+def drowse(seconds: float) -> str:
+    time.sleep(seconds)
+    return "awake"
+
+
+@server.tool
+async def fill(ctx: Context, count: int, size: int) -> str:
+    for number in range(1, count + 1):
+        await ctx.progress(number, message="x" * size)
+        await anyio.lowlevel.checkpoint()
+    return "said"
+
+
+@server.tool
+async def big(size: int) -> str:
+    return "x" * size
+
+
+@server.tool
+async def change(ctx: Context, count: int, uri: str = "") -> str:
+    """Tell that a resource, or the list of tools, has changed."""
+    for _ in range(count):
+        await (ctx.resource_updated(uri) if uri else ctx.tools_changed())
+    return "changed"
+
+
+@server.tool
+async def throw(what: str, when: str = "at once") -> str:
+    if when == "later":
+        await anyio.sleep(0.01)
+    raise {"GeneratorExit": GeneratorExit}[what]("hunter2")
+
+
+@server.resource("big://{size}")
+async def read_big(size: int) -> str:
+    return "x" * size
+
+
+@server.resource("note://{+name}")
+async def read_note(name: str) -> str:
+    return "note"
+
+
+@server.completion("note://{+name}", "name")
+async def complete(value: str) -> list[str]:
+    return [f"{value}{each}" for each in range(1000)]
+
+
+def add_resource(number: int) -> None:
+    @server.resource(f"list://{number}", name=f"list{number}")
+    async def read() -> str:
+        return "note"
+
+
+for each in range(GIVEN.get("resources", 0)):
+    add_resource(each)
+
+
+class Baker(ServerHandlers[Context]):
+    """Handlers whose calls become tasks."""
+
+    def task_support(self, name: str) -> str:
+        return "optional"
+
+    async def call_tool(self, params: CallToolRequestParams, context: Context, /) -> CallToolResult:
+        arguments: Any = params.arguments
+        if params.name == "wait":
+            await anyio.sleep_forever()
+        return CallToolResult(content=[TextContent(text="x" * arguments["size"])])
+
+
+if "tasks" in GIVEN:
+    server = Server("baker", version="1", handlers=Baker(), tasks=MemoryTaskStore(**GIVEN["tasks"]))
+
+
+def main() -> None:
+    """Serve on standard streams, or over HTTP if bounds of an application are given."""
+    if "http" not in GIVEN:
+        server.run()
+        return
+    from mcpgen.runtime.http.server import uvicorn_server
+
+    options: Any = {"limits": HttpLimits(**GIVEN["http"])}
+    if "events" in GIVEN:
+        options["events"] = MemoryEventStore(**GIVEN["events"])
+    uvicorn_server.serve_http(server, uvicorn_server.bind("127.0.0.1", 0), options)
+
+
+if __name__ == "__main__":
+    main()

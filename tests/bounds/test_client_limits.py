@@ -1,0 +1,216 @@
+"""The limits of a client (docs/guide/limits.md), each made small, against a hostile server in a process of its own."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from mcpgen import ClientLimits, McpgenError, connect
+from tests.faults.hostile_server_clients import NEW, OLD, attacked, villain
+from tests.harness import child_programs
+from tests.patience import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from mcpgen import Client
+    from mcpgen.generated.v2026_07_28 import models
+    from tests.bounds.conftest import Victims
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+LIST = '{"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private", "nextCursor": str(request["id"])}'
+ASKS = '{"resultType": "input_required", "inputRequests": {"r": {"method": "roots/list"}}, "requestState": "s"}'
+TOLD = "notifications/message"
+PROGRESS = """
+greet()
+token = asked()["params"]["_meta"]["progressToken"]
+for number in range(10**9):
+    time.sleep(0.02)
+    tell("notifications/progress", progressToken=token, progress=number)
+"""
+
+# The limit, its value, what the server does, what the client does, and the revision.
+FAIL: dict[str, tuple[float, str, str, str]] = {
+    "max_frame_bytes": (10_000, 'greet(); text(asked(), "x" * 20_000); serve()', "call", OLD),
+    "max_rounds": (3, f"greet()\nwhile True: answer(asked(), {ASKS})", "call", NEW),
+    "max_pages": (3, f"greet()\nwhile True:\n request = asked(); answer(request, {LIST})", "list", OLD),
+    "call_seconds": (0.3, "greet(); ignore_all()", "call", OLD),
+    "max_call_seconds": (
+        0.5,
+        PROGRESS,
+        "progress",
+        OLD,
+    ),
+    "connect_seconds": (0.5, "ignore_all()", "call", OLD),
+}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def no_process() -> Generator[None]:
+    """See that no process is left."""
+    yield
+    assert [] == child_programs.clear()
+
+
+async def act(client: Client, what: str) -> None:
+    if what == "list":
+        async for _ in client.tools():
+            pass
+    elif what == "progress":
+        await client.call_tool("x", progress=lambda *_: None)
+    else:
+        await client.call_tool("x")
+
+
+@pytest.mark.parametrize("limit", FAIL)
+async def test_a_call_beyond_a_limit_fails(limit: str) -> None:
+    value, code, what, revision = FAIL[limit]
+    options: dict[str, Any] = {"roots": ["file:///a"]} if limit == "max_rounds" else {}
+    with pytest.raises(McpgenError):
+        async with attacked(code, revision, limits=ClientLimits(**{limit: value}), **options) as client:
+            await act(client, what)
+
+
+@pytest.mark.parametrize("limit", ["max_batch_length"])
+async def test_a_batch_beyond_the_limit_is_not_served(limit: str) -> None:
+    code = """
+    greet()
+    call = asked()
+    say([{"jsonrpc": "2.0", "id": each, "method": "ping"} for each in range(5)])
+    ask("last", "ping")
+    text(call, json.dumps(hear()))
+    serve()
+    """
+    async with attacked(code, "2025-03-26", limits=ClientLimits(**{limit: 3})) as client:
+        said = str((await client.call_tool("x")).content[0])
+
+    assert '"id": 4' not in said
+
+
+async def test_requests_beyond_the_limit_are_refused() -> None:
+    async def sample(params: object, context: object) -> models.CreateMessageResult:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    code = """
+    greet()
+    call = asked()
+    for n in range(5):
+        ask(n, "sampling/createMessage", {"messages": [], "maxTokens": 1})
+    text(call, sorted(hear()["id"] for _ in range(2)))
+    serve()
+    """
+    async with attacked(code, limits=ClientLimits(max_in_flight=3), sample=sample) as client:
+        assert "[3, 4]" in str((await client.call_tool("x")).content[0])
+
+
+@pytest.mark.parametrize(("limit", "value"), [("max_notices", 10), ("max_notices_bytes", 10_000)])
+async def test_notifications_beyond_the_limit_are_dropped_while_a_handler_is_slow(limit: str, value: int) -> None:
+    gate, seen = anyio.Event(), []
+
+    async def note(params: Any, context: Any) -> None:
+        seen.append(params)
+        await gate.wait()
+
+    code = f"""
+    greet()
+    call = asked()
+    for n in range(1000):
+        tell("{TOLD}", level="error", data="x" * 1000)
+    text(call, "told")
+    serve()
+    """
+    async with attacked(code, limits=ClientLimits(**{limit: value}), log=note) as client:
+        await client.call_tool("x")
+        gate.set()
+        for _ in range(5):
+            await client.call_tool("x")
+
+    assert 1 <= len(seen) <= 12
+
+
+async def test_a_server_that_does_not_read_has_little_buffered_for_it() -> None:
+    limits = ClientLimits(max_buffered_bytes=100_000, call_seconds=1)
+    async with attacked("greet(); forever()", limits=limits) as client:
+        failures = 0
+        for _ in range(3):
+            try:
+                await client.call_tool("x", {"text": "x" * 100_000})
+            except McpgenError:
+                failures += 1
+
+        assert 3 == failures
+
+
+async def test_changes_beyond_the_limit_are_dropped() -> None:
+    code = """
+    greet()
+    answer(asked(), {})
+    for n in range(100):
+        tell("notifications/resources/updated", uri=f"mem://x/{n}")
+    serve()
+    """
+    limits = ClientLimits(max_changes=5)
+    async with attacked(code, limits=limits) as client, client.listen(uris=["mem://x"]) as changes:
+        await client.call_tool("x")
+        for _ in range(5):
+            await anext(changes)
+        with anyio.move_on_after(0.2) as scope:
+            await anext(changes)
+
+    assert scope.cancelled_caught
+
+
+async def test_the_end_of_what_a_server_prints_is_kept() -> None:
+    code = 'os.write(2, b"x" * 100_000 + b"the end\\n"); os._exit(3)'
+    with pytest.raises(McpgenError) as failure:
+        async with attacked(code, limits=ClientLimits(max_stderr_bytes=1000)):
+            pass
+
+    assert "the end" in str(failure.value)
+    assert len(str(failure.value)) < 5000
+
+
+async def test_a_server_that_does_not_answer_a_probe_is_asked_to_initialize() -> None:
+    code = 'while (first := asked())["method"] != "initialize": pass\nanswer(first, initialized("2025-11-25")); serve()'
+    async with attacked(code, None, limits=ClientLimits(probe_seconds=0.2)) as client:
+        assert "2025-11-25" == client.revision
+
+
+@pytest.mark.parametrize("code", ["forever()", "on_term(lambda: 0)"], ids=["stdin_seconds", "term_seconds"])
+async def test_a_server_that_does_not_end_is_killed(code: str, no_process: None) -> None:
+    limits = ClientLimits(stdin_seconds=0.2, term_seconds=0.2)
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with connect(villain(f"greet(); {code}; forever()"), revisions=[OLD], limits=limits):
+            pass
+
+
+async def test_a_client_has_some_requests_under_way_at_once(victims: Victims) -> None:
+    http = victims.http()
+    limits = ClientLimits(max_connections=3, call_seconds=PATIENCE_SECONDS)
+    with victims.watch(http, honest=False) as seen:
+        url = f"http://127.0.0.1:{http.port}/mcp"
+        async with connect(url, limits=limits) as client, anyio.create_task_group() as group:
+            for _ in range(50):
+                group.start_soon(client.call_tool, "drowse", {"seconds": 0.05})
+
+    assert seen.threads <= 16
+
+
+async def test_a_server_that_does_not_take_connections_is_given_up() -> None:
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}/mcp"
+        with pytest.raises(McpgenError), anyio.fail_after(PATIENCE_SECONDS):
+            async with connect(url, limits=ClientLimits(open_seconds=0.3, connect_seconds=2, probe_seconds=0.5)):
+                pass

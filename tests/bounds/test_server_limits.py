@@ -1,0 +1,239 @@
+"""The limits of a server (docs/guide/limits.md), each made small, against a process on its streams."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.bounds.attacked_processes import MIB, SERVER, command
+from tests.bounds.hostile_messages import ELICITATION, batch, call, cancelled, initialize
+from tests.bounds.raw_sessions import joined
+from tests.faults.http_raw_client import message, posted
+from tests.patience import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from tests.bounds.attacked_processes import Stdio
+    from tests.bounds.conftest import Victims
+
+LISTEN = call("x", params=',"notifications":{"toolsListChanged":true}').replace(b"tools/call", b"subscriptions/listen")
+
+
+def numbered(body: bytes, number: int) -> bytes:
+    return body.replace(b'"id":1', b'"id":%d' % number, 1)
+
+
+# What is sent five times with a limit: the first are served, or wait; the others are refused.
+REFUSED: dict[str, tuple[float, str, bytes, int]] = {
+    "max_frame_bytes": (1000, "2026-07-28", call("echo", f'{{"text":"{"x" * 1000}"}}'), 5),
+    "max_in_flight": (3, "2026-07-28", call("wait"), 2),
+    "max_in_flight_bytes": (3500, "2026-07-28", call("wait", f'{{"text":"{"x" * 1000}"}}'), 1),
+    "max_subscriptions": (3, "2025-11-25", message("resources/subscribe", 1, uri="note://a"), 2),
+    "max_waiting": (3, "2026-07-28", call("ask", meta=ELICITATION), 2),
+    "max_waiting_bytes": (3700, "2026-07-28", call("ask", f"{{{' ' * 1000}}}", meta=ELICITATION), 2),
+}
+
+
+@pytest.mark.parametrize("limit", REFUSED)
+def test_above_a_limit_requests_are_refused_by_its_name(victims: Victims, limit: str) -> None:
+    value, revision, body, count = REFUSED[limit]
+    stdio = victims.stdio(revision, limits={limit: value})
+    for number in range(1, 6):
+        each = body.replace(b"note://a", b"note://%d" % number).replace(b'"id": 1', b'"id":1')
+        stdio.write(numbered(each, number) + b"\n")
+    refused: list[str] = []
+    while len(refused) < count:
+        said = stdio.receive()
+        refused += [said["error"]["message"]] if "error" in said else []
+    stdio.write(cancelled(1) + b"\n")
+    stdio.call(50, "echo", text="x")
+
+    assert [each for each in refused if limit in each] == refused
+    while (found := stdio.receive()).get("id") != 50:
+        assert "result" in found or limit in found["error"]["message"]
+    assert "result" in found
+
+
+def test_a_longer_batch_is_refused_by_the_name_of_its_limit(victims: Victims) -> None:
+    http = victims.http(limits={"max_batch_length": 3})
+    _, own, _ = joined(http, "2025-03-26")
+    refused = http.ask(posted(batch(4, "ping", "{}"), *own))
+
+    assert 400 == refused.status
+    assert "max_batch_length" in refused.json["error"]["message"]
+    assert 3 == len(http.ask(posted(batch(3, "ping", "{}"), *own)).json)
+
+
+def test_streams_of_subscriptions_are_limited(victims: Victims) -> None:
+    stdio = victims.stdio(limits={"max_subscriptions": 3})
+    for number in range(1, 6):
+        stdio.write(numbered(LISTEN, number) + b"\n")
+    said = stdio.answers(5)
+
+    assert 2 == len([each for each in said if "max_subscriptions" in str(each.get("error"))])
+
+
+def demanded(stdio: Stdio, demand: Any, tool: str, arguments: str = "{}") -> Any:
+    """Answer a demand, and return what comes of it."""
+    answers = {each: {"action": "accept", "content": {"name": "Ann"}} for each in demand["inputRequests"]}
+    params = f',"requestState":"{demand["requestState"]}","inputResponses":{json.dumps(answers)}'
+    stdio.write(call(tool, arguments, meta=ELICITATION, params=params) + b"\n")
+    return stdio.receive()
+
+
+def test_a_call_that_waited_for_input_for_too_long_is_gone(victims: Victims) -> None:
+    stdio = victims.stdio(limits={"waiting_seconds": 0.2})
+    stdio.write(call("ask", meta=ELICITATION) + b"\n")
+    demand = stdio.receive()["result"]
+    time.sleep(0.5)
+
+    assert "expired" in demanded(stdio, demand, "ask")["error"]["message"]
+
+
+def test_a_client_that_does_not_answer_fails_the_handler_that_asks(victims: Victims) -> None:
+    stdio = victims.stdio("2025-11-25", is_open=False, limits={"answer_seconds": 0.2})
+    stdio.write(initialize("2025-11-25", capabilities='{"elicitation":{}}') + b"\n")
+    assert "result" in stdio.receive()
+    stdio.write(message("notifications/initialized") + b"\n" + message("tools/call", 1, name="ask") + b"\n")
+    said = stdio.answers(3)
+
+    assert ["elicitation/create", "notifications/cancelled", None] == [each.get("method") for each in said]
+    assert said[2].get("error") or said[2]["result"]["isError"]
+
+
+def test_a_handler_asks_no_more_often_than_it_may(victims: Victims) -> None:
+    stdio = victims.stdio(limits={"max_rounds": 2})
+    stdio.write(call("ask_often", '{"times":5}', meta=ELICITATION) + b"\n")
+    said = stdio.receive()
+    rounds = 0
+    while said.get("result", {}).get("resultType") == "input_required":
+        rounds += 1
+        said = demanded(stdio, said["result"], "ask_often", '{"times":5}')
+
+    assert 2 == rounds
+    assert "error" in said or said["result"]["isError"]
+
+
+@pytest.mark.slow
+def test_a_client_that_does_not_read_has_little_buffered_for_it(victims: Victims) -> None:
+    stdio = victims.stdio("2025-11-25", is_read=False)
+    with victims.watch(stdio) as seen:
+        for number in range(1, 201):
+            stdio.write(message("tools/call", number, name="big", arguments={"size": MIB}) + b"\n")
+        time.sleep(2)
+        found = {json.loads(line)["id"] for line in (stdio.line() for _ in range(200))}
+
+    assert {*range(1, 201)} == found
+    assert seen.grown < 64 * MIB
+
+
+def test_functions_that_do_not_end_are_cancelled_after_the_grace_period(victims: Victims) -> None:
+    stdio = victims.stdio(limits={"grace_seconds": 0.2})
+    stdio.call(1, "wait")
+    stdio.close_input()
+
+    assert 0 == stdio.popen.wait(PATIENCE_SECONDS)
+
+
+# --- fixed ones
+
+
+def test_a_completion_has_a_hundred_values(victims: Victims) -> None:
+    stdio = victims.stdio("2025-11-25")
+    reference = {"type": "ref/resource", "uri": "note://{+name}"}
+    argument = {"name": "name", "value": "a"}
+    stdio.write(message("completion/complete", 1, ref=reference, argument=argument) + b"\n")
+
+    assert 100 == len(stdio.receive()["result"]["completion"]["values"])
+
+
+@pytest.mark.parametrize(("size", "is_read"), [(8192, True), (8193, False)])
+def test_a_template_reads_uris_of_8192_characters(victims: Victims, size: int, *, is_read: bool) -> None:
+    stdio = victims.stdio("2025-11-25")
+    stdio.write(message("resources/read", 1, uri="note://" + "a" * (size - 7)) + b"\n")
+
+    assert is_read == ("result" in stdio.receive())
+
+
+def test_a_page_has_a_hundred_items(victims: Victims) -> None:
+    stdio = victims.stdio("2025-11-25", resources=250)
+    found, cursor = [], {}
+    for number in (1, 2, 3):
+        stdio.write(message("resources/list", number, **cursor) + b"\n")
+        page = stdio.receive()["result"]
+        found.append(len(page["resources"]))
+        cursor = {"cursor": page.get("nextCursor")}
+
+    assert [100, 100, 50] == found
+
+
+@pytest.mark.slow
+def test_forty_synchronous_functions_run_at_once(victims: Victims) -> None:
+    stdio = victims.stdio()
+    with victims.watch(stdio) as seen:
+        for number in range(1, 121):
+            stdio.call(number, "drowse", seconds=0.5)
+        found = {each["id"] for each in stdio.answers(120)}
+
+    assert {*range(1, 121)} == found
+    assert seen.threads <= 56
+
+
+def test_a_request_state_carries_answers_of_a_mebibyte_at_most(victims: Victims) -> None:
+    stdio = victims.stdio(keys=["k" * 32])
+    stdio.write(call("ask_again", meta=ELICITATION, params=f',"requestState":"{"A" * 2 * MIB}"') + b"\n")
+
+    assert -32602 == stdio.receive()["error"]["code"]
+
+
+def test_a_key_of_less_than_32_bytes_is_refused() -> None:
+    done = subprocess.run(
+        [sys.executable, *command({"keys": ["k" * 31]}, SERVER)],
+        check=False,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE_SECONDS,
+    )
+
+    assert 1 == done.returncode
+    assert "32 bytes" in done.stderr
+
+
+# --- tasks
+
+TASKS = {
+    "max_tasks": (3, 1),
+    "max_tasks_per_principal": (3, 1),
+    "max_outcome_bytes": (30_000, 10_000),
+    "max_outcome_bytes_per_principal": (30_000, 10_000),
+}
+
+
+@pytest.mark.parametrize("limit", TASKS)
+def test_a_store_of_tasks_refuses_what_is_above_its_limit(victims: Victims, limit: str) -> None:
+    value, size = TASKS[limit]
+    stdio = victims.stdio("2025-11-25", is_open=False, tasks={limit: value})
+    stdio.write(initialize("2025-11-25") + b"\n" + message("notifications/initialized") + b"\n")
+    stdio.receive()
+    for number in range(1, 7):
+        tool = "bake" if "bytes" in limit else "wait"
+        given = {"name": tool, "arguments": {"size": size}, "task": {}}
+        stdio.write(message("tools/call", number, **given) + b"\n")
+        while "id" not in (said := stdio.receive()):
+            pass
+        if "error" in said:
+            break
+        if "bytes" in limit:  # ask for the result when it is stored, or was not
+            while stdio.receive().get("method") != "notifications/tasks/status":
+                pass
+            stdio.write(message("tasks/result", 100, taskId=said["result"]["task"]["taskId"]) + b"\n")
+            said = stdio.receive()
+            if "error" in said or said["result"].get("isError"):
+                break
+
+    assert number in (3, 4)
+    assert limit in str(said)
