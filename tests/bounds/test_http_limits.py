@@ -70,7 +70,7 @@ def test_more_open_requests_than_allowed_are_refused(victims: Victims) -> None:
 
 @pytest.mark.parametrize("is_complete", [True, False], ids=["served", "arriving"])
 def test_more_bytes_than_allowed_are_refused(victims: Victims, *, is_complete: bool) -> None:
-    http = victims.http(http={"max_open_bytes": 100_000})
+    http = victims.http(http={"max_open_bytes": 200_000})
     data = called("wait", text="x" * 60_000)
     http.line().send(data if is_complete else data[:-9000] if len(data) < 60_000 else data[:-1])
     if is_complete:
