@@ -88,7 +88,7 @@ Written by `mcpgen losses`; do not edit.
 
 A row is a loss that can occur if a message goes from a revision in the column *from* (the source) to a revision in the
 column *to* (the target). `A … B` in these columns means every revision from A to B. Whether the loss occurs depends on
-the message.
+the message. A loss can also occur if a program converts a part of a message alone, with `definition_route`.
 
 The column *loss* has one or more of these words. If it has several words, the value decides which of them applies.
 
@@ -100,16 +100,18 @@ The column *loss* has one or more of these words. If it has several words, the v
   names the [service](#services) with which the server and the client of this package handle such a message. If there is
   no such word, the request to which the message belongs fails with an error.
 
-*Unless X* means that the value `X` causes no loss. For example, the target 2025-11-25 has no `resultType`, and all its
-results are complete. So a `resultType` of `complete` is no loss, and any other `resultType` is refused.
+*Unless X* means that the value `X` causes no loss. `X` is the default of the key: on the way to the newer revision, the
+adapter adds `X` if the key is absent. For example, all results of 2025-11-25 are complete, so the default of
+`resultType` is `complete`.
 
 An adapter converts in steps: each step goes from one revision to the neighbouring revision. The column *reason* names
 one or both revisions of the step in which the loss occurs.
 
 The column *place* is written as follows:
 
-* `A.b` is the key `b` of the type `A`. `A.b (absent)` means that the key is missing.
-* `A` alone is a value of the type `A`. The reason says which part of it is lost or replaced.
+* `A.b` is the key `b` of the type `A`, and `A.b.c` is the key `c` of the object under `A.b`. A name that starts with
+  `io.modelcontextprotocol/` is one key. `A.b (absent)` means that the key is missing.
+* `A` alone is a value of the type `A`. The reason says which part of the value is lost or replaced.
 * `A[B]`: `A` is a union, and the value has the type `B`. `A.b{}` is each value in the JSON object `b`. So
   `ElicitResult.content{}[list[string]]` is a value in `content` that is a list of strings.
 * `m params` and `m result` are the parameters and the result of the method `m`. `m params[B]` and `m result[B]` are
@@ -160,9 +162,12 @@ source.
   revision, and the next revision defines the key and allows its value, the key is kept. For example, 2025-06-18 adds
   `title` to tools. On the way to 2025-11-25, a tool of 2025-03-26 keeps a `title`, and a tool of 2024-11-05 loses it.
 * If only other revisions define the code, and the code is between -32768 and -32000, it becomes -32603. There are two
-  exceptions. If the message goes to a newer revision, and the next revision defines the code and allows the error, the
-  code is kept. If an error goes from 2026-07-28 to an older revision, -32002 becomes -32602, unless the error answers
-  `resources/read` and has a `uri` in its `data`.
+  exceptions:
+  * If the message goes to a newer revision, and the error is valid for the type that the next revision defines for this
+    code, the code is kept. For example, 2026-07-28 requires `supported` and `requested` in the `data` of an error
+    -32022.
+  * If an error goes from 2026-07-28 to an older revision, -32002 becomes -32602. But -32002 is kept in an error that
+    answers `resources/read` and has a `uri` in its `data`.
 """
 
 

@@ -281,8 +281,8 @@ STEP = Step(
         Change(
             name="titled-choice",
             says=(
-                "2025-06-18 has only the values (`enum`) and titles (`enumNames`) of options: other keys of an option "
-                "are removed, and if an option lacks `const` or `title`, all options are removed."
+                "2025-06-18 has `enum` and `enumNames` instead of `oneOf` in forms: only `const` and `title` of each "
+                "option are kept, and if an option lacks `const` or `title`, all options are removed."
             ),
             spec="2025-11-25, client/elicitation#requested-schema",
             covers=("arm-added PrimitiveSchemaDefinition[TitledSingleSelectEnumSchema]",),
@@ -300,7 +300,7 @@ STEP = Step(
         ),
         Change(
             name="answer-of-several",
-            says="2025-06-18 has no lists in the answer to a form: a list of options becomes one string.",
+            says="2025-06-18 has no lists in the answer to a form: a list of options becomes one string, with commas.",
             spec="2025-11-25, client/elicitation#requested-schema",
             covers=("arm-added ElicitResult.content{}[list[string]]",),
             down=Convert(one_answer),
@@ -351,8 +351,9 @@ STEP = Step(
         Change(
             name="several-blocks",
             says=(
-                "2025-06-18 has one content block, not a list, as `content` in sampling: several blocks become one "
-                "text, but if all blocks are images or audio, only the first block is left."
+                "2025-06-18 has one content block, not a list, in a sampling result, and in a sampling message that is "
+                "converted without its request: several blocks become one text, but if all blocks are images or audio, "
+                "only the first block is left."
             ),
             spec="2025-11-25, client/sampling#sampling-with-tools",
             covers=(
@@ -365,7 +366,7 @@ STEP = Step(
             name="messages-of-several-blocks",
             says=(
                 "2025-06-18 has one content block in each message of a sampling request: a message with several blocks "
-                "is split, and a message without blocks is removed."
+                "becomes several messages, and a message without blocks is removed."
             ),
             spec="2025-11-25, client/sampling#multi-turn-tool-loop",
             at=("CreateMessageRequestParams.messages",),

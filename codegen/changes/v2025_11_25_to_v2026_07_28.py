@@ -251,7 +251,10 @@ STEP = Step(
         ),
         Change(
             name="capabilities-of-a-request",
-            says="2025-11-25 has the client's capabilities once per session, 2026-07-28 in each request.",
+            says=(
+                "2025-11-25 has the client's capabilities once per session, 2026-07-28 in each request: the default is "
+                "`{}`."
+            ),
             spec="2026-07-28, basic/index#meta",
             covers=("key-added RequestMetaObject.io.modelcontextprotocol/clientCapabilities",),
             up=Default(value={}),
@@ -347,7 +350,7 @@ STEP = Step(
         ),
         Change(
             name="result-type",
-            says="2025-11-25 has no `resultType`, so it has only complete results.",
+            says="2025-11-25 has no `resultType`: all its results are complete.",
             spec="2026-07-28, basic/index#resulttype",
             covers=("key-added *.resultType",),
             up=Default(value="complete", implied=True),
@@ -355,7 +358,7 @@ STEP = Step(
         ),
         Change(
             name="no-result-type-before",
-            says="2025-11-25 has no `resultType`: all its results are complete.",
+            says="2025-11-25 has only complete results: any other `resultType` is replaced by `complete`.",
             spec="2026-07-28, basic/index#resulttype",
             at=(
                 "CallToolResult",
@@ -371,14 +374,14 @@ STEP = Step(
         ),
         Change(
             name="time-to-live",
-            says="2025-11-25 has no `ttlMs`, and 2026-07-28 requires it.",
+            says="2025-11-25 has no `ttlMs`, and 2026-07-28 requires it: the default is `0`.",
             spec="2026-07-28, server/utilities/caching#time-to-live-ttl-field",
             covers=("key-added *.ttlMs",),
             up=Default(value=0),
         ),
         Change(
             name="cache-scope",
-            says="2025-11-25 has no `cacheScope`, and 2026-07-28 requires it.",
+            says="2025-11-25 has no `cacheScope`, and 2026-07-28 requires it: the default is `private`.",
             spec="2026-07-28, server/utilities/caching#cache-scope-field",
             covers=("key-added *.cacheScope",),
             up=Default(value="private"),
@@ -469,7 +472,10 @@ STEP = Step(
         ),
         Change(
             name="elicitation-id",
-            says="2026-07-28 has no `elicitationId`, and 2025-11-25 requires it.",
+            says=(
+                "2026-07-28 has no `elicitationId`, and 2025-11-25 requires it: the default is a hash of the URL and "
+                "the message."
+            ),
             spec="2026-07-28, changelog#minor-changes",
             covers=("key-removed ElicitRequestURLParams.elicitationId",),
             up=Drop(),
@@ -550,8 +556,8 @@ STEP = Step(
         Change(
             name="input-schemas",
             says=(
-                "2025-11-25 requires an object for each property and strings in `required`: a key whose value cannot "
-                "be converted is removed."
+                "2025-11-25 requires an object as `properties`, an object as each property, and a list of strings as "
+                "`required`: any other value is removed, but a property `true` or `false` becomes an equal object."
             ),
             spec="2026-07-28, changelog#minor-changes",
             at=("ToolInputSchema",),
@@ -561,7 +567,7 @@ STEP = Step(
             name="output-schemas",
             says=(
                 "2025-11-25 requires the type `object`: a schema without this type is wrapped in a schema with this "
-                "type, and a key whose value cannot be converted is removed."
+                "type, and a schema with this type loses the same values as a `ToolInputSchema`."
             ),
             spec="2026-07-28, server/tools#output-schema",
             at=("ToolOutputSchema",),

@@ -30,14 +30,14 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#url-elicitation-required-error
 * untitled-choice: 2025-06-18 has one schema for a single choice, with or without titles.
   https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
-* titled-choice: 2025-06-18 has only the values (`enum`) and titles (`enumNames`) of options: other keys of an
-  option are removed, and if an option lacks `const` or `title`, all options are removed.
+* titled-choice: 2025-06-18 has `enum` and `enumNames` instead of `oneOf` in forms: only `const` and `title` of
+  each option are kept, and if an option lacks `const` or `title`, all options are removed.
   https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
 * choice-of-several: 2025-06-18 has no multiple choice in forms: a multiple choice becomes a single choice, or the
   form is refused if the user must choose several options.
   https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
-* answer-of-several: 2025-06-18 has no lists in the answer to a form: a list of options becomes one string.
-  https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
+* answer-of-several: 2025-06-18 has no lists in the answer to a form: a list of options becomes one string, with
+  commas. https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
 * form-defaults: 2025-06-18 has no `default` in form fields of this type.
   https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
 * schema-dialect: 2025-06-18 has no `$schema` in the schemas of tools and forms.
@@ -48,11 +48,11 @@ The changes, apart from new optional keys:
   modes are dropped. https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#sampling-with-tools
 * tool-blocks: 2025-06-18 has no tool calls or tool results in sampling messages: each becomes text.
   https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#multi-turn-tool-loop
-* several-blocks: 2025-06-18 has one content block, not a list, as `content` in sampling: several blocks become one
-  text, but if all blocks are images or audio, only the first block is left.
-  https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#sampling-with-tools
+* several-blocks: 2025-06-18 has one content block, not a list, in a sampling result, and in a sampling message
+  that is converted without its request: several blocks become one text, but if all blocks are images or audio, only the
+  first block is left. https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#sampling-with-tools
 * messages-of-several-blocks: 2025-06-18 has one content block in each message of a sampling request: a message
-  with several blocks is split, and a message without blocks is removed.
+  with several blocks becomes several messages, and a message without blocks is removed.
   https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#multi-turn-tool-loop
 """
 

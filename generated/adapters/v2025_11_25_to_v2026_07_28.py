@@ -13,8 +13,8 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
 * revision-of-a-request: 2025-11-25 negotiates the revision once per session, not in each request.
   https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
-* capabilities-of-a-request: 2025-11-25 has the client's capabilities once per session, 2026-07-28 in each request.
-  https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
+* capabilities-of-a-request: 2025-11-25 has the client's capabilities once per session, 2026-07-28 in each request:
+  the default is `{}`. https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
 * client-of-a-request: 2025-11-25 has the client's name and version once per session, not in each request.
   https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
 * log-level-of-a-request: 2025-11-25 has one log level per session, not one per request.
@@ -38,13 +38,13 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress#progress-flow
 * input-response-metadata: 2026-07-28 has no `_meta` in the client's answers to `elicitation/create` and
   `roots/list`. https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#inputresponses
-* result-type: 2025-11-25 has no `resultType`, so it has only complete results.
+* result-type: 2025-11-25 has no `resultType`: all its results are complete.
   https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype
-* no-result-type-before: 2025-11-25 has no `resultType`: all its results are complete.
+* no-result-type-before: 2025-11-25 has only complete results: any other `resultType` is replaced by `complete`.
   https://modelcontextprotocol.io/specification/2026-07-28/basic#resulttype
-* time-to-live: 2025-11-25 has no `ttlMs`, and 2026-07-28 requires it.
+* time-to-live: 2025-11-25 has no `ttlMs`, and 2026-07-28 requires it: the default is `0`.
   https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching#time-to-live-ttl-field
-* cache-scope: 2025-11-25 has no `cacheScope`, and 2026-07-28 requires it.
+* cache-scope: 2025-11-25 has no `cacheScope`, and 2026-07-28 requires it: the default is `private`.
   https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching#cache-scope-field
 * tasks: 2026-07-28 has no tasks in the base protocol: they are an extension with other messages.
   https://modelcontextprotocol.io/specification/2026-07-28/changelog#major-changes
@@ -68,8 +68,8 @@ The changes, apart from new optional keys:
   https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#extension-negotiation
 * elicitation-completion: 2026-07-28 has no `notifications/elicitation/complete`: the client retries its request.
   https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
-* elicitation-id: 2026-07-28 has no `elicitationId`, and 2025-11-25 requires it.
-  https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
+* elicitation-id: 2026-07-28 has no `elicitationId`, and 2025-11-25 requires it: the default is a hash of the URL
+  and the message. https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
 * url-elicitation-error: 2026-07-28 has no error code -32042: a server asks for URL elicitation inside a result.
   https://modelcontextprotocol.io/specification/2026-07-28/basic#error-codes
 * resource-not-found: 2026-07-28 has no error code -32002: an unknown resource is an invalid parameter.
@@ -90,10 +90,11 @@ The changes, apart from new optional keys:
   `result`. https://modelcontextprotocol.io/specification/2026-07-28/server/tools#structured-content
 * schema-keywords: 2026-07-28 allows all JSON Schema keywords in the schemas of tools, so it does not list them.
   https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
-* input-schemas: 2025-11-25 requires an object for each property and strings in `required`: a key whose value
-  cannot be converted is removed. https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
+* input-schemas: 2025-11-25 requires an object as `properties`, an object as each property, and a list of strings
+  as `required`: any other value is removed, but a property `true` or `false` becomes an equal object.
+  https://modelcontextprotocol.io/specification/2026-07-28/changelog#minor-changes
 * output-schemas: 2025-11-25 requires the type `object`: a schema without this type is wrapped in a schema with
-  this type, and a key whose value cannot be converted is removed.
+  this type, and a schema with this type loses the same values as a `ToolInputSchema`.
   https://modelcontextprotocol.io/specification/2026-07-28/server/tools#output-schema
 """
 
@@ -116,12 +117,14 @@ _OLD: Final = Fields("v2025_11_25")
 NOT_VALID_IN_2026_07_28: Final = "2026-07-28 does not allow this value there."
 NO_MEANING_IN_2025_11_25: Final = "2025-11-25 does not define this key, so its value has no meaning."
 CAPABILITIES_OF_A_REQUEST: Final = (
-    "2025-11-25 has the client's capabilities once per session, 2026-07-28 in each request."
+    "2025-11-25 has the client's capabilities once per session, 2026-07-28 in each request: the default is `{}`."
 )
 INPUT_REQUEST_METADATA: Final = (
     "2026-07-28 has no parameter `_meta` in `elicitation/create` and `sampling/createMessage`."
 )
-ELICITATION_ID: Final = "2026-07-28 has no `elicitationId`, and 2025-11-25 requires it."
+ELICITATION_ID: Final = (
+    "2026-07-28 has no `elicitationId`, and 2025-11-25 requires it: the default is a hash of the URL and the message."
+)
 TASK_AUGMENTATION: Final = "2026-07-28 has no `task` in requests, so the request runs without a task."
 INPUT_RESPONSE_METADATA: Final = (
     "2026-07-28 has no `_meta` in the client's answers to `elicitation/create` and `roots/list`."
@@ -130,8 +133,8 @@ TASK_RESULTS: Final = "2026-07-28 has no tasks in the base protocol, so a reques
 CANCELLATION_NAMES_A_REQUEST: Final = (
     "2026-07-28 requires `requestId` in every cancellation, 2025-11-25 only for requests without a task."
 )
-CACHE_SCOPE: Final = "2025-11-25 has no `cacheScope`, and 2026-07-28 requires it."
-TIME_TO_LIVE: Final = "2025-11-25 has no `ttlMs`, and 2026-07-28 requires it."
+CACHE_SCOPE: Final = "2025-11-25 has no `cacheScope`, and 2026-07-28 requires it: the default is `private`."
+TIME_TO_LIVE: Final = "2025-11-25 has no `ttlMs`, and 2026-07-28 requires it: the default is `0`."
 NOT_IN_2026_07_28: Final = "2026-07-28 does not define this key."
 PROGRESS_OF_ROOTS: Final = "2026-07-28 has no progress token in `roots/list`: a client sends no progress notifications."
 TOOL_EXECUTION: Final = "2026-07-28 has no `execution` on tools: a client does not see that a tool can run as a task."
@@ -161,7 +164,7 @@ CLIENT_OF_A_REQUEST: Final = "2025-11-25 has the client's name and version once 
 LOG_LEVEL_OF_A_REQUEST: Final = "2025-11-25 has one log level per session, not one per request."
 REVISION_OF_A_REQUEST: Final = "2025-11-25 negotiates the revision once per session, not in each request."
 NOT_IN_2025_11_25: Final = "2025-11-25 does not define this key."
-RESULT_TYPE: Final = "2025-11-25 has no `resultType`, so it has only complete results."
+RESULT_TYPE: Final = "2025-11-25 has no `resultType`: all its results are complete."
 INPUT_RESPONSES: Final = "2025-11-25 has no `inputResponses` and no `requestState` in requests."
 INPUT_REQUIRED: Final = "2025-11-25 has no results that ask for input (`input_required`)."
 EXTENSIONS: Final = "2025-11-25 has no `extensions` in capabilities."
