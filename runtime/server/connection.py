@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol.newest import ErrorCode
-from mcpgen.runtime.server import dispatcher, input_required
+from mcpgen.runtime.server import dispatcher, error_mapping, input_required
 from mcpgen.runtime.server.context import Context, collect_input
 from mcpgen.runtime.server.exchange import SessionOutput
 from mcpgen.runtime.server.ledger import change_bytes, request_bytes
@@ -202,7 +202,7 @@ class Connection(SessionOutput):
             if is_cancellation(failure):
                 raise
             dispatcher.fail(session, exchange, failure)
-            _forget_frames(failure)
+            error_mapping.forget_frames(failure)
         finally:
             if exchange.request is None and exchange.unsent_response is None:  # it was stopped while it was parked
                 input_required.forget_parked(self._engine, exchange)
@@ -276,18 +276,6 @@ class Connection(SessionOutput):
             self._engine.is_expiring = False
             if seconds is not None:  # this connection ends, but the server still has requests or tasks to expire
                 self._engine.expire_elsewhere(self)
-
-
-def _forget_frames(failure: BaseException) -> None:
-    """Drop the tracebacks of *failure*.
-
-    One of their frames may refer to *failure*. Then the request, which may be large, would be kept until the next
-    garbage collection, which comes late (`gc_tuning`).
-    """
-    each: BaseException | None = failure
-    while each is not None and each.__traceback__ is not None:
-        each.__traceback__ = None
-        each = each.__cause__ or each.__context__
 
 
 def _requires_input(result: Any) -> bool:

@@ -153,6 +153,7 @@ def _take_request(session: ServerSession, message: Request, batch: BatchResponse
         request = _open(session, message, meta, batch, size)
     except Exception as error:  # noqa: BLE001 (the boundary: the client gets an answer in any case)
         body = envelope.error_json(error_mapping.as_request_error(error, message.method))
+        error_mapping.forget_frames(error)
         # Stateless revisions have no batches, so the error is not part of one either.
         in_batch = batch if isinstance(meta.revision, UnsetType) else None
         _respond(session, envelope.encode_error(message.id, body), in_batch)
@@ -164,8 +165,9 @@ def _take_request(session: ServerSession, message: Request, batch: BatchResponse
     try:
         _serve(session, message, request, meta)
     except Exception as error:  # noqa: BLE001 (the boundary: methods such as `capabilities` of an author's object may fail)
-        failure = error_mapping.as_request_error(error, message.method)
-        session.reply(request, ResponseBody(envelope.error_json(failure), is_error=True))
+        body = envelope.error_json(error_mapping.as_request_error(error, message.method))
+        error_mapping.forget_frames(error)
+        session.reply(request, ResponseBody(body, is_error=True))
 
 
 def _open(

@@ -32,7 +32,7 @@ from mcpgen.runtime.protocol.newest import ErrorCode, methods
 if TYPE_CHECKING:
     from mcpgen.runtime.server.exchange import Exchange
 
-__all__ = ["as_request_error", "error_body", "unsupported_tool_result"]
+__all__ = ["as_request_error", "error_body", "forget_frames", "unsupported_tool_result"]
 
 _INTERNAL = RequestError(ErrorCode.INTERNAL_ERROR, "the server failed to handle this request")
 
@@ -162,3 +162,15 @@ def _unsupported(exchange: Exchange, failure: UnsupportedByPeer) -> bytes:
 def _is_unhandled(failure: BaseException) -> bool:
     """Whether *failure* is ``Unhandled``, of which the bindings of each revision have their own."""
     return type(failure).__name__ == "Unhandled" and type(failure).__module__.endswith("._support.methods")
+
+
+def forget_frames(failure: BaseException) -> None:
+    """Drop the tracebacks of *failure*.
+
+    One of their frames may refer to *failure*. Then the request, which may be large, would be kept until the next
+    garbage collection, which comes late (`gc_tuning`).
+    """
+    each: BaseException | None = failure
+    while each is not None and each.__traceback__ is not None:
+        each.__traceback__ = None
+        each = each.__cause__ or each.__context__

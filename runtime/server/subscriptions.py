@@ -41,7 +41,7 @@ def check_uris(uris: Iterable[str]) -> None:
         RequestError: One is too long.
     """
     if any(len(each) > MAX_URI_CHARS for each in uris):
-        reason = f"a URI has more than {MAX_URI_CHARS} characters, which is the limit of a subscription"
+        reason = f"a URI has more than {MAX_URI_CHARS} characters, which is the limit"
         raise RequestError(ErrorCode.INVALID_PARAMS, reason)
 
 

@@ -240,7 +240,7 @@ async def test_the_uri_of_a_subscription_is_bounded() -> None:
     async def read(path: str) -> str:
         return path
 
-    reason = "a URI has more than 8192 characters, which is the limit of a subscription"
+    reason = "a URI has more than 8192 characters, which is the limit"
     uri = "file:///" + "x" * MAX_URI_CHARS
     async with memory.wire(watched) as wire:
         await handshake(wire, "2025-11-25")
