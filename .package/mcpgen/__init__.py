@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.api.server import Server
     from mcpgen.runtime.client.base_client import BaseClient, ClientContext
     from mcpgen.runtime.client.subscriptions import Change
+    from mcpgen.runtime.client.tool_results import ToolFailed, ToolResult, UnexpectedResult
     from mcpgen.runtime.errors import (
         AdaptationError,
         InvalidPayload,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.limits import ClientLimits, HttpLimits, Limits, RateLimit
     from mcpgen.runtime.server.context import Context
     from mcpgen.runtime.server.elicitation_forms import Elicited
+    from mcpgen.runtime.server.functions.dependencies import Depends
     from mcpgen.runtime.server.functions.resources import ResourceNotFound
     from mcpgen.runtime.server.functions.tools import ToolError
     from mcpgen.runtime.server.tasks.task_store import MemoryTaskStore, TaskStore
@@ -71,6 +73,7 @@ __all__ = [
     "ClientEndpoint",
     "ClientLimits",
     "Context",
+    "Depends",
     "Elicited",
     "Endpoint",
     "EndpointFactory",
@@ -103,8 +106,11 @@ __all__ = [
     "TaskHandle",
     "TaskStore",
     "ToolError",
+    "ToolFailed",
+    "ToolResult",
     "Transport",
     "TransportClosed",
+    "UnexpectedResult",
     "UnknownDefinition",
     "UnknownMethod",
     "UnknownRevision",
@@ -131,6 +137,7 @@ _MODULES = {
     "ClientEndpoint": "mcpgen.runtime.transports.interfaces",
     "ClientLimits": "mcpgen.runtime.limits",
     "Context": "mcpgen.runtime.server.context",
+    "Depends": "mcpgen.runtime.server.functions.dependencies",
     "Elicited": "mcpgen.runtime.server.elicitation_forms",
     "Endpoint": "mcpgen.runtime.transports.interfaces",
     "EndpointFactory": "mcpgen.runtime.transports.interfaces",
@@ -163,8 +170,11 @@ _MODULES = {
     "TaskHandle": "mcpgen.runtime.transports.spawner",
     "TaskStore": "mcpgen.runtime.server.tasks.task_store",
     "ToolError": "mcpgen.runtime.server.functions.tools",
+    "ToolFailed": "mcpgen.runtime.client.tool_results",
+    "ToolResult": "mcpgen.runtime.client.tool_results",
     "Transport": "mcpgen.runtime.transports.interfaces",
     "TransportClosed": "mcpgen.runtime.errors",
+    "UnexpectedResult": "mcpgen.runtime.client.tool_results",
     "UnknownDefinition": "mcpgen.runtime.errors",
     "UnknownMethod": "mcpgen.runtime.errors",
     "UnknownRevision": "mcpgen.runtime.errors",

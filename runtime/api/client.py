@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast, overload
 
 from msgspec import UnsetType
 
 from mcpgen.runtime.client.base_client import BaseClient
+from mcpgen.runtime.client.tool_results import ToolResult, as_tool_result, check_type, value_as
 from mcpgen.runtime.errors import InvalidPayload, UsageError
 from mcpgen.runtime.protocol.newest import ClientMethods, models
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from mcpgen.runtime.client.outgoing_requests import CallOptions
 
 __all__ = ["Client"]
+
+T = TypeVar("T")
 
 
 _LISTS: Final = {
@@ -57,12 +60,49 @@ class Client(BaseClient):
         """
         return ClientMethods(self)
 
+    @overload
     async def call_tool(
-        self, name: str, arguments: Mapping[str, object] | None = None, **options: Unpack[CallOptions]
-    ) -> models.CallToolResult:
+        self,
+        name: str,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        returns: None = None,
+        **options: Unpack[CallOptions],
+    ) -> ToolResult: ...
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        returns: type[T],
+        **options: Unpack[CallOptions],
+    ) -> T: ...
+    @overload
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, object] | None = None, *, returns: Any, **options: Unpack[CallOptions]
+    ) -> Any: ...
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        returns: Any = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:
         """Call a tool. If the server requires input first, the client's handlers answer.
 
+        Args:
+            name: The name of the tool.
+            arguments: The arguments.
+            returns: The type of the tool's value: a Struct, dataclass, TypedDict, pydantic model, list, union and so
+                on. The value is validated, and returned instead of the result.
+            **options: The options of every request.
+
         Raises:
+            ToolFailed: The tool reported that it failed. Raised only with ``returns``; otherwise the result has
+                ``is_error``.
+            UnexpectedResult: The value is not of the type ``returns``.
             InvalidStructuredContent: The structured content does not match the tool's output schema. It is checked if
                 `connect` was called with ``structured="strict"``.
 
@@ -72,8 +112,10 @@ class Client(BaseClient):
         params: dict[str, Any] = {"name": name}
         if arguments is not None:
             params["arguments"] = _mapping(arguments)
-        result: models.CallToolResult = await self._engine.call("tools/call", params, **options)
-        return result
+        if returns is not None:
+            check_type(returns)
+        result = as_tool_result(await self._engine.call("tools/call", params, **options))
+        return result if returns is None else value_as(name, result, returns)
 
     async def read_resource(self, uri: str, **options: Unpack[CallOptions]) -> models.ReadResourceResult:
         """Return the contents of a resource."""

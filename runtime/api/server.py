@@ -7,7 +7,7 @@ import secrets
 import time
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -25,7 +25,7 @@ from mcpgen.runtime.server.handler_table import HandlerTable, Middleware
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
-    from typing import Unpack
+    from typing import Self, Unpack
 
     from mcpgen.runtime.http.server.application import Application, Options
     from mcpgen.runtime.server.functions.schemas import UnknownKeys
@@ -37,7 +37,16 @@ if TYPE_CHECKING:
 __all__ = ["Server"]
 
 
-class Server(Registrations, ChangeNotifier):
+if TYPE_CHECKING:
+    import typing_extensions
+
+    # Without a lifespan, a server is a `Server[Any]`.
+    StateT = typing_extensions.TypeVar("StateT", default=Any)
+else:  # type variables have defaults from Python 3.13 on
+    StateT = TypeVar("StateT")
+
+
+class Server(Registrations, ChangeNotifier, Generic[StateT]):
     """A server for clients of every revision.
 
     It offers either functions or handlers. The decorators `tool`, `resource`, `prompt` and `completion` register
@@ -56,8 +65,9 @@ class Server(Registrations, ChangeNotifier):
         lifespan: A function that takes the server and returns an async context manager. The context manager is open
             while the server runs. The value that it yields is `Context.state`.
         page_size: The largest number of items in one page of a list, if the server offers functions.
-        unknown_keys: What happens to arguments that a tool does not have: ``refuse``, so that a model notices its
-            mistake, or ``ignore``.
+        unknown_keys: What happens to arguments that a tool does not have: ``refuse`` or ``ignore``. ``refuse`` holds
+            for the keys of nested objects, too. Default: refuse arguments, so that a model notices its mistake, and let
+            the types decide about nested objects.
         limits: The limits of the server.
         state_keys: Secret keys of at least 32 bytes. They sign the request states: the strings that clients of
             2026-07-28 send back, with the requested input. The server signs with the first key, and accepts signatures
@@ -89,9 +99,9 @@ class Server(Registrations, ChangeNotifier):
         instructions: str | None = None,
         handlers: object = None,
         revisions: Iterable[str] | None = None,
-        lifespan: Callable[[Server], AbstractAsyncContextManager[Any]] | None = None,
+        lifespan: Callable[[Server[Any]], AbstractAsyncContextManager[StateT]] | None = None,
         page_size: int = 100,
-        unknown_keys: UnknownKeys = "refuse",
+        unknown_keys: UnknownKeys | None = None,
         limits: Limits | None = None,
         state_keys: Sequence[bytes] | None = None,
         state_audience: str | None = None,
@@ -146,9 +156,10 @@ class Server(Registrations, ChangeNotifier):
         return f"<Server {self.name!r}: tools {tools}, resources {resources}, prompts {prompts}>"
 
     @property
-    def state(self) -> Any:
+    def state(self) -> StateT:
         """The value that the lifespan yielded, while it is open; None otherwise."""
-        return self._engine.state
+        state: StateT = self._engine.state
+        return state
 
     @contextmanager
     def _changing(self) -> Generator[None]:
@@ -178,7 +189,7 @@ class Server(Registrations, ChangeNotifier):
         return function
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[Server]:
+    async def running(self) -> AsyncGenerator[Self]:
         """Keep the lifespan open within the block; all connections of this process share it."""
         async with self._engine.running():
             yield self

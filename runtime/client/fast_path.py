@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from mcpgen.runtime.client.tool_results import ToolResult
 from mcpgen.runtime.protocol.newest import NEWEST, models
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ _SAMPLE: Final = {"name": "n", "arguments": {"a": 1}}
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode_text: Final = msgspec.json.Decoder(_TextResult).decode
-_decode_newest: Final = models.decoder(models.CallToolResult)
+_decode_newest: Final = models.decoder(ToolResult)
 
 
 class FastCall:
@@ -69,9 +70,7 @@ class FastCall:
         native_meta: dict[str, object],
         peer_meta: dict[str, object] | None,
     ) -> None:
-        self.result: Callable[[Raw], models.CallToolResult | None] = (
-            _decode_stateless if revision == NEWEST else _decode_handshake
-        )
+        self.result: Callable[[Raw], ToolResult | None] = _decode_stateless if revision == NEWEST else _decode_handshake
         written = ask.params({**_SAMPLE, "_meta": native_meta}, peer_meta)
         # The params besides name and arguments; None if the sample was written in another way.
         self._other_params: dict[str, Raw] | None = None
@@ -95,20 +94,20 @@ class FastCall:
             return None
 
 
-def _decode_stateless(raw: Raw) -> models.CallToolResult | None:
+def _decode_stateless(raw: Raw) -> ToolResult | None:
     """Return a complete result of a stateless server; None for another."""
     try:
-        result: models.CallToolResult = _decode_newest(raw)
+        result: ToolResult = _decode_newest(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return result if result.result_type == "complete" else None
 
 
-def _decode_handshake(raw: Raw) -> models.CallToolResult | None:
+def _decode_handshake(raw: Raw) -> ToolResult | None:
     """Return a result of a handshake server that is text and nothing else; None for another."""
     try:
         found = _decode_text(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     content: Any = [models.TextContent(text=each.text) for each in found.content]
-    return models.CallToolResult(content=content, is_error=found.is_error)
+    return ToolResult(content=content, is_error=found.is_error)

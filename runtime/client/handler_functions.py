@@ -7,8 +7,11 @@ Spec:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypedDict
+
+import msgspec
+from msgspec import UnsetType
 
 from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.protocol.newest import ClientHandlers, ErrorCode, models
@@ -103,9 +106,25 @@ def _elicit_handler(form: HandlerFunction | None, url: HandlerFunction | None) -
         if function is None:  # unreachable: the server's request was checked against the declared modes
             mode = "url" if isinstance(params, models.ElicitRequestURLParams) else "form"
             raise RequestError(ErrorCode.INVALID_PARAMS, f"this client has not declared the elicitation mode {mode}")
-        return await _await(function(params, context))
+        result = await _await(function(params, context))
+        return _with_defaults(result, params.requested_schema) if function is form else result
 
     return elicit
+
+
+def _with_defaults(result: Any, schema: Mapping[str, Any]) -> Any:
+    """Return a filled-in form with the defaults of the fields that the user left out.
+
+    Spec:
+        2025-11-25, client/elicitation, "Requested Schema": all fields may have defaults, with which clients SHOULD
+        pre-populate the form.
+    """
+    if not isinstance(result, models.ElicitResult) or result.action != "accept":
+        return result
+    given: Mapping[str, Any] = {} if isinstance(result.content, UnsetType) else result.content
+    fields: Mapping[str, Any] = schema["properties"]
+    defaults = {name: each["default"] for name, each in fields.items() if name not in given and "default" in each}
+    return msgspec.structs.replace(result, content={**given, **defaults}) if defaults else result
 
 
 def _roots_handler(roots: Roots) -> HandlerFunction:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 import anyio
 import msgspec
@@ -31,10 +31,19 @@ if TYPE_CHECKING:
 __all__ = ["Context", "collect_input"]
 
 T = TypeVar("T")
+if TYPE_CHECKING:
+    import typing_extensions
+
+    # A plain `Context` is a `Context[Any]`.
+    StateT_co = typing_extensions.TypeVar("StateT_co", default=Any, covariant=True)
+else:  # type variables have defaults from Python 3.13 on
+    StateT_co = TypeVar("StateT_co", covariant=True)
 
 
-class Context(BaseContext, ChangeNotifier):
+class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
     """The request that a handler serves, and its client.
+
+    ``Context[Database]`` says that the server's lifespan yields a ``Database``.
 
     The methods are the same for clients of every revision. A method that sends a request to the client raises
     `UnsupportedByPeer`, and sends nothing, if the client's revision does not have the request or if the client has not
@@ -110,9 +119,10 @@ class Context(BaseContext, ChangeNotifier):
         return self._session.user if request is None else request.session.user
 
     @property
-    def state(self) -> Any:
+    def state(self) -> StateT_co:
         """The value that the server's lifespan yielded; None without a lifespan."""
-        return self._engine.state
+        state: StateT_co = self._engine.state
+        return state
 
     @property
     def is_cancelled(self) -> bool:

@@ -14,6 +14,7 @@ from mcpgen import (
     RequestRefused,
     Server,
     ServerExited,
+    ToolResult,
     connect,
 )
 from mcpgen.generated import v2025_06_18
@@ -38,7 +39,7 @@ async def told(progress: float, total: float | None, message: str | None) -> Non
 async def newest() -> None:
     async with connect("python server.py", elicit=elicit, limits=ClientLimits(call_seconds=5)) as client:
         assert_type(client, Client)
-        assert_type(await client.call_tool("x", {"a": 1}, on_progress=told, timeout_seconds=1), models.CallToolResult)
+        assert_type(await client.call_tool("x", {"a": 1}, on_progress=told, timeout_seconds=1), ToolResult)
         assert_type([tool async for tool in client.tools()], list[models.Tool])
         assert_type([each async for each in client.resource_templates(meta={})], list[models.ResourceTemplate])
         assert_type((await client.read_resource("file:///x")).contents[0].uri, str)

@@ -11,12 +11,11 @@ from msgspec.structs import replace
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import MAX_COMPLETION_VALUES
 from mcpgen.runtime.protocol.newest import models
-from mcpgen.runtime.server.functions import invocation
 from mcpgen.runtime.server.functions.signatures import read_signature
 
 if TYPE_CHECKING:
+    from mcpgen.runtime.server.functions.dependencies import Injector
     from mcpgen.runtime.server.functions.signatures import BaseContext
-    from mcpgen.runtime.server.functions.worker_threads import WorkerThreads
 
 __all__ = ["Completion", "make_completion"]
 
@@ -71,7 +70,7 @@ def _truncated(completion: models.CompleteResultCompletion) -> models.CompleteRe
     return models.CompleteResultCompletion(values=completion.values[:MAX_COMPLETION_VALUES], total=total, has_more=True)
 
 
-def make_completion(function: Callable[..., Any], threads: WorkerThreads) -> Completion:
+def make_completion(function: Callable[..., Any], injector: Injector) -> Completion:
     """Make a completion of a function.
 
     Raises:
@@ -85,4 +84,5 @@ def make_completion(function: Callable[..., Any], threads: WorkerThreads) -> Com
                 "`arguments: dict[str, str]` and a `Context`; rename it, or give it a default"
             )
     takes = frozenset(each.name for each in signature.parameters) & frozenset(PARAMETER_NAMES)
-    return Completion(signature.label, invocation.as_awaitable(function, threads), takes, signature.context)
+    call, context = injector.bind(function, signature)
+    return Completion(signature.label, call, takes, context)

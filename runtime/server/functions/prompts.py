@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +12,17 @@ from msgspec.structs import asdict
 
 from mcpgen.runtime.errors import RequestError, UsageError, quoted
 from mcpgen.runtime.protocol.newest import ErrorCode, models
-from mcpgen.runtime.server.functions import invocation
+from mcpgen.runtime.protocol.value_types import any_object
 from mcpgen.runtime.server.functions.results import CONTENT_BLOCKS, list_items
-from mcpgen.runtime.server.functions.schemas import any_object, argument_type, input_schema
+from mcpgen.runtime.server.functions.schemas import argument_type, input_schema
 from mcpgen.runtime.server.functions.signatures import read_signature
 from mcpgen.runtime.server.functions.text_arguments import check_textual
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mcpgen.runtime.server.functions.dependencies import Injector
     from mcpgen.runtime.server.functions.signatures import BaseContext
-    from mcpgen.runtime.server.functions.worker_threads import WorkerThreads
 
 __all__ = ["Prompt", "make_prompt"]
 
@@ -80,6 +81,8 @@ class Prompt(Struct, frozen=True):
             return models.PromptMessage(role="user", content=models.TextContent(text=value))
         if isinstance(value, CONTENT_BLOCKS):
             return models.PromptMessage(role="user", content=value)
+        if inspect.iscoroutine(value):
+            value.close()  # otherwise Python warns that it was never awaited
         raise TypeError(
             f"{self.label} returned a value of the type {type(value).__name__}; return a string, a content block or a "
             "PromptMessage, or a list of them"
@@ -95,7 +98,7 @@ def make_prompt(  # noqa: PLR0913 (one per member of a prompt's definition)
     icons: Sequence[models.Icon] | None,
     meta: dict[str, object] | None,
     replay: bool,
-    threads: WorkerThreads,
+    injector: Injector,
 ) -> Prompt:
     """Make a prompt of a function.
 
@@ -127,6 +130,5 @@ def make_prompt(  # noqa: PLR0913 (one per member of a prompt's definition)
         icons=list(icons) if icons else UNSET,
         meta=meta or UNSET,
     )
-    return Prompt(
-        definition, signature.label, replay, type_, invocation.as_awaitable(function, threads), signature.context
-    )
+    call, context = injector.bind(function, signature)
+    return Prompt(definition, signature.label, replay, type_, call, context)

@@ -11,6 +11,7 @@ from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import MAX_THREADS
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.server.functions.completions import Completion, make_completion
+from mcpgen.runtime.server.functions.dependencies import Injector
 from mcpgen.runtime.server.functions.pagination import PAGE_SIZE, PaginatedList
 from mcpgen.runtime.server.functions.prompts import Prompt, make_prompt
 from mcpgen.runtime.server.functions.resources import FixedResource, ResourceFunction, TemplateResource, make_resource
@@ -43,10 +44,12 @@ class FunctionRegistry:
         completions: By kind of reference, reference and argument.
         had_completions: Whether there is or was a completion; a declared capability stays declared.
         threads: Where plain functions run.
+        injector: Calls them with their dependencies.
     """
 
     def __init__(self, page_size: int = PAGE_SIZE, max_threads: int = MAX_THREADS) -> None:
         self.threads: WorkerThreads = WorkerThreads(max_threads)
+        self.injector: Injector = Injector(self.threads)
         self.tools: PaginatedList[Tool] = PaginatedList("tool", page_size)
         self.resources: PaginatedList[FixedResource] = PaginatedList("resource", page_size)
         self.templates: PaginatedList[TemplateResource] = PaginatedList("resource template", page_size)
@@ -68,10 +71,15 @@ class Registrations:
     """
 
     def __init__(
-        self, *, page_size: int = PAGE_SIZE, unknown_keys: UnknownKeys = "refuse", max_threads: int = MAX_THREADS
+        self, *, page_size: int = PAGE_SIZE, unknown_keys: UnknownKeys | None = None, max_threads: int = MAX_THREADS
     ) -> None:
         self._registry: FunctionRegistry = FunctionRegistry(page_size, max_threads)
-        self._unknown_keys: UnknownKeys = check_unknown_keys(unknown_keys)
+        self._unknown_keys: UnknownKeys | None = check_unknown_keys(unknown_keys)
+
+    @property
+    def overrides(self) -> dict[Callable[..., Any], Callable[..., Any]]:
+        """The functions that replace dependencies, by the dependency: ``server.overrides[open_database] = fake``."""
+        return self._registry.injector.overrides
 
     @contextmanager
     def _changing(self) -> Generator[None]:
@@ -124,8 +132,8 @@ class Registrations:
                 process that ran it is gone.
             structured: Whether results have structured content and an output schema. Default: unless they are text or
                 content blocks.
-            unknown_keys: What happens to arguments that the function does not have: ``refuse`` or ``ignore``. Default:
-                that of the server.
+            unknown_keys: What happens to arguments that the function does not have: ``refuse`` or ``ignore``.
+                ``refuse`` holds for the keys of nested objects, too. Default: that of the server.
 
         Raises:
             UsageError: The function cannot be a tool, or the name is already in use.
@@ -143,8 +151,8 @@ class Registrations:
                     meta=meta,
                     replay=replay,
                     structured=structured,
+                    injector=self._registry.injector,
                     unknown_keys=self._unknown_keys if unknown_keys is None else check_unknown_keys(unknown_keys),
-                    threads=self._registry.threads,
                 )
                 _check_definition(tool.definition, tool.label)
                 existing = self._registry.tools.entries.get(tool.definition.name)
@@ -204,7 +212,7 @@ class Registrations:
                     size=size,
                     meta=meta,
                     replay=replay,
-                    threads=self._registry.threads,
+                    injector=self._registry.injector,
                 )
                 _check_definition(made.definition, made.function.label)
                 existing = self._registry.resources.entries.get(uri) or self._registry.templates.entries.get(uri)
@@ -262,7 +270,7 @@ class Registrations:
                     icons=icons,
                     meta=meta,
                     replay=replay,
-                    threads=self._registry.threads,
+                    injector=self._registry.injector,
                 )
                 _check_definition(prompt.definition, prompt.label)
                 existing = self._registry.prompts.entries.get(prompt.definition.name)
@@ -294,7 +302,7 @@ class Registrations:
 
         def register(function: F) -> F:
             with self._changing():
-                completion = make_completion(function, self._registry.threads)
+                completion = make_completion(function, self._registry.injector)
                 existing = self._registry.completions.get((kind, reference, argument))
                 _check_unused("completion of", f"{reference} {argument}", completion, existing)
                 self._registry.completions[kind, reference, argument] = completion

@@ -13,9 +13,10 @@ from msgspec.structs import asdict
 
 from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.protocol.newest import ErrorCode, models
-from mcpgen.runtime.server.functions import invocation, uri_template
-from mcpgen.runtime.server.functions.results import list_items
-from mcpgen.runtime.server.functions.schemas import any_object, argument_type
+from mcpgen.runtime.protocol.value_types import any_object
+from mcpgen.runtime.server.functions import uri_template
+from mcpgen.runtime.server.functions.results import UnsendableResult, encode_result, list_items
+from mcpgen.runtime.server.functions.schemas import argument_type
 from mcpgen.runtime.server.functions.signatures import Signature, read_signature
 from mcpgen.runtime.server.functions.text_arguments import check_texts, check_textual, is_list
 from mcpgen.runtime.server.functions.uri_matching import match
@@ -24,8 +25,8 @@ from mcpgen.runtime.server.functions.uri_template import Template
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from mcpgen.runtime.server.functions.dependencies import Injector
     from mcpgen.runtime.server.functions.signatures import BaseContext
-    from mcpgen.runtime.server.functions.worker_threads import WorkerThreads
 
 __all__ = ["FixedResource", "ResourceFunction", "ResourceNotFound", "TemplateResource", "make_resource"]
 
@@ -76,7 +77,10 @@ class ResourceFunction(Struct, frozen=True):
             raise TypeError(
                 f"{self.label} returned None, which is no content; return a value, or raise ResourceNotFound(uri)"
             )
-        text = msgspec.json.encode(value).decode()
+        try:
+            text = encode_result(value).decode()
+        except UnsendableResult as error:
+            raise TypeError(f"{self.label} returned {error}") from None
         mime_type = "application/json" if self.mime_type is UNSET else self.mime_type
         return models.TextResourceContents(uri=uri, mime_type=mime_type, text=text)
 
@@ -138,7 +142,7 @@ def make_resource(  # noqa: PLR0913 (one per member of a resource's definition)
     size: int | None,
     meta: Mapping[str, object] | None,
     replay: bool,
-    threads: WorkerThreads,
+    injector: Injector,
 ) -> FixedResource | TemplateResource:
     """Make a resource of a function, or a resource template if *uri* is a template.
 
@@ -149,9 +153,7 @@ def make_resource(  # noqa: PLR0913 (one per member of a resource's definition)
     resource_name = signature.name if name is None else name
     if not resource_name:
         raise UsageError(f"the resource {uri!r} of {signature.label} has no name; set it with `name=`")
-    reader = ResourceFunction(
-        signature.label, replay, mime_type or UNSET, invocation.as_awaitable(function, threads), signature.context
-    )
+    reader = ResourceFunction(signature.label, replay, mime_type or UNSET, *injector.bind(function, signature))
     shared: dict[str, Any] = {
         "name": resource_name,
         "title": title or UNSET,

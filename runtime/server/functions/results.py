@@ -19,10 +19,20 @@ from msgspec import UNSET, Struct, UnsetType, defstruct
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.protocol.newest import NEWEST, models
-from mcpgen.runtime.server.functions.schemas import any_object, schema_of
+from mcpgen.runtime.protocol.value_types import any_object, dump_value, pydantic_type, uses_pydantic
+from mcpgen.runtime.server.functions.schemas import schema_of
 from mcpgen.runtime.server.functions.signatures import Annotation, arms, bare, origin_of
 
-__all__ = ["CONTENT_BLOCKS", "NonconformingResult", "ResultFormat", "error_result", "list_items", "result_format"]
+__all__ = [
+    "CONTENT_BLOCKS",
+    "NonconformingResult",
+    "ResultFormat",
+    "UnsendableResult",
+    "encode_result",
+    "error_result",
+    "list_items",
+    "result_format",
+]
 
 CONTENT_BLOCKS = (
     models.TextContent,
@@ -33,6 +43,7 @@ CONTENT_BLOCKS = (
 )
 BINDINGS = "mcpgen.generated.v"
 FULL_RESULTS = (models.CallToolResult, models.InputRequiredResult)
+_encode = msgspec.json.Encoder(enc_hook=dump_value).encode
 ToResult = Callable[[Any], models.CallToolResult | models.InputRequiredResult]
 
 
@@ -41,7 +52,7 @@ class ResultFormat(Struct, frozen=True):
 
     Attributes:
         schema: The schema of their structured content; UNSET if they have none.
-        to_result: Converts a return value. Raises TypeError if it cannot be sent, and `NonconformingResult`.
+        to_result: Converts a return value. Raises `UnsendableResult` and `NonconformingResult`.
     """
 
     schema: dict[str, Any] | UnsetType
@@ -49,17 +60,36 @@ class ResultFormat(Struct, frozen=True):
 
 
 class NonconformingResult(Exception):  # noqa: N818 (a result, not an error of the protocol)
-    """A function returned a value that is not of its annotated type, so it does not fit the output schema.
+    """A function returned a value that is not of its annotated type, so it does not fit the output schema."""
 
-    Attributes:
-        text: The value as JSON.
-        reason: What is wrong with it.
+
+class UnsendableResult(Exception):  # noqa: N818 (a result, not an error of the protocol)
+    """A function returned a value that cannot be sent, such as a coroutine or an object of an unknown class."""
+
+
+def encode_result(value: object) -> bytes:
+    """Return the JSON of a value that a function returned.
+
+    Raises:
+        UnsendableResult: It has none.
     """
+    try:
+        return _encode(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UnsendableResult(_why_unsendable(value, error)) from error
 
-    def __init__(self, text: str, reason: str) -> None:
-        self.text = text
-        self.reason = reason
-        super().__init__(reason)
+
+def _why_unsendable(value: object, error: Exception) -> str:
+    """Return why a value cannot be sent, and what to return instead; close it if it is a coroutine or generator."""
+    if inspect.iscoroutine(value):
+        value.close()  # otherwise Python warns that it was never awaited
+        return "a coroutine; await it"
+    if inspect.isawaitable(value):
+        return f"an awaitable of the type {type(value).__name__}; await it"
+    if inspect.isgenerator(value) or inspect.isasyncgen(value):
+        return "a generator; return a list"
+    reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    return f"a value of the type {type(value).__name__} that cannot be written as JSON: {reason}"
 
 
 def result_format(annotation: Annotation, label: str, *, structured: bool | None) -> ResultFormat:
@@ -100,8 +130,8 @@ def text_result(value: object) -> models.CallToolResult | models.InputRequiredRe
     if any(isinstance(each, CONTENT_BLOCKS) for each in items):
         return models.CallToolResult(content=[_block(each) for each in items])
     if isinstance(value, (bytes, bytearray, memoryview)):
-        raise TypeError("a tool cannot return bytes; return ImageContent, AudioContent or EmbeddedResource")
-    return models.CallToolResult(content=[models.TextContent(text=msgspec.json.encode(value).decode())])
+        raise UnsendableResult("bytes; return ImageContent, AudioContent or EmbeddedResource")
+    return models.CallToolResult(content=[models.TextContent(text=encode_result(value).decode())])
 
 
 def list_items(value: object) -> Sequence[object] | None:
@@ -119,7 +149,9 @@ def _block(value: object) -> models.ContentBlock:
         return models.TextContent(text=value)
     if isinstance(value, CONTENT_BLOCKS):
         return value
-    raise TypeError(f"a list of content blocks holds a {type(value).__name__}; make it a content block or a string")
+    raise UnsendableResult(
+        f"a list of content blocks that holds a {type(value).__name__}; make it a content block or a string"
+    )
 
 
 def _without_input_required(annotation: Annotation) -> Annotation:
@@ -167,24 +199,55 @@ def _structured(annotation: Annotation, what: str) -> ResultFormat:
 
     Each value is decoded again as that type before it is sent, because a Struct does not check its own fields.
     """
+    if uses_pydantic(annotation):
+        return _structured_by_pydantic(annotation, what)
     schema = schema_of(annotation, what)
     wire: Any = bare(annotation)
     wrapped = schema.get("type") != "object"
     if wrapped:
         wire = defstruct("Result", [("result", annotation)])
         schema = {key: value for key, value in schema_of(wire, what).items() if key != "title"}
-    encode = msgspec.json.Encoder().encode
     read: Callable[[bytes], object] = msgspec.json.Decoder().decode
     check = msgspec.json.Decoder(wire, dec_hook=any_object).decode
 
     def to_result(value: object) -> models.CallToolResult | models.InputRequiredResult:
         if isinstance(value, FULL_RESULTS):
             return value
-        data = encode({"result": value} if wrapped else value)
+        try:
+            data = _encode({"result": value} if wrapped else value)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UnsendableResult(_why_unsendable(value, error)) from error
         try:
             check(data)
         except msgspec.ValidationError as error:
-            raise NonconformingResult(data.decode(), str(error)) from None
+            raise NonconformingResult(str(error)) from None
         return models.CallToolResult(content=[models.TextContent(text=data.decode())], structured_content=read(data))
 
     return ResultFormat(schema, to_result)
+
+
+def _structured_by_pydantic(annotation: Annotation, what: str) -> ResultFormat:
+    """Return how values of a type with pydantic models become structured content: pydantic checks and writes them."""
+    kind = pydantic_type(annotation, what)
+    inner = kind.schema("serialization")
+    definitions = inner.pop("$defs", {})
+    if inner.keys() == {"$ref"}:
+        inner = definitions[inner["$ref"].rpartition("/")[2]]
+    wrapped = inner.get("type") != "object"
+    schema = {"type": "object", "properties": {"result": inner}, "required": ["result"]} if wrapped else inner
+    read: Callable[[bytes], object] = msgspec.json.Decoder().decode
+
+    def to_result(value: object) -> models.CallToolResult | models.InputRequiredResult:
+        if isinstance(value, FULL_RESULTS):
+            return value
+        if inspect.isawaitable(value):
+            raise UnsendableResult(_why_unsendable(value, TypeError()))
+        try:
+            data = kind.dump(kind.check(value))
+        except ValueError as error:
+            raise NonconformingResult(str(error)) from None
+        if wrapped:
+            data = b'{"result":' + data + b"}"
+        return models.CallToolResult(content=[models.TextContent(text=data.decode())], structured_content=read(data))
+
+    return ResultFormat({**schema, "$defs": definitions} if definitions else schema, to_result)

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, ValidationError, defstruct, field
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.protocol.value_types import any_object, any_schema, dump_value, unmarked
 from mcpgen.runtime.server.functions.signatures import Annotation, arms, origin_of
 
 if TYPE_CHECKING:
@@ -23,35 +24,12 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.server.functions.signatures import Parameter, Signature
 
-__all__ = ["any_object", "argument_type", "described", "in_declared_order", "input_schema", "schema_of"]
+__all__ = ["argument_type", "described", "in_declared_order", "input_schema", "schema_of"]
 
-ANYTHING = "x-mcpgen-anything"
 REFERENCES = "#/$defs/{name}"
 
 
 CONTAINERS = (list, dict, tuple, set, frozenset)
-
-
-def any_object(annotation: type, value: object) -> object:
-    """Decode any value as ``object``, for which msgspec has no decoder: a ``dec_hook``."""
-    if annotation is object:
-        return value
-    # A custom type whose author wrote its schema by hand; msgspec makes a ValidationError of this.
-    raise TypeError(f"A value of the type `{annotation.__name__}` cannot be read from JSON")
-
-
-def _any_schema(annotation: type) -> dict[str, Any]:
-    """Return the schema of ``object``, with a mark, because msgspec rejects an empty one: a ``schema_hook``."""
-    if annotation is object:
-        return {ANYTHING: True}
-    raise NotImplementedError  # msgspec's way to say that a hook does not handle a type
-
-
-def _unmarked(value: Any) -> Any:
-    if isinstance(value, dict):
-        members = cast("dict[str, object]", value)
-        return {key: _unmarked(each) for key, each in members.items() if key != ANYTHING}
-    return list(map(_unmarked, cast("list[object]", value))) if isinstance(value, list) else value
 
 
 def schema_of(annotation: Annotation, what: str) -> dict[str, Any]:
@@ -62,19 +40,56 @@ def schema_of(annotation: Annotation, what: str) -> dict[str, Any]:
     """
     try:
         (schema,), definitions = msgspec.json.schema_components(
-            [annotation], schema_hook=_any_schema, ref_template=REFERENCES
+            [annotation], schema_hook=any_schema, ref_template=REFERENCES
         )
         msgspec.json.Decoder(annotation, dec_hook=any_object)
     except (TypeError, RecursionError) as error:
         reason = str(error).partition("\n")[0]
         if "custom types" in reason:
-            reason = "msgspec does not know this class; it does not support pydantic models, for example"
+            reason = "msgspec does not know this class"
         raise UsageError(
             f"{what} has the type {annotation!r}, which has no JSON Schema ({reason}); use a type that msgspec "
             "supports: a Struct, a dataclass, a TypedDict, an Enum, a Literal or a built-in one; tag the Structs of a "
             "union (`class A(Struct, tag=True)`)"
         ) from error
-    return in_declared_order(cast("dict[str, Any]", _unmarked(_whole(schema, definitions))), annotation)
+    whole = cast("dict[str, Any]", unmarked(_hoisted(_whole(schema, definitions))))
+    return in_declared_order(whole, annotation)
+
+
+def _hoisted(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return *schema* with the definitions of the schemas in it, which pydantic writes beside each, in one place."""
+    definitions: dict[str, Any] = dict(schema.get("$defs", {}))
+
+    def hoisted(value: object, names: dict[str, str]) -> object:
+        if isinstance(value, list):
+            return [hoisted(each, names) for each in cast("list[object]", value)]
+        if not isinstance(value, dict):
+            return value
+        members = dict(cast("dict[str, Any]", value))
+        inner = members.pop("$defs", None)
+        if inner is not None:
+            names = {**names, **{name: _free_name(name, each, definitions) for name, each in inner.items()}}
+            definitions.update({names[name]: each for name, each in inner.items()})
+            definitions.update({names[name]: hoisted(each, names) for name, each in inner.items()})
+        reference = members.get("$ref")
+        if isinstance(reference, str):
+            name = reference.rpartition("/")[2]
+            members["$ref"] = REFERENCES.format(name=names.get(name, name))
+        return {key: hoisted(each, names) for key, each in members.items()}
+
+    own = {name: hoisted(each, {}) for name, each in definitions.copy().items()}
+    found = cast("dict[str, Any]", hoisted({key: each for key, each in schema.items() if key != "$defs"}, {}))
+    definitions |= own
+    return {**found, "$defs": definitions} if definitions else found
+
+
+def _free_name(name: str, definition: object, taken: dict[str, Any]) -> str:
+    """Return *name*, or the name with a number if it means something else already."""
+    candidate, count = name, 1
+    while candidate in taken and taken[candidate] != definition:
+        count += 1
+        candidate = f"{name}{count}"
+    return candidate
 
 
 def _whole(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
@@ -97,21 +112,21 @@ def _refers(value: object, reference: str) -> bool:
 
 
 UnknownKeys: TypeAlias = Literal["refuse", "ignore"]
-"""What happens to arguments that a function does not have."""
+"""What happens to keys that the types of a function's parameters do not have; by default, see `Server`."""
 
 
-def check_unknown_keys(given: UnknownKeys) -> UnknownKeys:
+def check_unknown_keys(given: UnknownKeys | None) -> UnknownKeys | None:
     """Return *given*.
 
     Raises:
         UsageError: It is no such policy.
     """
-    if given not in get_args(UnknownKeys):
+    if given is not None and given not in get_args(UnknownKeys):
         raise UsageError(f"`unknown_keys` is {given!r}; it must be 'refuse' or 'ignore'")
     return given
 
 
-def argument_type(signature: Signature, unknown_keys: UnknownKeys = "refuse") -> type[Struct]:
+def argument_type(signature: Signature, unknown_keys: UnknownKeys | None = None) -> type[Struct]:
     """Return the Struct that a request's arguments are decoded to.
 
     Raises:
@@ -126,7 +141,7 @@ def argument_type(signature: Signature, unknown_keys: UnknownKeys = "refuse") ->
         _check_default(each, what)
         fields.append((each.name, described(each.annotation), _default_field(each.default)))
     # gc=False: it lives for one call, and values from JSON have no cycles.
-    forbids = unknown_keys == "refuse"
+    forbids = unknown_keys != "ignore"
     return defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=forbids, gc=False)
 
 
@@ -177,14 +192,17 @@ def _default_field(default: object) -> object:
 def _check_default(parameter: Parameter, what: str) -> None:
     """Refuse a default that is not of the parameter's type, such as None for an int.
 
-    A default that JSON cannot express, such as a sentinel object, is allowed; the schema omits it.
+    A default that JSON cannot express, such as a sentinel object, is refused: clients could not read it in the schema.
     """
     if parameter.default is NODEFAULT or parameter.default is UNSET:
         return
     try:
-        value = msgspec.to_builtins(parameter.default, str_keys=True)
-    except (TypeError, ValueError, RecursionError):
-        return
+        value = msgspec.to_builtins(parameter.default, str_keys=True, enc_hook=dump_value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(
+            f"the default of {what} cannot be written as JSON ({error}); use another default, such as None with the "
+            f"type `… | None`"
+        ) from error
     try:
         msgspec.convert(value, parameter.annotation, str_keys=True, dec_hook=any_object)
     except ValidationError as error:
@@ -197,7 +215,9 @@ def _default_json(default: object) -> object | UnsetType:
     if default is NODEFAULT or default is UNSET or (isinstance(default, float) and not math.isfinite(default)):
         return UNSET
     try:
-        return cast("object", msgspec.json.decode(msgspec.json.encode(default, order="deterministic")))
+        return cast(
+            "object", msgspec.json.decode(msgspec.json.encode(default, order="deterministic", enc_hook=dump_value))
+        )
     except (TypeError, ValueError, RecursionError):
         return UNSET
 

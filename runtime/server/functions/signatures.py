@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import typing
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import partial
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
@@ -16,20 +17,22 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 from msgspec import NODEFAULT, Struct
 
 from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.protocol.value_types import pydantic_type, uses_pydantic
 from mcpgen.runtime.server.functions import docstrings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mcpgen.runtime.protocol.capabilities import Peer
 
 __all__ = [
     "Annotation",
     "BaseContext",
+    "Dependency",
+    "Function",
     "Parameter",
     "Signature",
     "arms",
     "bare",
+    "label_of",
     "origin_of",
     "read_result",
     "read_signature",
@@ -38,6 +41,8 @@ __all__ = [
 
 # A type as annotations write it: a class, a union, or a generic of either. Python has no type for all of them.
 Annotation: TypeAlias = Any
+
+Function: TypeAlias = Callable[..., Any]
 
 
 class BaseContext:
@@ -52,6 +57,12 @@ class BaseContext:
     @abstractmethod
     def peer(self) -> Peer:
         """The client: its revision, era, name and capabilities."""
+
+
+class Dependency(Struct, frozen=True):
+    """What `Depends` returns: the mark of a parameter that gets the value of a function."""
+
+    function: Function
 
 
 class Parameter(Struct, frozen=True):
@@ -78,6 +89,7 @@ class Signature(Struct, frozen=True):
         description: The prose of its docstring.
         parameters: The arguments of a request, in order; all are passed by name.
         context: The parameters that get the `Context`.
+        dependencies: The parameters that get the value of another function, each with that function.
     """
 
     label: str
@@ -85,22 +97,24 @@ class Signature(Struct, frozen=True):
     description: str
     parameters: tuple[Parameter, ...]
     context: tuple[str, ...]
+    dependencies: tuple[tuple[str, Function], ...]
 
 
-def read_signature(function: Callable[..., Any]) -> Signature:
-    """Read the signature of a function that requests are to call.
+def read_signature(function: Function, *, is_dependency: bool = False) -> Signature:
+    """Read the signature of a function that requests are to call, or on which such a function depends.
 
     Raises:
         UsageError: A request cannot call this function.
     """
     label = label_of(function)
-    _check_function(function, label)
+    _check_function(function, label, is_dependency=is_dependency)
     target = _annotated_function(function)
     doc = docstrings.parse(target.__doc__ or (None if inspect.isroutine(function) else type(function).__doc__))
     # A request must not change an argument that a partial binds.
     bound = cast("Any", function).keywords if isinstance(function, partial) else {}
     parameters: list[Parameter] = []
     context: list[str] = []
+    dependencies: list[tuple[str, Function]] = []
     try:
         found = inspect.signature(function)
     except (ValueError, TypeError, NameError) as error:
@@ -109,18 +123,26 @@ def read_signature(function: Callable[..., Any]) -> Signature:
         if each.name in bound:
             continue
         _check_parameter(each, label)
+        if isinstance(each.default, Dependency):  # its annotation is for type checkers only
+            dependencies.append((each.name, each.default.function))
+            continue
         annotation = _resolved(each.annotation, target, f"parameter `{each.name}` of {label}")
         description = _annotated_description(annotation, f"parameter `{each.name}` of {label}")
         if _is_context(annotation):
             context.append(each.name)
             continue
+        if (dependency := _annotated_dependency(annotation)) is not None:
+            dependencies.append((each.name, dependency.function))
+            continue
+        if uses_pydantic(annotation):
+            annotation = pydantic_type(annotation, f"parameter `{each.name}` of {label}")
         default = NODEFAULT if each.default is each.empty else each.default
         parameters.append(Parameter(each.name, annotation, default, doc.parameters.get(each.name, description)))
     name = getattr(function, "__name__", "")
-    return Signature(label, name, doc.description, tuple(parameters), tuple(context))
+    return Signature(label, name, doc.description, tuple(parameters), tuple(context), tuple(dependencies))
 
 
-def read_result(function: Callable[..., Any]) -> Annotation:
+def read_result(function: Function) -> Annotation:
     """Return the resolved annotation of a function's result; `inspect.Signature.empty` if there is none.
 
     Raises:
@@ -158,12 +180,17 @@ def arms(annotation: Annotation) -> tuple[Annotation, ...]:
     return (annotation,)
 
 
-def _check_function(function: object, label: str) -> None:
+def _check_function(function: object, label: str, *, is_dependency: bool) -> None:
     if not callable(function):
+        if is_dependency:
+            raise UsageError(f"`Depends` needs a function, not {function!r}; pass the function without calling it")
         hint = f"to set the name, write `name={function!r}`" if isinstance(function, str) else "register a function"
         raise UsageError(f"{label} is not a function; {hint}")
     if inspect.isclass(function):
-        raise UsageError(f"{label} is a class; register a function that returns an instance of it")
+        verb = "pass" if is_dependency else "register"
+        raise UsageError(f"{label} is a class; {verb} a function that returns an instance of it")
+    if is_dependency:
+        return
     if getattr(function, "__name__", "") == "<lambda>":
         raise UsageError(f"{label} is a lambda, which has no name and no annotations; write a function with `def`")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -180,7 +207,7 @@ def _check_parameter(each: inspect.Parameter, label: str) -> None:
         )
     if each.kind is each.POSITIONAL_ONLY:
         raise UsageError(f"{what} is positional-only, but requests pass arguments by name; remove the `/` after it")
-    if each.annotation is each.empty:
+    if each.annotation is each.empty and not isinstance(each.default, Dependency):
         kind = "Context" if each.name in ("ctx", "context") else "str"
         if each.name == "self":
             raise UsageError(f"{label} is a method of a class; register the method of an instance instead")
@@ -204,6 +231,16 @@ def _annotated_description(annotation: Annotation, what: str) -> str:
                     "such as `Meta(ge=0)`"
                 )
     return found
+
+
+def _annotated_dependency(annotation: Annotation) -> Dependency | None:
+    """Return the `Dependency` in ``Annotated``; None if there is none."""
+    while origin_of(annotation) is Annotated:
+        annotation, *beside = typing.get_args(annotation)
+        for each in beside:
+            if isinstance(each, Dependency):
+                return each
+    return None
 
 
 def _annotated_function(function: Any) -> Callable[..., object]:

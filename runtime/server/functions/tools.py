@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, cast
 
@@ -32,17 +33,24 @@ from mcpgen.runtime.errors import (
 )
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, Rule, param_headers_of
-from mcpgen.runtime.server.functions import invocation
-from mcpgen.runtime.server.functions.results import NonconformingResult, ResultFormat, error_result, result_format
-from mcpgen.runtime.server.functions.schemas import any_object, argument_type, input_schema
+from mcpgen.runtime.protocol.value_types import any_object
+from mcpgen.runtime.server.functions.results import (
+    NonconformingResult,
+    ResultFormat,
+    UnsendableResult,
+    error_result,
+    result_format,
+)
+from mcpgen.runtime.server.functions.schemas import argument_type, input_schema
 from mcpgen.runtime.server.functions.signatures import read_result, read_signature
+from mcpgen.runtime.server.functions.unknown_keys import check_keys, closed, has_nested_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mcpgen.runtime.server.functions.dependencies import Injector
     from mcpgen.runtime.server.functions.schemas import UnknownKeys
     from mcpgen.runtime.server.functions.signatures import BaseContext
-    from mcpgen.runtime.server.functions.worker_threads import WorkerThreads
 
 __all__ = ["Tool", "ToolError", "make_tool"]
 
@@ -82,6 +90,7 @@ class Tool(Struct, frozen=True):
     _context: tuple[str, ...]
     _format: ResultFormat
     _read: Callable[[bytes | Raw], Struct]
+    _check: Callable[[object], None] | None
 
     @property
     def takes_context(self) -> bool:
@@ -130,6 +139,8 @@ class Tool(Struct, frozen=True):
             return self._failed(error)
 
     def _decode(self, given: dict[str, object]) -> Struct:
+        if self._check is not None:
+            self._check(given)
         try:
             return msgspec.convert(given, self._arguments, str_keys=True, dec_hook=any_object)
         except ValidationError:
@@ -153,10 +164,11 @@ class Tool(Struct, frozen=True):
             case RequestError() | UnsupportedByPeer() | TransportClosed():
                 raise error
             case NonconformingResult():
-                _LOG.error("the result of %s is not of its annotated type: %s", self.label, error.reason)
-                return error_result(
-                    f"The result of the tool {self.definition.name} does not fit its output schema: {error.text}"
-                )
+                _LOG.error("the result of %s is not of its annotated type: %s", self.label, error)
+                return error_result(f"The result of the tool {self.definition.name} does not fit its output schema.")
+            case UnsendableResult():
+                _LOG.error("%s returned %s", self.label, error)
+                return error_result(f"The tool {self.definition.name} failed.")
             case _:
                 _LOG.error("%s failed", self.label, exc_info=error)
                 return error_result(f"The tool {self.definition.name} failed.")
@@ -182,8 +194,8 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
     meta: dict[str, object] | None,
     replay: bool,
     structured: bool | None,
-    unknown_keys: UnknownKeys,
-    threads: WorkerThreads,
+    injector: Injector,
+    unknown_keys: UnknownKeys | None,
 ) -> Tool:
     """Make a tool of a function.
 
@@ -199,6 +211,9 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
         )
     arguments = argument_type(signature, unknown_keys)
     schema = input_schema(signature, arguments)
+    refuses_nested = unknown_keys == "refuse" and has_nested_keys(schema)
+    if refuses_nested:
+        schema = closed(schema)
     try:
         param_headers_of(schema)
     except InvalidParamHeader as error:
@@ -214,9 +229,18 @@ def make_tool(  # noqa: PLR0913 (one per member of a tool's definition)
         icons=list(icons) if icons else UNSET,
         meta=meta or UNSET,
     )
-    call = invocation.as_awaitable(function, threads)
+    call, context = injector.bind(function, signature)
     read = msgspec.json.Decoder(arguments, dec_hook=any_object).decode
-    return Tool(definition, signature.label, replay, arguments, call, signature.context, results, read)
+    check = partial(check_keys, schema=schema) if refuses_nested else None
+    if check is not None:
+        read = partial(_read_checked, read, check)
+    return Tool(definition, signature.label, replay, arguments, call, context, results, read, check)
+
+
+def _read_checked(read: Callable[[bytes | Raw], Struct], check: Callable[[object], None], data: bytes | Raw) -> Struct:
+    arguments = read(data)
+    check(msgspec.json.decode(data))
+    return arguments
 
 
 def _param_header_problem(error: InvalidParamHeader, label: str) -> str:

@@ -239,8 +239,8 @@ def test_defaults_that_are_lists_structs_or_enums_are_shown_as_json() -> None:
     ]
 
 
-def test_a_default_that_json_cannot_say_is_left_out_but_holds() -> None:
-    def wait(seconds: float = float("inf"), mark: Any = Opaque, unset: int | UnsetType = UNSET) -> None: ...
+def test_a_default_that_json_has_no_number_for_is_left_out_but_holds() -> None:
+    def wait(seconds: float = float("inf"), unset: int | UnsetType = UNSET) -> None: ...
 
     found = schema(wait)
 
@@ -249,6 +249,14 @@ def test_a_default_that_json_cannot_say_is_left_out_but_holds() -> None:
 
 
 # --- what is refused, and how
+
+
+@pytest.mark.parametrize("default", [Opaque, Opaque(), [object()]])
+def test_a_default_that_cannot_be_written_as_json_is_refused(default: object) -> None:
+    def wait(mark: Any = default) -> None: ...
+
+    with pytest.raises(UsageError, match=r"the default of parameter `mark` of .* cannot be written as JSON .*; use"):
+        schema(wait)
 
 
 def test_what_no_schema_can_say_is_refused_with_function_parameter_and_way_out() -> None:  # noqa: C901 (a list)

@@ -23,14 +23,13 @@ from mcpgen.generated.v2025_11_25 import models as older
 from mcpgen.runtime.errors import RequestError, UnsupportedByPeer, UsageError
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.server.context import Context  # noqa: TC001 (functions are registered with it)
+from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 from mcpgen.runtime.server.functions.tools import ToolError
 from tests.patience import BUSY_SECONDS, PATIENCE_SECONDS
 from tests.runtime.server.functions.callers import META, Caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 
 pytestmark = pytest.mark.anyio
 
@@ -442,15 +441,61 @@ def test_a_result_that_has_no_schema_is_refused_at_registration(catalogue: Funct
     [(int, "x"), (Weather, Weather(cast("Any", "x"))), (Weather, None), (float, float("nan"))],
     ids=str,
 )
-async def test_a_result_that_breaks_its_schema_is_an_error_that_shows_it(
+async def test_a_result_that_breaks_its_schema_is_an_error_that_keeps_its_values_from_the_client(
     catalogue: FunctionHandlers, caller: Caller, caplog: pytest.LogCaptureFixture, annotation: Any, value: Any
 ) -> None:
     catalogue.tool(name="it")(returning(annotation, value))
     result = await caller.call("it")
 
     assert (True, UNSET) == (result.is_error, result.structured_content)
-    assert text(result).startswith("The result of the tool it does not fit its output schema: ")
-    assert "is not of its annotated type" in caplog.text
+    assert text(result) == "The result of the tool it does not fit its output schema."
+    assert "the result of " in caplog.text
+    assert "it() is not of its annotated type: Expected" in caplog.text
+
+
+async def _later() -> int:
+    return 1
+
+
+class Handle:
+    """A class that JSON has no form for."""
+
+
+@pytest.mark.parametrize(
+    ("make", "logged"),
+    [
+        (_later, "it() returned a coroutine; await it"),
+        (lambda: (each for each in "ab"), "it() returned a generator; return a list"),
+        (Handle, "it() returned a value of the type Handle that cannot be written as JSON: a value of the type"),
+    ],
+)
+async def test_a_value_that_cannot_be_sent_is_named_in_the_log_and_not_to_the_client(
+    caplog: pytest.LogCaptureFixture, make: Callable[[], object], logged: str
+) -> None:
+    for annotation in (int, str, Any, list[int]):
+        catalogue = FunctionHandlers()
+
+        async def it() -> Any:
+            return make()
+
+        it.__annotations__["return"] = annotation
+        catalogue.tool(it)
+        result = await Caller(catalogue).call("it")
+
+        assert (True, "The tool it failed.") == (result.is_error, text(result))
+        assert logged in caplog.text
+        caplog.clear()
+
+
+async def test_a_list_that_ends_in_a_generator_is_named_in_the_log(
+    catalogue: FunctionHandlers, caller: Caller, caplog: pytest.LogCaptureFixture
+) -> None:
+    @catalogue.tool
+    def half() -> list[Any]:
+        return [1, (each for each in "ab")]
+
+    assert text(await caller.call("half")) == "The tool half failed."
+    assert "half() returned a value of the type list that cannot be written as JSON: a value of the type" in caplog.text
 
 
 # --- failures

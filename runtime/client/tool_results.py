@@ -1,0 +1,213 @@
+"""Results of tools, and their values as types of the caller's choice.
+
+Theory of operation. Servers of mcpgen and other SDKs send an object as it is, and wrap any other value as ``{"result":
+…}``, because structured content had to be an object up to 2025-11-25. Revisions without structured content get its JSON
+as text. `value_as` undoes this by the type that the caller wants, so that the value is the same in every revision.
+"""
+
+from __future__ import annotations
+
+import typing
+from functools import lru_cache, partial
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+
+import msgspec
+from msgspec import UNSET, ValidationError
+
+from mcpgen.runtime.errors import McpgenError, UsageError, printable, quoted
+from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.value_types import any_object, any_schema, pydantic_type, uses_pydantic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["ToolFailed", "ToolResult", "UnexpectedResult", "as_tool_result", "check_type", "value_as"]
+
+T = TypeVar("T")
+
+_RESULT = "result"
+
+
+class ToolResult(models.CallToolResult, frozen=True, kw_only=True):
+    """The result of a tool: a ``CallToolResult`` of the newest revision, with shortcuts to its value and its text."""
+
+    @property
+    def data(self) -> Any:
+        """The structured content; without it, the text."""
+        return self.text if self.structured_content is UNSET else self.structured_content
+
+    @property
+    def text(self) -> str:
+        """The text blocks of the content, joined by line breaks; empty if there are none."""
+        return "\n".join(each.text for each in self.content if isinstance(each, models.TextContent))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both have the same content; *other* may be a ``CallToolResult``."""
+        if not isinstance(other, models.CallToolResult):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__struct_fields__)
+
+    __hash__ = models.CallToolResult.__hash__
+
+
+class ToolFailed(McpgenError):  # noqa: N818 (named as those of runtime/errors.py are)
+    """A tool that was called with ``returns`` reported that it failed.
+
+    Attributes:
+        tool: The name of the tool.
+        result: Its result. The text describes the failure.
+    """
+
+    def __init__(self, tool: str, result: ToolResult) -> None:
+        self.tool = tool
+        self.result = result
+        super().__init__(tool)
+
+    def __str__(self) -> str:
+        text = quoted(self.result.text)
+        return f"the tool {self.tool[:100]!r} failed" + (f": {text}" if text else " and gave no reason")
+
+
+class UnexpectedResult(McpgenError):  # noqa: N818 (named as those of runtime/errors.py are)
+    """The result of a tool is not of the type that the caller passed as ``returns``.
+
+    Attributes:
+        tool: The name of the tool.
+        expected: The type.
+        reason: Why the result is not of the type.
+        result: The result.
+    """
+
+    def __init__(self, tool: str, expected: Any, reason: str, result: ToolResult) -> None:
+        self.tool = tool
+        self.expected = expected
+        self.reason = reason
+        self.result = result
+        super().__init__(tool, reason)
+
+    def __str__(self) -> str:
+        name = self.expected.__name__ if isinstance(self.expected, type) else str(self.expected)
+        return (
+            f"the result of the tool {self.tool[:100]!r} is not of the type {name}: {printable(self.reason)}; change "
+            "`returns`, or call the tool without it to see the result"
+        )
+
+
+def as_tool_result(result: models.CallToolResult) -> ToolResult:
+    """Return *result* with the shortcuts."""
+    if isinstance(result, ToolResult):
+        return result
+    return ToolResult(**{name: getattr(result, name) for name in result.__struct_fields__})
+
+
+def check_type(returns: Any) -> None:
+    """Refuse a type that no value of JSON can be converted to, before a tool is called.
+
+    Raises:
+        UsageError: It is such a type.
+    """
+    _target(returns)
+
+
+def value_as(tool: str, result: ToolResult, returns: type[T]) -> T:
+    """Return the value of a tool's result as the type *returns*.
+
+    Raises:
+        ToolFailed: The tool failed.
+        UnexpectedResult: The value is not of the type.
+        UsageError: Values of the type cannot be read from JSON.
+    """
+    target = _target(cast("Any", returns))
+    if result.is_error is True:
+        raise ToolFailed(tool, result)
+    try:
+        if result.structured_content is not UNSET:
+            value = target.read_structured(result.structured_content)
+        else:
+            value = target.read_text(result)
+    except (ValidationError, RecursionError) as error:
+        reason = str(error) if isinstance(error, ValidationError) else "it is nested too deeply"
+        raise UnexpectedResult(tool, returns, reason, result) from None
+    return cast("T", value)
+
+
+class _Target(NamedTuple):
+    """A type that results are converted to.
+
+    Attributes:
+        read: Converts a value of JSON.
+        is_object: Whether each value of the type is an object in JSON, which servers do not wrap.
+        is_text: Whether tools that return the type send it as text, without structured content.
+        takes_none: Whether the type allows None.
+    """
+
+    read: Callable[[object], Any]
+    is_object: bool
+    is_text: bool
+    takes_none: bool
+
+    def read_structured(self, content: object) -> Any:
+        if not self.is_object and isinstance(content, dict) and content.keys() == {_RESULT}:
+            members = cast("dict[str, object]", content)
+            try:
+                return self.read(members[_RESULT])
+            except ValidationError as wrapped:
+                try:
+                    return self.read(members)
+                except ValidationError:
+                    raise wrapped from None
+        return self.read(content)
+
+    def read_text(self, result: ToolResult) -> Any:
+        if not result.content and self.takes_none:
+            return None
+        if not any(isinstance(each, models.TextContent) for each in result.content):
+            raise ValidationError("it has neither structured content nor text")
+        text = result.text
+        if self.is_text:
+            return self.read(text)
+        try:
+            value = msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            return self.read(text)  # such as a date or a choice
+        return self.read_structured(value)
+
+
+def _target(returns: Any) -> _Target:
+    try:
+        return _cached_target(returns)
+    except TypeError:  # a type whose metadata cannot be hashed
+        return _make_target(returns)
+
+
+def _make_target(returns: Any) -> _Target:
+    kind = pydantic_type(returns, "`returns`") if uses_pydantic(returns) else returns
+    try:
+        msgspec.json.Decoder(kind, dec_hook=any_object)
+        (schema,), definitions = msgspec.json.schema_components([kind], schema_hook=any_schema)
+    except (TypeError, RecursionError) as error:
+        raise UsageError(
+            f"`returns` is {returns!r}, which cannot be read from JSON ({str(error).partition(chr(10))[0]}); use a "
+            "Struct, a dataclass, a TypedDict, a pydantic model, or a built-in type"
+        ) from error
+    if "$ref" in schema:
+        schema = {**definitions, **schema.get("$defs", {})}[schema["$ref"].rpartition("/")[2]]
+    arms = _arms(returns)
+    return _Target(
+        read=partial(msgspec.convert, type=kind, str_keys=True, dec_hook=any_object),
+        is_object=schema.get("type") == "object",
+        is_text=set(arms) <= {str, NoneType},
+        takes_none=NoneType in arms,
+    )
+
+
+_cached_target = lru_cache(maxsize=256)(_make_target)
+
+
+def _arms(kind: Any) -> tuple[Any, ...]:
+    while typing.get_origin(kind) is typing.Annotated:
+        kind = typing.get_args(kind)[0]
+    if typing.get_origin(kind) in (typing.Union, UnionType):
+        return tuple(arm for each in typing.get_args(kind) for arm in _arms(each))
+    return (kind,)

@@ -1,0 +1,197 @@
+"""The types that a caller or an author chooses for values of JSON: those of msgspec, and pydantic models.
+
+pydantic is never a dependency. A model of it has been imported by the module that defines it, so this module imports
+pydantic only when it meets one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import msgspec
+
+from mcpgen.runtime.errors import UsageError, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["PydanticType", "any_object", "any_schema", "dump_value", "pydantic_type", "unmarked", "uses_pydantic"]
+
+# A type as annotations write it: a class, a union, or a generic of either. Python has no type for all of them.
+Annotation: TypeAlias = Any
+
+# pydantic sets it in models and in its own dataclasses.
+_VALIDATOR = "__pydantic_validator__"
+_MAX_PROBLEMS = 10
+
+# In the schema of ``object``, because msgspec rejects an empty one.
+_ANYTHING = "x-mcpgen-anything"
+
+
+class _AnyInstance(type):
+    """The class of `PydanticType`: each value that pydantic has validated is an instance, as msgspec checks."""
+
+    annotation: Annotation
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return True
+
+    def __repr__(cls) -> str:
+        return repr(cls.annotation)
+
+
+class PydanticType(metaclass=_AnyInstance):
+    """A type that pydantic validates, in the form of a class, for which msgspec calls a hook.
+
+    Attributes:
+        annotation: The type.
+        adapter: The ``pydantic.TypeAdapter`` of the type.
+    """
+
+    annotation: Annotation
+    adapter: Any
+
+    @classmethod
+    def read(cls, value: object) -> object:
+        """Return a value of JSON as a value of the type.
+
+        Raises:
+            ValueError: It is not one. The message names each field; msgspec adds the place of the value.
+        """
+        return cls._validated(cls.adapter.validate_json, msgspec.json.encode(value))
+
+    @classmethod
+    def check(cls, value: object) -> object:
+        """Return a value of Python as a value of the type.
+
+        Raises:
+            ValueError: It is not one.
+        """
+        return cls._validated(cls.adapter.validate_python, value)
+
+    @classmethod
+    def dump(cls, value: object) -> bytes:
+        """Return a value of the type as JSON.
+
+        Raises:
+            ValueError: A field was set to a value of another type.
+        """
+        from pydantic_core import PydanticSerializationError  # noqa: PLC0415 (a model is here, so pydantic is)
+
+        try:
+            return cast("bytes", cls.adapter.dump_json(value, by_alias=True, warnings="error"))
+        except PydanticSerializationError as error:
+            raise ValueError(quoted(str(error))) from error
+
+    @classmethod
+    def schema(cls, mode: str) -> dict[str, Any]:
+        """Return the JSON Schema of the type, for ``validation`` or ``serialization``."""
+        return cast("dict[str, Any]", cls.adapter.json_schema(mode=mode))
+
+    @classmethod
+    def _validated(cls, validate: Callable[[Any], object], value: object) -> object:
+        from pydantic import ValidationError as Refused  # noqa: PLC0415 (a model is here, so pydantic is)
+
+        try:
+            return validate(value)
+        except Refused as error:
+            raise ValueError(_problems(error.errors(include_url=False, include_input=False))) from None
+
+
+def _problems(errors: Iterable[Any]) -> str:
+    """Return what pydantic found, each with the name of its field, and without the values."""
+    found = [f"`{'.'.join(map(str, each['loc']))}`: {each['msg']}" if each["loc"] else each["msg"] for each in errors]
+    more = [f"and {len(found) - _MAX_PROBLEMS} more"] if len(found) > _MAX_PROBLEMS else []
+    return "; ".join([*found[:_MAX_PROBLEMS], *more])
+
+
+def uses_pydantic(annotation: Annotation) -> bool:
+    """Whether a type is a pydantic model, or has one among its type arguments or fields."""
+    return _uses_pydantic(annotation, set())
+
+
+def _uses_pydantic(annotation: Annotation, seen: set[int]) -> bool:
+    if id(annotation) in seen:
+        return False
+    seen.add(id(annotation))
+    origin: Any = typing.get_origin(annotation)
+    plain: Any = origin or annotation
+    if isinstance(plain, type) and hasattr(plain, _VALIDATOR):
+        return True
+    inner = [*typing.get_args(annotation)]
+    if dataclasses.is_dataclass(plain) or hasattr(
+        plain, "__required_keys__"
+    ):  # also the TypedDict of typing_extensions
+        inner += _hints(plain)
+    return any(_uses_pydantic(each, seen) for each in inner)
+
+
+def _hints(kind: Annotation) -> list[Annotation]:
+    try:
+        return list(typing.get_type_hints(kind, include_extras=True).values())
+    except (NameError, TypeError):  # the type is refused where its schema is made
+        return []
+
+
+def pydantic_type(annotation: Annotation, what: str) -> type[PydanticType]:
+    """Return a type that pydantic validates, as a class.
+
+    Args:
+        annotation: The type.
+        what: Its place, for the error message.
+
+    Raises:
+        UsageError: pydantic does not support a part of it.
+    """
+    from pydantic import TypeAdapter  # noqa: PLC0415 (a model is here, so pydantic is)
+    from pydantic.errors import PydanticUserError  # noqa: PLC0415
+
+    try:
+        adapter: Any = TypeAdapter(annotation)
+        adapter.json_schema()
+    except (PydanticUserError, NameError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UsageError(
+            f"{what} has the type {annotation!r}, which pydantic cannot validate ({reason}); beside pydantic models, "
+            "use dataclasses, TypedDicts and built-in types"
+        ) from error
+    members = {"annotation": annotation, "adapter": adapter}
+    return cast("type[PydanticType]", _AnyInstance("PydanticType", (PydanticType,), members))
+
+
+def any_object(annotation: type, value: object) -> object:
+    """Decode what msgspec does not know: ``object``, and types that pydantic validates. A ``dec_hook``."""
+    if annotation is object:
+        return value
+    if issubclass(annotation, PydanticType):
+        return annotation.read(value)
+    # A custom type whose author wrote its schema by hand; msgspec makes a ValidationError of this.
+    raise TypeError(f"A value of the type `{annotation.__name__}` cannot be read from JSON")
+
+
+def any_schema(annotation: type) -> dict[str, Any]:
+    """Return the schema of what msgspec does not know: a ``schema_hook``. `unmarked` removes the marks in it."""
+    if annotation is object:
+        return {_ANYTHING: True}
+    if issubclass(annotation, PydanticType):
+        return annotation.schema("validation")
+    raise NotImplementedError  # msgspec's way to say that a hook does not handle a type
+
+
+def unmarked(value: object) -> object:
+    """Return a schema without the marks of `any_schema`."""
+    if isinstance(value, dict):
+        members = cast("dict[str, object]", value)
+        return {key: unmarked(each) for key, each in members.items() if key != _ANYTHING}
+    return list(map(unmarked, cast("list[object]", value))) if isinstance(value, list) else value
+
+
+def dump_value(value: object) -> object:
+    """Encode what msgspec does not know: pydantic models. An ``enc_hook``."""
+    serializer = getattr(type(value), "__pydantic_serializer__", None)
+    if serializer is None:
+        kind = type(value)
+        raise TypeError(f"a value of the type {kind.__module__}.{kind.__qualname__} cannot be written as JSON")
+    return cast("object", serializer.to_python(value, mode="json", by_alias=True))

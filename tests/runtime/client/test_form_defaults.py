@@ -1,0 +1,55 @@
+"""The default of a form's field is sent where the user leaves the field out, and only there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcpgen import Context, Server, connect
+from mcpgen.generated.v2026_07_28 import ElicitResult
+
+pytestmark = pytest.mark.anyio
+
+FORM = {
+    "type": "object",
+    "properties": {
+        "size": {"type": "integer", "default": 42},
+        "color": {"type": "string", "enum": ["red", "blue"], "default": "red"},
+        "gift": {"type": "boolean", "default": False},
+        "name": {"type": "string"},
+    },
+    "required": ["size"],
+}
+
+server = Server("tailor")
+
+
+@server.tool
+async def measure(ctx: Context) -> dict[str, Any]:
+    form = await ctx.elicit("Your size?", FORM)
+    return {"action": form.action, "content": form.content}
+
+
+@pytest.mark.spec("2025-11-25", "client/elicitation#requested-schema")
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (ElicitResult(action="accept"), {"size": 42, "color": "red", "gift": False}),
+        (ElicitResult(action="accept", content={"size": 1}), {"size": 1, "color": "red", "gift": False}),
+        (
+            ElicitResult(action="accept", content={"color": "blue", "gift": True, "name": "x"}),
+            {"size": 42, "color": "blue", "gift": True, "name": "x"},
+        ),
+        (ElicitResult(action="decline"), None),
+        (ElicitResult(action="cancel"), None),
+    ],
+)
+async def test_what_the_user_leaves_out_has_its_default(
+    revision: Any, answer: ElicitResult, expected: dict[str, Any] | None
+) -> None:
+    async with connect(server, revisions=[revision], elicit=lambda params, context: answer) as client:
+        result = await client.call_tool("measure", returns=dict[str, Any])
+
+    assert {"action": answer.action, "content": expected} == result

@@ -1,0 +1,271 @@
+"""Pydantic models as parameters and results; without them, pydantic is not imported.
+
+datamodel-code-generator, of the extra `codegen`, brings pydantic to the tests.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import jsonschema
+import msgspec
+import pydantic
+import pytest
+from typing_extensions import TypedDict  # pydantic requires it on Python 3.11
+
+from mcpgen import Server, UnexpectedResult, UsageError, connect
+from mcpgen.generated.registry import REVISIONS
+
+pytestmark = pytest.mark.anyio
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+class Address(pydantic.BaseModel):
+    city: str = pydantic.Field(min_length=2)
+
+
+class Person(pydantic.BaseModel):
+    name: str = pydantic.Field(alias="fullName")
+    born: dt.date
+    color: Color = Color.RED
+    home: Address | None = None
+    friends: list[Person] = []
+
+
+class Strict(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(strict=True, extra="forbid")
+
+    day: dt.date
+    count: int = 1
+
+
+@pydantic.dataclasses.dataclass
+class Size:
+    width: int = pydantic.Field(gt=0)
+
+
+@dataclass
+class Pair:
+    left: Address
+    right: Address
+
+
+class Entry(TypedDict):
+    at: Address
+
+
+class Names(pydantic.RootModel[list[str]]):
+    pass
+
+
+def other_address() -> type[Any]:
+    class Address(pydantic.BaseModel):
+        street: str
+
+    return Address
+
+
+ANN = Person(fullName="Ann", born=dt.date(2000, 1, 2), home=Address(city="Oslo"))
+FRIEND = Person(fullName="Bo", born=dt.date(2001, 1, 2), friends=[ANN])
+
+
+@pytest.fixture(params=[each.label for each in REVISIONS])
+def revision(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def echo(kind: Any) -> Server:
+    """Return a server with a tool that returns its argument of a type."""
+    server = Server("echo")
+
+    def it(value: Any) -> Any:
+        return value
+
+    it.__annotations__.update(value=kind)
+    it.__annotations__["return"] = kind
+    server.tool(it)
+    return server
+
+
+VALUES = [
+    (Person, FRIEND),
+    (Person | None, None),
+    (list[Person], [ANN, FRIEND]),
+    (dict[str, Address], {"a": Address(city="Oslo")}),
+    (Strict, Strict(day=dt.date(2000, 1, 2))),
+    (Size, Size(3)),
+    (Pair, Pair(Address(city="Oslo"), Address(city="Rome"))),
+    (Entry, {"at": Address(city="Oslo")}),
+    (Names, Names(["a"])),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), VALUES)
+async def test_a_model_goes_there_and_back_under_every_revision(revision: str, kind: Any, value: Any) -> None:
+    written = pydantic.TypeAdapter(kind).dump_python(value, mode="json", by_alias=True)
+    async with connect(echo(kind), revisions=[revision]) as client:
+        assert value == await client.call_tool("it", {"value": written}, returns=kind)
+
+
+@pytest.mark.parametrize(("kind", "value"), VALUES)
+async def test_the_schemas_allow_what_is_sent(kind: Any, value: Any) -> None:
+    written = pydantic.TypeAdapter(kind).dump_python(value, mode="json", by_alias=True)
+    async with connect(echo(kind)) as client:
+        (tool,) = (await client.list_tools()).tools
+        result = await client.call_tool("it", {"value": written})
+
+    for schema, instance in ((tool.input_schema, {"value": written}), (tool.output_schema, result.data)):
+        assert isinstance(schema, dict)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        jsonschema.validate(instance, schema)
+
+
+async def test_two_models_of_one_name_keep_their_own_schemas() -> None:
+    server = Server("two")
+
+    def it(a: Any, b: Any) -> None: ...
+
+    it.__annotations__.update(a=list[Address], b=list[other_address()])  # type: ignore[misc]
+    server.tool(it)
+    async with connect(server) as client:
+        (tool,) = (await client.list_tools()).tools
+    schema = tool.input_schema
+
+    jsonschema.validate({"a": [{"city": "Oslo"}], "b": [{"street": "x"}]}, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"a": [{"street": "x"}], "b": []}, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"a": [], "b": [{"city": "Oslo"}]}, schema)
+
+
+async def test_an_argument_that_a_model_refuses_is_named_by_field_and_without_its_value() -> None:
+    secret = {"fullName": "Ann", "born": "not a day: 123", "home": {"city": ""}}
+    async with connect(echo(Person)) as client:
+        result = await client.call_tool("it", {"value": secret})
+
+    assert result.is_error is True
+    assert "Invalid arguments for tool it: `born`: Input should be a valid date" in result.text
+    assert "`home.city`: String should have at least 2 characters - at `$.value`" in result.text
+    assert "123" not in result.text
+    assert "pydantic" not in result.text
+
+
+async def test_many_refused_fields_are_listed_up_to_ten() -> None:
+    async with connect(echo(list[Address])) as client:
+        result = await client.call_tool("it", {"value": [{}] * 12})
+
+    assert result.text.endswith("`9.city`: Field required; and 2 more - at `$.value`")
+
+
+async def test_a_model_that_was_changed_to_another_type_is_an_error_that_keeps_its_value(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = Server("changed")
+
+    @server.tool
+    def it() -> Address:
+        address = Address(city="Oslo")
+        address.city = 12345  # type: ignore[assignment]
+        return address
+
+    @server.tool
+    def other() -> Address:
+        return {"city": ""}  # type: ignore[return-value]
+
+    async with connect(server) as client:
+        found = [(await client.call_tool(name)).text for name in ("it", "other")]
+
+    expected = "The result of the tool {} does not fit its output schema."
+    assert [expected.format(name) for name in ("it", "other")] == found
+    assert "it() is not of its annotated type" in caplog.text
+    assert "other() is not of its annotated type: `city`: String should have at least 2 characters" in caplog.text
+
+
+async def test_a_model_without_an_annotation_is_sent_as_text() -> None:
+    server = Server("text")
+
+    @server.tool
+    def it() -> Any:
+        return [Address(city="Oslo")]
+
+    @server.resource("a:b")
+    def resource() -> Address:
+        return Address(city="Oslo")
+
+    async with connect(server) as client:
+        assert '[{"city":"Oslo"}]' == (await client.call_tool("it")).text
+        contents: Any = (await client.read_resource("a:b")).contents
+        assert '{"city":"Oslo"}' == contents[0].text
+
+
+async def test_a_default_model_is_in_the_schema_and_reaches_the_function() -> None:
+    server = Server("default")
+
+    @server.tool
+    def it(value: Address = Address(city="Oslo")) -> str:  # noqa: B008 (models are values)
+        return value.city
+
+    async with connect(server) as client:
+        (tool,) = (await client.list_tools()).tools
+        assert "Oslo" == (await client.call_tool("it")).text
+
+    assert {"city": "Oslo"} == tool.input_schema["properties"]["value"]["default"]
+
+
+async def test_a_result_that_the_model_of_the_caller_refuses_names_the_field() -> None:
+    async with connect(echo(Person)) as client:
+        with pytest.raises(UnexpectedResult, match=r"is not of the type Address: `city`: Field required; change"):
+            await client.call_tool("it", {"value": {"fullName": "A", "born": "2000-01-01"}}, returns=Address)
+
+
+class Holder(msgspec.Struct):
+    address: Address
+
+
+class Opaque:
+    """A class that neither library knows."""
+
+
+@pytest.mark.parametrize("kind", [Holder, dict[str, Address | Opaque], list[Address | Opaque]])
+def test_a_type_that_pydantic_cannot_validate_is_refused_at_registration(kind: Any) -> None:
+    with pytest.raises(UsageError, match=r"^parameter `value` of .*it\(\) has the type .*; (beside|use)"):
+        echo(kind)
+
+
+def test_a_model_is_no_text_for_a_prompt() -> None:
+    def prompt(value: Address) -> str:
+        return value.city
+
+    with pytest.raises(UsageError, match=r"has the type .*Address.*, but its value arrives as text"):
+        Server("x").prompt(prompt)
+
+
+def test_pydantic_is_imported_by_nothing_but_a_model() -> None:
+    program = """
+import sys
+from mcpgen import Depends, Server, ToolResult, connect
+
+server = Server("plain")
+
+@server.tool
+def it(a: int, b: list[str] | None = None) -> dict[str, int]:
+    return {"a": a}
+
+import anyio
+
+async def main():
+    async with connect(server) as client:
+        assert await client.call_tool("it", {"a": 1}, returns=dict[str, int]) == {"a": 1}
+
+anyio.run(main)
+assert not [each for each in sys.modules if each.partition(".")[0].startswith("pydantic")]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, encoding="utf-8")
