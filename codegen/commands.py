@@ -22,6 +22,7 @@ from mcpgen.codegen.output import Content, drift, recover, strays, write
 from mcpgen.codegen.pinned import SchemaRoom
 from mcpgen.codegen.project_table import options_of_project
 from mcpgen.codegen.render import DEFAULT, Templates
+from mcpgen.codegen.sync_client import generate_sync_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,8 +83,8 @@ def _with_options(command: Callable[..., None]) -> Callable[..., None]:
 def build(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options, which click has checked
     """Generate the bindings of revisions, and the adapters between them.
 
-    Without --out, the command writes to generated/ of the checkout and also rebuilds the adapters. --all also writes
-    the registry that lists the revisions.
+    Without --out, the command writes to generated/ of the checkout and also rebuilds the adapters and the blocking
+    client. --all also writes the registry that lists the revisions.
 
     With --schema FILE, --revision gives the new bindings a label, and --based-on and --out are required. The bindings
     are written to DIR/v<label>/, with an underscore for each dot and hyphen of the label. They need only msgspec.
@@ -149,6 +150,7 @@ def _build(options: BuildOptions) -> tuple[list[Built], list[Diagnostic]]:
     if plans is not None:
         outputs[root / FOLDER] = generate_adapters(plans)
         outputs |= {root / name: content for name, content in generate_registry(room).items()}
+        outputs |= {_api(root) / name: content for name, content in generate_sync_client(root.parent).items()}
     unchanged = set(unchanged_files(outputs))
     built = [
         Built(
@@ -217,6 +219,9 @@ def _compared(room: SchemaRoom, options: BuildOptions) -> Iterator[_Compared]:
         yield generate_adapters(planned(room)), root / FOLDER, frozenset()
         for package in packages:
             yield package.files, root / package.folder, frozenset()
+        blocking = generate_sync_client(root.parent)
+        if blocking:
+            yield blocking, _api(root), frozenset(each.name for each in _api(root).iterdir())
         return
     if not options.names_something:
         options = msgspec.structs.replace(options, revisions=_copies(room, out))
@@ -294,6 +299,11 @@ def _generated_folder() -> Path:
             ]
         )
     return checkout / "generated"
+
+
+def _api(root: Path) -> Path:
+    """Return the folder of the blocking client, which is derived from its neighbour, beside the generated folder."""
+    return root.parent / "runtime" / "api"
 
 
 def _drifted(message: str) -> Diagnostic:

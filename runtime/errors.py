@@ -12,6 +12,7 @@ McpgenError
 ├── AdaptationError        a value has no meaning in the target revision; carries .step and .pointer
 ├── RequestError           an error with which a request is answered; carries .code, .message and .data
 │   ├── RequestRefused     the peer answered our request with an error; carries .method, too
+│   ├── PromptError        a prompt failed; its text is for the client (mcpgen.runtime.server.functions.prompts)
 │   └── ResourceNotFound   there is no resource at a URI (mcpgen.runtime.server.functions.resources)
 ├── ToolError              a tool failed; its text is for the model (mcpgen.runtime.server.functions.tools)
 ├── ToolFailed             a tool that was called with `returns` failed (mcpgen.runtime.client.tool_results)

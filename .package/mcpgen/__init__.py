@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mcpgen.runtime.adapt.registration import register
+    from mcpgen.runtime.api.blocking_client import SyncChanges
     from mcpgen.runtime.api.client import Client
     from mcpgen.runtime.api.connect import connect
+    from mcpgen.runtime.api.connect_sync import connect_sync
     from mcpgen.runtime.api.server import Server
+    from mcpgen.runtime.api.sync_client import SyncClient
     from mcpgen.runtime.client.base_client import BaseClient, ClientContext
     from mcpgen.runtime.client.subscriptions import Change
     from mcpgen.runtime.client.tool_results import ToolFailed, ToolResult, UnexpectedResult
@@ -47,6 +50,8 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.context import Context
     from mcpgen.runtime.server.elicitation_forms import Elicited
     from mcpgen.runtime.server.functions.dependencies import Depends
+    from mcpgen.runtime.server.functions.media import Audio, File, Image
+    from mcpgen.runtime.server.functions.prompts import PromptError
     from mcpgen.runtime.server.functions.resources import ResourceNotFound
     from mcpgen.runtime.server.functions.tools import ToolError
     from mcpgen.runtime.server.tasks.task_store import MemoryTaskStore, TaskStore
@@ -65,6 +70,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AdaptationError",
     "Application",
+    "Audio",
     "BaseClient",
     "Change",
     "Channel",
@@ -78,9 +84,11 @@ __all__ = [
     "Endpoint",
     "EndpointFactory",
     "EventStore",
+    "File",
     "Http",
     "HttpLimits",
     "HttpRefused",
+    "Image",
     "InvalidPayload",
     "InvalidStructuredContent",
     "Limits",
@@ -92,6 +100,7 @@ __all__ = [
     "NoCommonRevision",
     "PeerError",
     "Process",
+    "PromptError",
     "RateLimit",
     "RequestError",
     "RequestLost",
@@ -103,6 +112,8 @@ __all__ = [
     "ServerInterface",
     "ServerUnreachable",
     "Spawner",
+    "SyncChanges",
+    "SyncClient",
     "TaskHandle",
     "TaskStore",
     "ToolError",
@@ -119,6 +130,7 @@ __all__ = [
     "__version__",
     "bearer",
     "connect",
+    "connect_sync",
     "open_spawner",
     "register",
 ]
@@ -129,6 +141,7 @@ __version__ = "0.1.0"
 _MODULES = {
     "AdaptationError": "mcpgen.runtime.errors",
     "Application": "mcpgen.runtime.http.server.application",
+    "Audio": "mcpgen.runtime.server.functions.media",
     "BaseClient": "mcpgen.runtime.client.base_client",
     "Change": "mcpgen.runtime.client.subscriptions",
     "Channel": "mcpgen.runtime.transports.interfaces",
@@ -142,10 +155,12 @@ _MODULES = {
     "Endpoint": "mcpgen.runtime.transports.interfaces",
     "EndpointFactory": "mcpgen.runtime.transports.interfaces",
     "EventStore": "mcpgen.runtime.http.server.event_store",
+    "File": "mcpgen.runtime.server.functions.media",
     "Http": "mcpgen.runtime.http.client.transport",
     "HttpLimits": "mcpgen.runtime.limits",
     "RateLimit": "mcpgen.runtime.limits",
     "HttpRefused": "mcpgen.runtime.http.errors",
+    "Image": "mcpgen.runtime.server.functions.media",
     "InvalidPayload": "mcpgen.runtime.errors",
     "InvalidStructuredContent": "mcpgen.runtime.errors",
     "Limits": "mcpgen.runtime.limits",
@@ -157,6 +172,7 @@ _MODULES = {
     "NoCommonRevision": "mcpgen.runtime.errors",
     "PeerError": "mcpgen.runtime.errors",
     "Process": "mcpgen.runtime.transports.process_transport",
+    "PromptError": "mcpgen.runtime.server.functions.prompts",
     "RequestError": "mcpgen.runtime.errors",
     "RequestLost": "mcpgen.runtime.errors",
     "RequestRefused": "mcpgen.runtime.errors",
@@ -167,6 +183,8 @@ _MODULES = {
     "ServerInterface": "mcpgen.runtime.transports.interfaces",
     "ServerUnreachable": "mcpgen.runtime.http.errors",
     "Spawner": "mcpgen.runtime.transports.spawner",
+    "SyncChanges": "mcpgen.runtime.api.blocking_client",
+    "SyncClient": "mcpgen.runtime.api.sync_client",
     "TaskHandle": "mcpgen.runtime.transports.spawner",
     "TaskStore": "mcpgen.runtime.server.tasks.task_store",
     "ToolError": "mcpgen.runtime.server.functions.tools",
@@ -182,6 +200,7 @@ _MODULES = {
     "UsageError": "mcpgen.runtime.errors",
     "bearer": "mcpgen.runtime.http.client.bearer_auth",
     "connect": "mcpgen.runtime.api.connect",
+    "connect_sync": "mcpgen.runtime.api.connect_sync",
     "open_spawner": "mcpgen.runtime.transports.spawner",
     "register": "mcpgen.runtime.adapt.registration",
 }

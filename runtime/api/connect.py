@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from types import TracebackType
 
-__all__ = ["Connection", "Options", "Target", "connect"]
+__all__ = ["Connection", "Options", "Target", "as_transport", "connect"]
 
 C_co = TypeVar("C_co", bound=BaseClient, covariant=True)
 
@@ -184,7 +184,7 @@ def connect(target: Target, *, native_revision: str | None = None, **options: Un
     limits = _limits(given.get("limits"))
     offered = selected_revisions(given.get("revisions"))
     label = NEWEST if native_revision is None else registry.revision(native_revision).label
-    transport = _transport(target)
+    transport = as_transport(target)
     features = _features(given, label)
     eras = _eras(given["cache"], transport)
     policy: Policy = given["structured"]
@@ -246,7 +246,12 @@ def _limits(limits: Any) -> ClientLimits:
     return found
 
 
-def _transport(target: Any) -> Transport:
+def as_transport(target: Any) -> Transport:
+    """Return the transport to *target*.
+
+    Raises:
+        UsageError: It is not a target of `connect`.
+    """
     if isinstance(target, str) and is_url(target):
         return Http(target)
     if isinstance(target, str | list | tuple):

@@ -21,9 +21,9 @@ from mcpgen.runtime.cli.trace.annotation_text import Style, as_json, as_text
 from mcpgen.runtime.cli.trace.http_relay import HttpRelay
 from mcpgen.runtime.cli.trace.output_buffer import OutputBuffer
 from mcpgen.runtime.cli.trace.stdio_relay import StdioRelay
-from mcpgen.runtime.cli.trace.tracer import Tracer
 from mcpgen.runtime.errors import UsageError, printable
 from mcpgen.runtime.limits import ClientLimits
+from mcpgen.runtime.protocol.trace.tracer import Tracer
 from mcpgen.runtime.transports.command_line import is_url
 from mcpgen.runtime.transports.spawner import open_group
 from mcpgen.runtime.transports.standard_streams import StandardStreams
@@ -31,8 +31,8 @@ from mcpgen.runtime.transports.standard_streams import StandardStreams
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from mcpgen.runtime.cli.trace.annotations import Annotation
     from mcpgen.runtime.cli.trace.stdio_relay import TraceSink
+    from mcpgen.runtime.protocol.trace.annotations import Annotation
 
 __all__ = ["trace"]
 

@@ -28,6 +28,7 @@ from mcpgen.runtime.errors import (
 )
 from mcpgen.runtime.protocol.envelope import error_json
 from mcpgen.runtime.protocol.newest import ErrorCode, methods
+from mcpgen.runtime.server.functions.tools import ToolError
 
 if TYPE_CHECKING:
     from mcpgen.runtime.server.exchange import Exchange
@@ -49,6 +50,8 @@ def as_request_error(failure: BaseException, what: str) -> RequestError:
             return RequestError(ErrorCode.INTERNAL_ERROR, f"the client refused {failure.method}: {failure.message}")
         case RequestError():
             return failure
+        case ToolError():  # in a prompt, a resource or a handler; a tool's becomes a result
+            return RequestError(ErrorCode.INTERNAL_ERROR, str(failure))
         case InvalidPayload():
             data = {"pointer": failure.pointer} if failure.pointer else UNSET
             return RequestError(ErrorCode.INVALID_PARAMS, str(failure), data)

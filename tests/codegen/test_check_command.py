@@ -95,6 +95,22 @@ def test_a_missing_revision_is_drift_in_all_its_files(checkout: Path) -> None:
     assert (1, len(GENERATED_FILES)) == (result.exit_code, len(json.loads(result.stdout)["diagnostics"]))
 
 
+def test_a_blocking_client_that_differs_from_its_source_is_drift(checkout: Path) -> None:
+    for name in ("runtime/client/base_client.py", "runtime/api/client.py"):
+        (checkout / name).parent.mkdir(parents=True)
+        shutil.copy(CHECKOUT / name, checkout / name)
+    before = run()
+    assert 0 == CliRunner().invoke(build, ["--all"]).exit_code
+    built = run()
+    edit(checkout / "runtime/api/client.py", "async def read_resource(", "async def fetch_resource(")
+    edited = run()
+
+    path = checkout / "runtime" / "api" / "sync_client.py"
+    assert (1, 0, 1) == (before.exit_code, built.exit_code, edited.exit_code)
+    assert f"{path} differs from a fresh build" in before.stderr
+    assert "+    def fetch_resource(" in edited.stdout
+
+
 @pytest.mark.parametrize("name", ["stray.py", f"{FOLDER}/stray.py", "v1999_01_01/models.py"])
 def test_a_file_that_nothing_generates_is_named(checkout: Path, name: str) -> None:
     path = checkout / "generated" / name

@@ -1,5 +1,5 @@
-"""The parts of ``mcpgen trace``: a relay between host and server, and a tracer that checks each message.
+"""The parts of ``mcpgen trace``: relays between host and server, and the text of what a tracer found.
 
-`tracer.Tracer` is a state machine without I/O and clock. `stdio_relay` and `http_relay` move the bytes, and
-``trace_command`` passes them on to the tracer.
+`stdio_relay` and `http_relay` move the bytes. ``trace_command`` passes them on to the `Tracer` of
+`mcpgen.runtime.protocol.trace`.
 """

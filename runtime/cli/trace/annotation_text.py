@@ -20,7 +20,7 @@ from mcpgen.runtime.errors import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from mcpgen.runtime.cli.trace.annotations import Annotation, Finding
+    from mcpgen.runtime.protocol.trace.annotations import Annotation, Finding
 
 __all__ = ["Style", "as_json", "as_text"]
 

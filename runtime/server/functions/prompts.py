@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 from mcpgen.runtime.errors import RequestError, UsageError, quoted
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.value_types import any_object
+from mcpgen.runtime.server.functions.media import Media
 from mcpgen.runtime.server.functions.results import CONTENT_BLOCKS, list_items
 from mcpgen.runtime.server.functions.schemas import argument_type, input_schema
 from mcpgen.runtime.server.functions.signatures import read_signature
@@ -24,9 +25,19 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.functions.dependencies import Injector
     from mcpgen.runtime.server.functions.signatures import BaseContext
 
-__all__ = ["Prompt", "make_prompt"]
+__all__ = ["Prompt", "PromptError", "make_prompt"]
 
 FULL_RESULTS = (models.GetPromptResult, models.InputRequiredResult)
+
+
+class PromptError(RequestError):
+    """Raise this in a prompt to tell the client why there are no messages. The client gets the text as an error.
+
+    Spec: 2026-07-28, server/prompts#error-handling. The code is that of internal errors, -32603.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(ErrorCode.INTERNAL_ERROR, text)
 
 
 class Prompt(Struct, frozen=True):
@@ -79,6 +90,8 @@ class Prompt(Struct, frozen=True):
             return value
         if isinstance(value, str):
             return models.PromptMessage(role="user", content=models.TextContent(text=value))
+        if isinstance(value, Media):
+            return models.PromptMessage(role="user", content=value.to_block())
         if isinstance(value, CONTENT_BLOCKS):
             return models.PromptMessage(role="user", content=value)
         if inspect.iscoroutine(value):

@@ -15,6 +15,7 @@ from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.value_types import any_object
 from mcpgen.runtime.server.functions import uri_template
+from mcpgen.runtime.server.functions.media import Media
 from mcpgen.runtime.server.functions.results import UnsendableResult, encode_result, list_items
 from mcpgen.runtime.server.functions.schemas import argument_type
 from mcpgen.runtime.server.functions.signatures import Signature, read_signature
@@ -61,13 +62,15 @@ class ResourceFunction(Struct, frozen=True):
         if isinstance(value, FULL_RESULTS):
             return value
         items = list_items(value) or ()
-        if not any(isinstance(each, RESOURCE_CONTENTS) for each in items):
+        if not any(isinstance(each, (*RESOURCE_CONTENTS, Media)) for each in items):
             items = (value,)
         return models.ReadResourceResult(contents=[self._contents(uri, each) for each in items])
 
     def _contents(self, uri: str, value: object) -> models.ReadResourceResultContentsItem:
         if isinstance(value, RESOURCE_CONTENTS):
             return value
+        if isinstance(value, Media):
+            return value.to_contents(uri)
         if isinstance(value, str):
             return models.TextResourceContents(uri=uri, mime_type=self.mime_type, text=value)
         if isinstance(value, (bytes, bytearray)):

@@ -20,6 +20,7 @@ from msgspec import UNSET, Struct, UnsetType, defstruct
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.protocol.value_types import any_object, dump_value, pydantic_type, uses_pydantic
+from mcpgen.runtime.server.functions.media import Media
 from mcpgen.runtime.server.functions.schemas import schema_of
 from mcpgen.runtime.server.functions.signatures import Annotation, arms, bare, origin_of
 
@@ -124,13 +125,13 @@ def text_result(value: object) -> models.CallToolResult | models.InputRequiredRe
         return value
     if value is None:
         return models.CallToolResult(content=[])
-    if isinstance(value, CONTENT_BLOCKS):
-        return models.CallToolResult(content=[value])
+    if isinstance(value, (*CONTENT_BLOCKS, Media)):
+        return models.CallToolResult(content=[_block(value)])
     items = list_items(value) or ()
-    if any(isinstance(each, CONTENT_BLOCKS) for each in items):
+    if any(isinstance(each, (*CONTENT_BLOCKS, Media)) for each in items):
         return models.CallToolResult(content=[_block(each) for each in items])
     if isinstance(value, (bytes, bytearray, memoryview)):
-        raise UnsendableResult("bytes; return ImageContent, AudioContent or EmbeddedResource")
+        raise UnsendableResult("bytes; return Image(data), Audio(data) or File(data)")
     return models.CallToolResult(content=[models.TextContent(text=encode_result(value).decode())])
 
 
@@ -147,6 +148,8 @@ def error_result(text: str) -> models.CallToolResult:
 def _block(value: object) -> models.ContentBlock:
     if isinstance(value, str):
         return models.TextContent(text=value)
+    if isinstance(value, Media):
+        return value.to_block()
     if isinstance(value, CONTENT_BLOCKS):
         return value
     raise UnsendableResult(
@@ -166,8 +169,8 @@ def _without_input_required(annotation: Annotation) -> Annotation:
 def _refuse_bytes(annotation: Annotation, what: str) -> None:
     if any(each in (bytes, bytearray, memoryview) for each in arms(annotation)):
         raise UsageError(
-            f"{what} has the type bytes, which a tool cannot return; return ImageContent or AudioContent with "
-            "base64, or EmbeddedResource with BlobResourceContents"
+            f"{what} has the type bytes, which a tool cannot return; return Image(data), Audio(data) or "
+            "File(data) of mcpgen instead"
         )
 
 
@@ -189,7 +192,7 @@ def _has_blocks(annotation: Annotation) -> bool:
         if origin_of(arm) in (list, tuple):
             if any(_has_blocks(each) for each in typing.get_args(arm)):
                 return True
-        elif isinstance(arm, type) and issubclass(arm, (*CONTENT_BLOCKS, *FULL_RESULTS)):
+        elif isinstance(arm, type) and issubclass(arm, (*CONTENT_BLOCKS, *FULL_RESULTS, Media)):
             return True
     return False
 

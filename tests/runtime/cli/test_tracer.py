@@ -9,12 +9,12 @@ import pytest
 
 from mcpgen.generated.registry import REVISIONS
 from mcpgen.runtime.cli.trace.annotation_text import Style, as_json, as_text
-from mcpgen.runtime.cli.trace.tracer import Tracer
 from mcpgen.runtime.errors import printable
+from mcpgen.runtime.protocol.trace.tracer import Tracer
 from tests.harness.server_conversations import BROKEN, FINE, TOOLS, asked, opened
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.cli.trace.annotations import Annotation
+    from mcpgen.runtime.protocol.trace.annotations import Annotation
 
 HANDSHAKES = [each.label for each in REVISIONS if each.era == "handshake"]
 CALL = '> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}\n'

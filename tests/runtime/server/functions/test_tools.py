@@ -412,7 +412,7 @@ async def test_structured_can_be_asked_for_and_declined(catalogue: FunctionHandl
 
 @pytest.mark.parametrize("annotation", [bytes, bytes | None, bytearray, Annotated[bytes, "x"]], ids=str)
 def test_bytes_are_refused_at_registration(catalogue: FunctionHandlers, annotation: Any) -> None:
-    with pytest.raises(UsageError, match="return ImageContent or AudioContent with base64"):
+    with pytest.raises(UsageError, match=r"return Image\(data\), Audio\(data\) or File\(data\)"):
         catalogue.tool(name="it")(returning(annotation, b""))
 
 

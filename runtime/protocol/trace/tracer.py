@@ -16,21 +16,21 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.generated import registry
-from mcpgen.runtime.cli.trace.annotations import Annotation
-from mcpgen.runtime.cli.trace.pending_requests import PendingRequests, SeenRequest
-from mcpgen.runtime.cli.trace.summaries import error_summary, summary, text_summary
-from mcpgen.runtime.cli.trace.validation import misplaced_method, validate
 from mcpgen.runtime.limits import MAX_FRAME_BYTES
 from mcpgen.runtime.protocol.envelope import allows_batches, decode, decode_oversized, unknown_id
 from mcpgen.runtime.protocol.framing import LineFramer, OversizedLine
 from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Fault, Malformed, Notification, Request, Response
 from mcpgen.runtime.protocol.negotiation import read_meta, revisions_of_era
 from mcpgen.runtime.protocol.newest import MetaKey
+from mcpgen.runtime.protocol.trace.annotations import Annotation
+from mcpgen.runtime.protocol.trace.pending_requests import PendingRequests, SeenRequest
+from mcpgen.runtime.protocol.trace.summaries import error_summary, summary, text_summary
+from mcpgen.runtime.protocol.trace.validation import misplaced_method, validate
 
 if TYPE_CHECKING:
     from mcpgen.runtime.adapt.payloads import Sender
-    from mcpgen.runtime.cli.trace.annotations import Direction
     from mcpgen.runtime.protocol.messages import Message, RequestId
+    from mcpgen.runtime.protocol.trace.annotations import Direction
 
 __all__ = ["Tracer"]
 
@@ -93,14 +93,15 @@ class Tracer:
     def feed(self, direction: Direction, data: bytes, time_seconds: float) -> list[Annotation]:
         """Return the annotations of the messages that *data* completes, oldest first."""
         frames = self._framers[direction].feed(data)
-        return [each for frame in frames for each in self._annotate(direction, frame, time_seconds)]
+        return [each for frame in frames for each in self.annotate(direction, frame, time_seconds)]
 
     def finish(self, direction: Direction, time_seconds: float) -> list[Annotation]:
         """Return the annotation of the incomplete last line of a stream, if there is one."""
         frames = self._framers[direction].finish()
-        return [each for frame in frames for each in self._annotate(direction, frame, time_seconds)]
+        return [each for frame in frames for each in self.annotate(direction, frame, time_seconds)]
 
-    def _annotate(self, direction: Direction, frame: bytes | OversizedLine, time: float) -> list[Annotation]:
+    def annotate(self, direction: Direction, frame: bytes | OversizedLine, time: float) -> list[Annotation]:
+        """Return the annotation of one frame; of a batch, also those of its messages."""
         if isinstance(frame, OversizedLine):
             size = frame.size_bytes
             draft = Annotation(time_seconds=time, direction=direction, size_bytes=size, frame=None, is_json=False)

@@ -23,9 +23,9 @@ from mcpgen.runtime.adapt.payloads import (
     needs_params,
     senders,
 )
-from mcpgen.runtime.cli.trace.annotations import Finding
-from mcpgen.runtime.cli.trace.foreign_keys import defined_when, foreign_keys, foreign_keys_of_open
 from mcpgen.runtime.errors import InvalidPayload, UnknownDefinition
+from mcpgen.runtime.protocol.trace.annotations import Finding
+from mcpgen.runtime.protocol.trace.foreign_keys import defined_when, foreign_keys, foreign_keys_of_open
 
 if TYPE_CHECKING:
     from types import ModuleType

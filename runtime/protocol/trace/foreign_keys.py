@@ -14,7 +14,7 @@ from msgspec import Struct
 from mcpgen.generated import registry
 from mcpgen.runtime.adapt.json_pointer import is_array, is_object, linked_pointer
 from mcpgen.runtime.adapt.payloads import bindings
-from mcpgen.runtime.cli.trace.annotations import Finding
+from mcpgen.runtime.protocol.trace.annotations import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,0 +1,190 @@
+"""An event loop in a thread of its own, for a client of programs without one.
+
+Theory of operation. `EventLoopThread` runs asyncio in a daemon thread. A method of `SyncClient` hands a coroutine
+function to it and waits. If the wait is interrupted, for example with Ctrl-C, the coroutine is cancelled, which cancels
+the request. It works inside of a running event loop, too, as in a notebook, and blocks that loop meanwhile.
+
+Functions that answer the server, such as `elicit`, and `on_progress` run in that thread. They must not call the
+blocking client, because its answer could then never arrive: that is refused.
+
+A client that is still open is closed when the interpreter exits. The thread is a daemon, so that the interpreter does
+not wait for it before.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from anyio.from_thread import start_blocking_portal
+
+from mcpgen.runtime.errors import TransportClosed, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from types import TracebackType
+    from typing import Self
+
+    from mcpgen.runtime.api.client import Client
+    from mcpgen.runtime.client.changes import Changes
+    from mcpgen.runtime.client.subscriptions import Change
+    from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
+
+__all__ = ["BlockingClient", "EventLoopThread", "SyncChanges"]
+
+T = TypeVar("T")
+
+
+class EventLoopThread:
+    """An event loop in a thread. It is stopped with `stop`, or at the exit of the interpreter."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._portal = self._stack.enter_context(start_blocking_portal())
+        self._lock = threading.Lock()
+        self._thread: int = self._portal.call(threading.get_ident)
+
+    def run(self, function: Callable[[], Awaitable[T]]) -> T:
+        """Call *function* in the thread, and return what its awaitable returns.
+
+        Raises:
+            UsageError: This is the thread of the event loop itself.
+            TransportClosed: The thread was stopped.
+        """
+        self.check()
+        try:
+            future = self._portal.start_task_soon(_outcome, function)
+        except RuntimeError:  # the portal does not run any more
+            raise TransportClosed("the client is closed") from None
+        try:
+            outcome = future.result()
+        except BaseException:  # this thread was interrupted, as by Ctrl-C
+            future.cancel()
+            raise
+        if isinstance(outcome, _Failure):
+            try:
+                raise outcome.error
+            finally:
+                del outcome  # it would keep this frame, and the frame it
+        return outcome
+
+    def check(self) -> None:
+        """Refuse to wait in the thread of the event loop itself.
+
+        Raises:
+            UsageError: This is that thread.
+        """
+        if threading.get_ident() == self._thread:
+            raise UsageError(
+                "a function that answers the server, or `on_progress`, calls the blocking client, which would wait for "
+                "itself; write an `async def` that uses `context.client`"
+            )
+
+    def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
+        """Yield each of *items*."""
+        end = object()
+
+        async def following() -> object:
+            return await anext(items, end)
+
+        while True:
+            item: Any = self.run(following)
+            if item is end:
+                return
+            yield item
+
+    def stop(self) -> None:
+        """End the event loop and its thread. Any thread may call it, any number of times."""
+        with self._lock:
+            self._stack.close()
+
+
+class _Failure:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+async def _outcome(function: Callable[[], Awaitable[T]]) -> T | _Failure:
+    """Return what *function* returns, or its failure.
+
+    A portal whose task raises `SystemExit`, as a handler may, is gone, and the client with it.
+    """
+    try:
+        return await function()
+    except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 (raised again in the thread of the caller)
+        return _Failure(error)
+
+
+class BlockingClient:
+    """The part of `SyncClient` that is not derived from `Client`."""
+
+    def __init__(self, thread: EventLoopThread, client: Client) -> None:
+        self._thread = thread
+        self._client = client
+        self._untyped: Any = client
+        atexit.register(self.close)
+
+    def __repr__(self) -> str:
+        return repr(self._client).replace("<Client ", f"<{type(self).__name__} ", 1)
+
+    def __enter__(self) -> Self:
+        """Return the client, which is connected already. It is closed at the end of the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the client."""
+        self.close()
+
+    def close(self) -> None:
+        """End the connection, and the server's process. Any thread may call it, any number of times."""
+        self._thread.check()
+        atexit.unregister(self.close)
+        try:
+            with suppress(TransportClosed):  # it was closed before
+                self._thread.run(self._client.close)
+        finally:
+            self._thread.stop()
+
+
+class SyncChanges:
+    """The changes that a server reports, within a ``with`` block. One thread iterates over them.
+
+    The iteration ends when the server ends the stream. It raises `TransportClosed` when the connection is lost.
+    """
+
+    def __init__(self, thread: EventLoopThread, changes: Changes) -> None:
+        self._thread = thread
+        self._changes = changes
+
+    def __repr__(self) -> str:
+        return repr(self._changes).replace("<Changes ", f"<{type(self).__name__} ", 1)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no more changes will come."""
+        return self._changes.is_closed
+
+    @property
+    def acknowledged(self) -> SubscriptionFilter:
+        """The part of the requested changes that the server agreed to report."""
+        return self._changes.acknowledged
+
+    def __enter__(self) -> Self:
+        """Start to listen. The errors are those of `Client.listen`."""
+        self._thread.run(self._changes.__aenter__)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Stop listening."""
+        with suppress(TransportClosed):  # the client was closed inside of the block
+            self._thread.run(lambda: self._changes.__aexit__(None, None, None))
+
+    def __iter__(self) -> Iterator[Change]:
+        """Iterate over the changes, oldest first. Each waits for the next change."""
+        return self._thread.iterate(self._changes)

@@ -1,0 +1,53 @@
+"""`connect_sync`: the blocking form of `connect`."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Unpack
+
+from mcpgen.runtime.api.blocking_client import EventLoopThread
+from mcpgen.runtime.api.connect import connect
+from mcpgen.runtime.api.sync_client import SyncClient
+
+if TYPE_CHECKING:
+    from mcpgen.runtime.api.connect import Options, Target
+
+__all__ = ["connect_sync"]
+
+
+def connect_sync(target: Target, **options: Unpack[Options]) -> SyncClient:
+    """Connect to a server of any revision, in a program without an event loop.
+
+        with connect_sync("python server.py") as client:
+            client.call_tool("echo", {"text": "hi"})
+
+    The client has a thread of its own with an event loop. So it works in notebooks, too, in which a loop runs already.
+    Without ``with``, call ``client.close()``; a client that is still open is closed when the interpreter exits.
+
+    Functions such as ``elicit`` may be plain or async. They run in that thread, and cannot call the blocking client.
+
+    Args:
+        target: As for `connect`.
+        **options: As for `connect`, but without ``native_revision``.
+
+    Raises:
+        UsageError: An argument is wrong, or two arguments contradict each other.
+        McpgenError: The connection failed. Nothing is left behind.
+    """
+    connection = connect(target, **options)  # reports wrong arguments before a thread is started
+    thread = EventLoopThread()
+    try:
+        return SyncClient(thread, thread.run(lambda: connection))
+    except BaseException:
+        thread.stop()
+        raise
+
+
+def _signature() -> inspect.Signature:
+    """Return the signature of `connect`, for `help` and editors."""
+    signature = inspect.signature(connect)
+    kept = [each for each in signature.parameters.values() if each.name != "native_revision"]
+    return signature.replace(parameters=kept, return_annotation="SyncClient")
+
+
+connect_sync.__dict__["__signature__"] = _signature()
