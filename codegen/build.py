@@ -122,7 +122,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     """What a user says about a document that is not vendored.
 
     Attributes:
-        base: The vendored revision whose knowledge is applied where it fits; empty for none.
+        base: The vendored revision on which the document is based; empty for none.
         own: The overlay of the user.
         name: The name of the document's file, for headers.
         overlay_name: The name of the file of *own*, for headers.

@@ -133,5 +133,5 @@ def _no_base(room: SchemaRoom, document: dict[str, Any]) -> Diagnostic:
         code="MG318",
         message=f"the document is not a vendored one, and the command does not say what it is based on; the nearest "
         f"revision is {nearest}: {equal} of {either} definitions are equal",
-        hint=f"Add `--based-on {nearest}` to apply what is known about {nearest}, or `--based-on {NO_BASE}`.",
+        hint=f"Add `--based-on {nearest}` to use the overlay and docstrings of {nearest}, or `--based-on {NO_BASE}`.",
     )

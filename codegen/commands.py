@@ -46,7 +46,8 @@ _options = (
         "--based-on",
         metavar="R",
         default="",
-        help="With --schema: apply what is known about the vendored revision R where it fits. `none` applies nothing.",
+        help="With --schema: the vendored revision on which FILE is based. The command uses the overlay and "
+        "docstrings of R, without the entries that do not fit FILE. With `none`, it uses no vendored revision.",
     ),
     click.option(
         "--overlay",
@@ -58,13 +59,16 @@ _options = (
         "--templates", type=click.Path(path_type=Path), metavar="DIR", help="Templates of your own. They replace ours."
     ),
     click.option(
-        "--adapters", is_flag=True, help="With --based-on R: also write the step between R and the draft (adapter.py)."
+        "--adapters",
+        is_flag=True,
+        help="With --based-on R: also generate adapter.py, the step between R and the draft FILE.",
     ),
     click.option(
         "--changes",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="With --adapters: the declared changes of the step. A FILE that does not exist is written: a to-do list.",
+        help="With --adapters: the declared changes of the step. If FILE does not exist and the step needs declared "
+        "changes, the command writes FILE with a stub for each of them. Complete the stubs.",
     ),
     click.option("--out", type=click.Path(), metavar="DIR", help="This folder. Default: generated/ of the checkout."),
     _as_json,
@@ -175,12 +179,14 @@ def _build(options: BuildOptions) -> tuple[list[Built], list[Diagnostic]]:
 def check(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options, which click has checked
     """Check that generated bindings equal a fresh build.
 
-    Rebuilds everything in memory, and prints the differences. The exit status is 1 if there are any.
+    The command builds in memory and prints the differences. It changes no generated file. The exit status is 1 if
+    there are differences.
 
-    Without --out, the command checks generated/ of the checkout, and verifies the hashes of vendored documents. With
-    --out DIR, it checks what `mcpgen build` with the same options writes to DIR; without --revision, --all and
-    --schema, that are the vendored revisions in DIR. Without any option, the options come from [tool.mcpgen] in
-    pyproject.toml.
+    In a checkout of mcpgen, the command without --out checks generated/ and the hashes of the vendored documents.
+    Outside a checkout, the command without options takes its options from [tool.mcpgen] in pyproject.toml.
+
+    With --out DIR, the command checks the files that `mcpgen build` with the same options writes to DIR. Without
+    --revision, --all and --schema, it checks each vendored revision whose bindings are in DIR.
     """
     with refusals_reported(as_json=as_json):
         room = SchemaRoom()

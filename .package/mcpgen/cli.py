@@ -207,7 +207,8 @@ _OPTIONS: list[click.Parameter] = [
         metavar="PACKAGE",
         expose_value=False,
         callback=_register,
-        help="Make a draft known: the full name of a package that `mcpgen build --schema` wrote. Repeatable.",
+        help="Add the revision of PACKAGE, so that commands can use it. PACKAGE is the full name of a package that "
+        "`mcpgen build --schema` wrote. Repeatable.",
     )
 ]
 

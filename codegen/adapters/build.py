@@ -46,7 +46,7 @@ def plan_draft(room: SchemaRoom, source: Source, changes: Path | None) -> StepPl
 
     Raises:
         Refused: A difference is not covered, a change is not needed, or *changes* is not valid. If differences are not
-            covered and *changes* does not exist, the file is written, with a to-do list.
+            covered and *changes* does not exist, the function writes the file, with a stub for each missing change.
     """
     revisions = room.revisions[: room.revisions.index(source.base) + 1]
     editions = [edition(pinned_source(room, revision), vendored=True) for revision in revisions]

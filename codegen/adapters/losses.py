@@ -88,7 +88,11 @@ Written by `mcpgen losses`; do not edit.
 
 A row is a loss that can occur if a message goes from a revision in the column *from* (the source) to a revision in the
 column *to* (the target). `A … B` in these columns means every revision from A to B. Whether the loss occurs depends on
-the message. A loss can also occur if a program converts a part of a message alone, with `definition_route`.
+the message.
+
+A program can also convert a part of a message alone, such as a `Tool`, with the function
+[`definition_route`](adapters.md). The rows of the type of this part apply then too. Some rows apply only in this case,
+such as `SamplingMessageContent[list[SamplingMessageContentBlock]]`.
 
 The column *loss* has one or more of these words. If it has several words, the value decides which of them applies.
 
@@ -137,8 +141,8 @@ client with a result that contains *input requests*. The client then sends its o
 | `roots` | does not send `notifications/roots/list_changed` |
 
 The service `input` turns requests of the server into input requests for a client of 2026-07-28, and input requests into
-requests for an older client. It also turns error -32042 into input requests. It sends
-`notifications/elicitation/complete` only to clients of 2025-11-25.
+requests for an older client. It also turns the error -32042 (URL elicitation required) into input requests. It
+sends `notifications/elicitation/complete` only to clients of 2025-11-25.
 
 For some requests of a server, the revision of the client has no equivalent. For example, 2025-06-18 has no URL
 elicitation. The server does not send such a request: the call in the handler of the server raises `UnsupportedByPeer`.
@@ -158,11 +162,11 @@ or code for the source and the target, the following rules apply. *The next revi
 source.
 
 * If no revision defines the key or the code, it is kept.
-* If only other revisions define the key, it is dropped. There is one exception: if the message goes to a newer
+* If any other revision defines the key, the key is dropped. There is one exception: if the message goes to a newer
   revision, and the next revision defines the key and allows its value, the key is kept. For example, 2025-06-18 adds
   `title` to tools. On the way to 2025-11-25, a tool of 2025-03-26 keeps a `title`, and a tool of 2024-11-05 loses it.
-* If only other revisions define the code, and the code is between -32768 and -32000, it becomes -32603. There are two
-  exceptions:
+* If any other revision defines the code, and the code is between -32768 and -32000, the code becomes -32603. There are
+  two exceptions:
   * If the message goes to a newer revision, and the error is valid for the type that the next revision defines for this
     code, the code is kept. For example, 2026-07-28 requires `supported` and `requested` in the `data` of an error
     -32022.

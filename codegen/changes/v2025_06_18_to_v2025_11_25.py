@@ -351,9 +351,9 @@ STEP = Step(
         Change(
             name="several-blocks",
             says=(
-                "2025-06-18 has one content block, not a list, in a sampling result, and in a sampling message that is "
-                "converted without its request: several blocks become one text, but if all blocks are images or audio, "
-                "only the first block is left."
+                "2025-06-18 has one content block, not a list, in a sampling result, and in a sampling message that a "
+                "program converts alone: several blocks become one text, with a note for each image or audio; if all "
+                "blocks are images or audio, only the first block is kept."
             ),
             spec="2025-11-25, client/sampling#sampling-with-tools",
             covers=(

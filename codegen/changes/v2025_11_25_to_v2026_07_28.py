@@ -358,7 +358,7 @@ STEP = Step(
         ),
         Change(
             name="no-result-type-before",
-            says="2025-11-25 has only complete results: any other `resultType` is replaced by `complete`.",
+            says="2025-11-25 has only complete results: the step removes any other `resultType`.",
             spec="2026-07-28, basic/index#resulttype",
             at=(
                 "CallToolResult",
@@ -473,8 +473,8 @@ STEP = Step(
         Change(
             name="elicitation-id",
             says=(
-                "2026-07-28 has no `elicitationId`, and 2025-11-25 requires it: the default is a hash of the URL and "
-                "the message."
+                "2026-07-28 has no `elicitationId`; a message to 2025-11-25, which requires it, gets a hash of its "
+                "`url` and `message`."
             ),
             spec="2026-07-28, changelog#minor-changes",
             covers=("key-removed ElicitRequestURLParams.elicitationId",),
@@ -557,7 +557,8 @@ STEP = Step(
             name="input-schemas",
             says=(
                 "2025-11-25 requires an object as `properties`, an object as each property, and a list of strings as "
-                "`required`: any other value is removed, but a property `true` or `false` becomes an equal object."
+                "`required`: any other value is removed, but a property `true` becomes `{}`, and `false` becomes "
+                '`{"not": {}}`.'
             ),
             spec="2026-07-28, changelog#minor-changes",
             at=("ToolInputSchema",),

@@ -84,7 +84,8 @@ class Options(HandlerFunctions, total=False):
     cache: bool | str | os.PathLike[str]
     """Whether to remember on disk, for a week, that the server needs `initialize`, or that it does not.
 
-    ``True`` means the user's cache folder, and a path another folder. By default, this process alone remembers it.
+    ``True`` stores this in the user's cache folder. A path stores it in the folder at that path. By default, the client
+    stores nothing on disk, and only this process remembers it.
     """
     limits: ClientLimits | None
     """The limits and timeouts of this client."""

@@ -98,7 +98,7 @@ _MAX_ITEMS: Final = click.option(
     default=10_000,
     show_default=True,
     metavar="NUMBER",
-    help="Read no more items of a list.",
+    help="Read at most NUMBER items of a list.",
 )
 _TARGET: Final = click.argument("target", metavar="TARGET")
 

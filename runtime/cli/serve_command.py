@@ -81,8 +81,11 @@ def serve(  # noqa: PLR0913, PLR0917 (the options of the command)
 
     At a loopback address (127.0.0.1, ::1), the server accepts only requests whose Host header and Origin header name
     this machine. At any other address, it accepts every Host header, but no requests from web pages. --allow-host and
-    --allow-origin replace these defaults. Behind a reverse proxy, use both to give the public names, and
-    --trusted-proxy for the address of the proxy, so that its clients share the limits fairly.
+    --allow-origin replace these defaults. Behind a reverse proxy, use both to give the public names.
+
+    The server has limits, for example on sessions, and divides them fairly between the addresses of its clients. Behind
+    a reverse proxy, all clients have the address of the proxy. Name this address with --trusted-proxy: the server then
+    reads the address of each client from a header that the proxy sends.
     """
     if address is not None:
         options: Options = {

@@ -119,7 +119,9 @@ def check_one_url(words: Sequence[str]) -> None:
         click.UsageError: There are more words.
     """
     if len(words) > 1 and is_url(words[0]):
-        raise click.UsageError("A URL is the whole TARGET, but other words follow; put options before it.")
+        raise click.UsageError(
+            "More words follow the URL, but a URL must be the only word of TARGET. Put options before the URL."
+        )
 
 
 def _command(

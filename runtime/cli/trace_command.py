@@ -257,7 +257,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _skipped(count: int) -> bytes:
-    what = f"{_counted(count, 'group')} of trace lines not shown; all messages were passed on"
+    what = f"{_counted(count, 'part')} of the output not shown; all messages were passed on"
     return f"(the terminal or pipe reads too slowly: {what})\n".encode("ascii")
 
 

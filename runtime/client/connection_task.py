@@ -42,9 +42,9 @@ _CLIENT_LOG = logging.getLogger("mcpgen.client")
 # A user who waits this long is told how to wait less.
 _HINT_SECONDS: Final = 2.0
 _HINT: Final = (
-    "the server is not ready after %g seconds; one reason may be the question whether it needs `initialize`, which not "
-    "all servers answer. If you know its revision, name it: `--revision 2025-11-25`, or in Python "
-    "`revisions=['2025-11-25']`"
+    "the server is not ready after %g seconds. A possible reason: the client asks first whether the server needs "
+    "`initialize`, and some servers do not answer this question. If you know the revision of the server, name it: "
+    "`--revision 2025-11-25`, or in Python `revisions=['2025-11-25']`"
 )
 
 

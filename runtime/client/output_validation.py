@@ -53,7 +53,7 @@ MAX_REPORTED: Final = 10_000
 """The largest number of warnings. There is one for each tool, and a server can list any number of tools."""
 
 MAX_BACKTRACKS: Final = 500
-"""The largest number of backtracks in one match of a pattern with look-around. Those in use need a few dozen."""
+"""The largest number of backtracks in one match of a pattern with look-around. Real patterns need a few dozen."""
 
 MAX_BACKTRACKING_TEXT: Final = 1000
 """The longest text for such a pattern. The time grows with the square of its length: 7 s for 100,000 characters."""

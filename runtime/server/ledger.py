@@ -61,9 +61,10 @@ Kind: TypeAlias = Literal["events", "messages", "open requests", "parked request
 
 * events: of streams that clients can resume.
 * messages: those that wait for a client that does not read, or has no stream.
-* open requests: requests whose handler has not ended, also after it was cancelled; and what these wait for.
+* open requests: requests whose handler has not ended, even if they were cancelled, and the pending requests of these
+  handlers to the client.
 * parked requests: handlers that wait for a stateless client's retry.
-* sessions: the clients' declarations, subscriptions and filters.
+* sessions: the declared capabilities of the clients, and the URIs of their subscriptions.
 * tasks: their records and results.
 * uploads: bodies that have not arrived completely.
 """

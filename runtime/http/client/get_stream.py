@@ -76,7 +76,7 @@ async def read_get_stream(
                     failures += 1
                 else:
                     reply = await read_error_reply(response, None, requests.address)
-                    _LOG.debug("the server has no stream for messages outside of requests (GET): %s", reply.failure)
+                    _LOG.debug("the server has no GET stream: %s", reply.failure)
                     return False
         except RequestLost as error:
             failures += 1

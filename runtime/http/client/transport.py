@@ -150,7 +150,7 @@ def _checked_headers(headers: Any) -> dict[str, str]:  # noqa: ANN401 (any objec
     found: dict[str, str] = {}
     for number, (name, value) in enumerate(cast("Mapping[object, object]", headers).items(), 1):
         if not isinstance(name, str) or not http.TOKEN.fullmatch(name):
-            raise UsageError(f"`headers` has an invalid name: that of item {number}; it may be a whole line")
+            raise UsageError(f"`headers` has an invalid name in item {number}; a name has no space, colon or value")
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
             raise UsageError(f"`headers` has an invalid value for {name}; a value must be ASCII without line breaks")
         if name.lower() in _RESERVED or name.lower().startswith(http.PARAM_PREFIX):

@@ -76,7 +76,7 @@ def test_connect_takes_urls_and_says_what_else_there_is() -> None:
         ({"X-Key": "secret\r\nX-Evil: 1"}, "`headers` has an invalid value for X-Key"),
         ({"X-Key": "sécret"}, "`headers` has an invalid value for X-Key"),
         ({"X-Key": 7}, "`headers` has an invalid value for X-Key"),
-        ({"X Key": "secret"}, "`headers` has an invalid name: that of item 1"),
+        ({"X Key": "secret"}, "`headers` has an invalid name in item 1; a name has no space, colon or value"),
         ({"X-Key:": "secret"}, "`headers` has an invalid name"),
         (["X-Key: secret"], "`headers` must be a mapping"),
     ],
