@@ -13,12 +13,14 @@ from mcpgen.codegen.base_knowledge import OwnOverlay, load_own_overlay, nearest_
 from mcpgen.codegen.build import Draft, Source, foreign_source, is_same_document, pinned_source
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.document import read_document
+from mcpgen.codegen.extensions import Extension, OwnExtension, foreign_extension, is_identifier
+from mcpgen.codegen.overlay import Overlay
 from mcpgen.codegen.pinned import is_label
 
 if TYPE_CHECKING:
     from mcpgen.codegen.pinned import SchemaRoom
 
-__all__ = ["BuildOptions", "check_usage", "sources_of"]
+__all__ = ["BuildOptions", "check_usage", "extension_of", "sources_of"]
 
 NO_BASE = "none"
 
@@ -36,6 +38,10 @@ class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
         adapters: Whether to write the step between *schema* and its base as well.
         changes: The module with the declared changes of that step.
         out: The folder; None is ``generated/`` of the checkout.
+        extension: The document of an extension.
+        identifier: Its identifier.
+        base: The revision that it extends.
+        copy_base: Whether to copy the bindings of that revision too.
     """
 
     revisions: tuple[str, ...] = ()
@@ -47,11 +53,15 @@ class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
     adapters: bool = False
     changes: Path | None = None
     out: Path | None = None
+    extension: Path | None = None
+    identifier: str = ""
+    base: str = ""
+    copy_base: bool = False
 
     @property
     def names_something(self) -> bool:
         """Whether the options say what to build."""
-        return self.build_all or bool(self.revisions) or self.schema is not None
+        return self.build_all or bool(self.revisions) or self.schema is not None or self.extension is not None
 
 
 def check_usage(options: BuildOptions) -> None:
@@ -66,6 +76,9 @@ def check_usage(options: BuildOptions) -> None:
         raise click.UsageError("`--adapters` needs `--based-on R`: the step leads from R to the draft.")
     if options.changes is not None and not options.adapters:
         raise click.UsageError("`--changes` needs `--adapters`.")
+    if options.extension is not None or options.identifier or options.base or options.copy_base:
+        _check_extension(options)
+        return
     if options.schema is None:
         if options.based_on or options.overlay is not None or options.adapters:
             raise click.UsageError("`--based-on`, `--overlay` and `--adapters` need `--schema FILE`.")
@@ -84,6 +97,40 @@ def check_usage(options: BuildOptions) -> None:
             "single dots or hyphens between them. A label cannot be a path, and if it looks like a date, "
             "it must be one."
         )
+
+
+def _check_extension(options: BuildOptions) -> None:
+    if options.extension is None:
+        raise click.UsageError("`--id`, `--base` and `--copy-base` need `--extension FILE`.")
+    others = (options.build_all, options.revisions, options.schema, options.based_on, options.adapters)
+    if any(others):
+        raise click.UsageError(
+            "`--extension` cannot be combined with `--all`, `--revision`, `--schema`, `--based-on` and `--adapters`."
+        )
+    if not options.identifier or not options.base or options.out is None:
+        raise click.UsageError("`--extension FILE` needs `--id ID`, `--base R` and `--out DIR`.")
+    if not is_identifier(options.identifier):
+        raise click.UsageError(
+            "`--id` is not a valid identifier of an extension. Use a reverse domain name, a slash and a name, for "
+            "example `com.example/rooms`."
+        )
+
+
+def extension_of(room: SchemaRoom, options: BuildOptions, file: Path) -> Extension:
+    """Return the extension that *options* name; its document is in *file*.
+
+    Raises:
+        Refused: MG303, the base is not vendored; or a file has a fault.
+    """
+    own = OwnExtension(
+        identifier=options.identifier,
+        base=options.base,
+        overlay=Overlay() if options.overlay is None else load_own_overlay(options.overlay).overlay,
+        name=file.name,
+        overlay_name="" if options.overlay is None else options.overlay.name,
+        copies_base=options.copy_base,
+    )
+    return foreign_extension(room, read_document(file), own)
 
 
 def sources_of(room: SchemaRoom, options: BuildOptions) -> list[Source]:

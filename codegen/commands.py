@@ -13,11 +13,13 @@ import msgspec
 from mcpgen.codegen import names
 from mcpgen.codegen.adapters.build import FOLDER, draft_adapter, generate_adapters, plan_draft, planned
 from mcpgen.codegen.build import SUPPORT, Package, Source, generate, generate_registry, pinned_source
-from mcpgen.codegen.build_options import BuildOptions, check_usage, sources_of
+from mcpgen.codegen.build_options import BuildOptions, check_usage, extension_of, sources_of
 from mcpgen.codegen.build_summary import Built, differences_from_base, echo_built, import_line, unchanged_files
 from mcpgen.codegen.checkout import find_checkout
 from mcpgen.codegen.console import echo_diagnostics, echo_json, refusals_reported
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
+from mcpgen.codegen.extensions import FOLDER as EXTENSIONS
+from mcpgen.codegen.extensions import Location, generate_extension, generate_extensions_door, vendored_extension
 from mcpgen.codegen.output import Content, drift, recover, strays, write
 from mcpgen.codegen.pinned import SchemaRoom
 from mcpgen.codegen.project_table import options_of_project
@@ -70,6 +72,19 @@ _options = (
         help="With --adapters: the declared changes of the step. If FILE does not exist and the step needs declared "
         "changes, the command writes FILE with a stub for each of them. Complete the stubs.",
     ),
+    click.option(
+        "--extension",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="The schema document of an extension instead. Needs --id, --base and --out.",
+    ),
+    click.option(
+        "--id", "identifier", metavar="ID", default="", help="With --extension: its identifier, com.example/name."
+    ),
+    click.option("--base", metavar="R", default="", help="With --extension: the vendored revision that it extends."),
+    click.option(
+        "--copy-base", is_flag=True, help="With --extension: copy the bindings of R too, so that msgspec suffices."
+    ),
     click.option("--out", type=click.Path(), metavar="DIR", help="This folder. Default: generated/ of the checkout."),
     _as_json,
 )
@@ -90,10 +105,12 @@ def build(*, as_json: bool, **given: Any) -> None:  # noqa: ANN401 - the options
     Without --out, the command writes to generated/ of the checkout and also rebuilds the adapters and the blocking
     client. --all also writes the registry that lists the revisions.
 
+    With --extension FILE, the bindings have only the types that the extension adds to those of its base.
+
     With --schema FILE, --revision gives the new bindings a label, and --based-on and --out are required. The bindings
     are written to DIR/v<label>/, with an underscore for each dot and hyphen of the label. They need only msgspec.
 
-    Without --revision, --all and --schema, the options come from [tool.mcpgen] in pyproject.toml.
+    Without any of these, the options come from [tool.mcpgen] in pyproject.toml.
     """
     with refusals_reported(as_json=as_json):
         built: list[Built] = []
@@ -129,15 +146,22 @@ def _chosen(given: dict[str, Any], *, needed: bool) -> list[BuildOptions]:
         adapters=given["adapters"],
         changes=given["changes"],
         out=None if given["out"] is None else Path(given["out"]),
+        extension=given["extension"],
+        identifier=given["identifier"],
+        base=given["base"],
+        copy_base=given["copy_base"],
     )
-    others = (options.based_on, options.overlay, options.templates, options.adapters, options.changes, options.out)
-    if options.names_something or any(others) or (find_checkout() is not None and not needed):
+    drafts = (options.based_on, options.overlay, options.templates, options.adapters, options.changes, options.out)
+    extensions = (options.identifier, options.base, options.copy_base)
+    if options.names_something or any((*drafts, *extensions)) or (find_checkout() is not None and not needed):
         return [options]
     return options_of_project() or [options]
 
 
 def _build(options: BuildOptions) -> tuple[list[Built], list[Diagnostic]]:
     room = SchemaRoom()
+    if options.extension is not None:
+        return _build_extension(room, options, options.extension)
     if options.schema is None:
         for label in options.revisions:
             room.pin(label)  # report an unknown revision before a missing folder
@@ -146,6 +170,7 @@ def _build(options: BuildOptions) -> tuple[list[Built], list[Diagnostic]]:
     recover(root)
     # Any change of a revision can change all adapters, because it can change which keys are foreign. Planning first
     # reports missing changes early.
+    found: list[Diagnostic] = []
     plans = planned(room) if in_checkout else None
     sources = sources_of(room, options)
     templates = Templates(options.templates)
@@ -155,6 +180,7 @@ def _build(options: BuildOptions) -> tuple[list[Built], list[Diagnostic]]:
         outputs[root / FOLDER] = generate_adapters(plans)
         outputs |= {root / name: content for name, content in generate_registry(room).items()}
         outputs |= {_api(root) / name: content for name, content in generate_sync_client(root.parent).items()}
+        outputs[root / EXTENSIONS], found = _vendored_extensions(room)
     unchanged = set(unchanged_files(outputs))
     built = [
         Built(
@@ -171,7 +197,50 @@ def _build(options: BuildOptions) -> tuple[list[Built], list[Diagnostic]]:
         for source, package in zip(sources, packages, strict=True)
     ]
     write(outputs)
+    return built, [*(finding for package in packages for finding in package.findings), *found]
+
+
+def _build_extension(room: SchemaRoom, options: BuildOptions, file: Path) -> tuple[list[Built], list[Diagnostic]]:
+    root = options.out or Path()
+    recover(root)
+    packages = _extension_packages(room, options, file)
+    outputs: dict[Path, Content] = {root / package.folder: package.files for package in packages}
+    unchanged = set(unchanged_files(outputs))
+    built = [
+        Built(
+            revision=package.revision,
+            path=str(root / package.folder),
+            types=package.types,
+            files=sorted(package.files),
+            unchanged=sum(root / package.folder / name in unchanged for name in package.files),
+            imported=import_line(package, root, in_checkout=False),
+        )
+        for package in packages
+    ]
+    write(outputs)
     return built, [finding for package in packages for finding in package.findings]
+
+
+def _extension_packages(room: SchemaRoom, options: BuildOptions, file: Path) -> list[Package]:
+    """Return the bindings of the extension in *file*, and with --copy-base those of its base."""
+    templates = Templates(options.templates)
+    extension = extension_of(room, options, file)
+    if not options.copy_base:
+        return [generate_extension(room, extension, Location.installed(extension.base), templates=templates)]
+    base = _generate(pinned_source(room, extension.base, copied=True), alone=True, templates=templates)
+    return [generate_extension(room, extension, Location.copied(extension.base), templates=templates), base]
+
+
+def _vendored_extensions(room: SchemaRoom) -> tuple[dict[str, str], list[Diagnostic]]:
+    """Return the files of ``generated/extensions/``, and the findings."""
+    files = {"__init__.py": generate_extensions_door()}
+    findings: list[Diagnostic] = []
+    for name in room.extensions:
+        extension = vendored_extension(room, name)
+        package = generate_extension(room, extension, Location.in_generated(extension.base))
+        files |= {f"{package.folder}/{each}": content for each, content in package.files.items()}
+        findings += package.findings
+    return files, findings
 
 
 @click.command()
@@ -220,9 +289,10 @@ def _compared(room: SchemaRoom, options: BuildOptions) -> Iterator[_Compared]:
     if out is None:
         root = _generated_folder()
         packages = [_generate(pinned_source(room, revision)) for revision in room.revisions]
-        folders = frozenset({FOLDER, SUPPORT, *(package.folder for package in packages)})
+        folders = frozenset({FOLDER, SUPPORT, EXTENSIONS, *(package.folder for package in packages)})
         yield generate_registry(room), root, folders
         yield generate_adapters(planned(room)), root / FOLDER, frozenset()
+        yield _vendored_extensions(room)[0], root / EXTENSIONS, frozenset()
         for package in packages:
             yield package.files, root / package.folder, frozenset()
         blocking = generate_sync_client(root.parent)
@@ -232,6 +302,10 @@ def _compared(room: SchemaRoom, options: BuildOptions) -> Iterator[_Compared]:
     if not options.names_something:
         options = msgspec.structs.replace(options, revisions=_copies(room, out))
     check_usage(options)
+    if options.extension is not None:
+        for package in _extension_packages(room, options, options.extension):
+            yield package.files, out / package.folder, frozenset()
+        return
     templates = Templates(options.templates)
     for source in sources_of(room, options):
         package = _package(room, source, options, templates)

@@ -10,7 +10,7 @@ import msgspec
 from mcpgen.codegen.overlay import read_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from importlib.resources.abc import Traversable
 
 
@@ -55,6 +55,10 @@ class Docs:
     def with_draft(self, label: str, base: str) -> Docs:
         """Return entries that say about the draft *label* what these say about its *base*."""
         return Docs(self._entries, {**self._bases, label: base})
+
+    def for_extension(self, own: Docs, shared: Collection[str]) -> Docs:
+        """Return *own* entries, and these entries for the *shared* definitions, those of the base."""
+        return Docs({name: each for name, each in self._entries.items() if name in shared} | dict(own._entries))
 
     def about(self, name: str, revision: str) -> Doc:
         """Return what is said about *name* in *revision*; empty where nothing is."""

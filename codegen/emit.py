@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, assert_never
 
 from mcpgen.codegen import ir, names
 from mcpgen.codegen.diagnostics import Diagnostic
-from mcpgen.codegen.docs import spec_url
-from mcpgen.codegen.docstrings import prose, wrapped
-from mcpgen.codegen.layout import call, literal, packed, union
+from mcpgen.codegen.docstrings import wrapped
+from mcpgen.codegen.layout import call, filled, literal, packed, union
 from mcpgen.codegen.model_views import AliasView, ClassView, FieldView, ModelsView, ShortcutView
 from mcpgen.codegen.unions import Structural, Tagged, Unions, oversized
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from collections.abc import Set as AbstractSet
 
-    from mcpgen.codegen.docs import Docs
-    from mcpgen.codegen.overlay import Overlay
+    from mcpgen.codegen.texts import Texts
 
 __all__ = ["RESERVED", "Emitter"]
 
@@ -50,37 +48,44 @@ RESERVED = frozenset(
 
 
 class Emitter:
-    """Lays out the models and the messages of one revision; *support* is the support package in a relative import."""
+    """Lays out the models and the messages of one revision or extension."""
 
     def __init__(
         self,
         schema: ir.Schema,
+        texts: Texts,
         *,
-        revision: str,
-        docs: Docs,
-        overlay: Overlay,
         support: str = "._support",
+        imported: Mapping[str, str] | None = None,
     ) -> None:
+        """Lay out *schema*.
+
+        Args:
+            schema: All definitions.
+            texts: The texts of docstrings.
+            support: The support package in a relative import.
+            imported: The module that has each definition that is not laid out.
+        """
         self.diagnostics: list[Diagnostic] = []
+        self._origins = imported or {}
+        self._reserved = RESERVED if imported is None else RESERVED | {"BASE", "EXTENSION", "Final"}
         self.support: str = support
         self._schema = schema
         self._unions = Unions(schema)
-        self._revision = revision
-        self.revision: str = prose(revision)
-        self._docs = docs
-        self._deprecated = {name: each.reason for each in overlay.deprecated for name in each.names}
+        self.texts = texts
+        self.revision: str = texts.label
         self._used: set[str] = set()
         self._elsewhere: set[str] = set()  # the definitions in another module than the one being written
         self._siblings: set[str] = set()
         self._support = {name: self._free_name(name) for name in _IMPORTED}
 
-    def models(self, envelopes: frozenset[str]) -> ModelsView:
+    def models(self, envelopes: AbstractSet[str]) -> ModelsView:
         """Return the view of ``models.py``, which has all definitions but the *envelopes*."""
         self._check_names()
         self.diagnostics += oversized(self._schema)
         return self._view(self._schema.definitions.keys() - envelopes, ("decode", "decoder"))
 
-    def messages(self, envelopes: frozenset[str]) -> ModelsView:
+    def messages(self, envelopes: AbstractSet[str]) -> ModelsView:
         """Return the view of ``messages.py``, which has the *envelopes*."""
         return self._view(envelopes, ())
 
@@ -88,9 +93,11 @@ class Emitter:
         """Return the view of the module with the definitions *shown*, which also exports *others*."""
         self.module()
         self._elsewhere = self._schema.definitions.keys() - shown
-        classes = tuple(self._class(each) for each in self._schema.objects() if each.name in shown)
-        aliases = tuple(self._alias(each) for each in self._in_order_of_use() if each.name in shown)
+        own = shown - self._origins.keys()
+        classes = tuple(self._class(each) for each in self._schema.objects() if each.name in own)
+        aliases = tuple(self._alias(each) for each in self._in_order_of_use() if each.name in own)
         self._used.update(others)
+        modules = sorted({self._origins[name] for name in shown - own})
         return ModelsView(
             classes=classes,
             aliases=aliases,
@@ -99,6 +106,10 @@ class Emitter:
             msgspec_imports=self._imports(_MSGSPEC),
             siblings=tuple(sorted(self._siblings)),
             own_imports=self.support_imports(),
+            base_imports=tuple(
+                (each, filled(f"{name}," for name in sorted(shown - own) if self._origins[name] == each))
+                for each in modules
+            ),
             checked=self._support["Checked"],
             misplaced=self._support["misplaced"],
             validation_error=self._support["ValidationError"],
@@ -133,6 +144,8 @@ class Emitter:
         match ref:
             case ir.Anything():
                 return self._use("JSON")
+            case ir.Nothing():
+                return self._use("UnsetType")
             case ir.Scalar():
                 return self._scalar(ref)
             case ir.Fixed(values=values):
@@ -151,36 +164,6 @@ class Emitter:
                 return " | ".join(dict.fromkeys(self.annotation(arm, prefix=prefix, views=views) for arm in arms))
             case _:
                 assert_never(ref)
-
-    def doc(self, name: str, description: str, *, anonymous: bool, indent: str = "") -> str:
-        """Return the docstring of the definition *name*: ours, else the document's, else its place in the document."""
-        about = self._docs.about(name, self._revision)
-        text = prose(about.text or description)
-        if not text:
-            where = self._schema.definitions[name].pointer
-            text = f"The value at ``{prose(where)}``." if anonymous else f"{name} of MCP {self.revision}."
-        paragraphs = [text]
-        if deprecation := self.deprecation(name):
-            paragraphs.append(deprecation)
-        paragraphs += self.spec(name)
-        return wrapped(*paragraphs, indent=indent)
-
-    def spec(self, name: str) -> list[str]:
-        """Return the paragraph with the place of the definition *name* in the specification, if it is known."""
-        reference = self._docs.about(name, self._revision).spec
-        return [f"Spec: {prose(spec_url(self._revision, reference))}"] if reference else []
-
-    def deprecation(self, name: str) -> str:
-        """Return why the definition *name*, or the key *name* of one, is deprecated; nothing if it is not."""
-        return f"Deprecated: {prose(self._deprecated[name])}" if name in self._deprecated else ""
-
-    def text(self, name: str) -> str:
-        """Return what ``docs.toml`` or the document says of the definition *name*, on one line."""
-        return prose(self._docs.about(name, self._revision).text or self._schema.definitions[name].description)
-
-    def field_text(self, owner: str, field: ir.Property) -> str:
-        """Return what ``docs.toml`` or the document says of *field* of the definition *owner*, on one line."""
-        return prose(self._docs.about(owner, self._revision).fields.get(field.wire, "") or field.description)
 
     # Classes
 
@@ -202,7 +185,7 @@ class Emitter:
             name=target.name,
             bases=", ".join(map(self._use, bases or ["Model"])),
             options=", ".join(options),
-            doc=self.doc(target.name, target.description, anonymous=target.anonymous, indent=_CLASS_INDENT),
+            doc=self.texts.doc(target.name, target.description, anonymous=target.anonymous, indent=_CLASS_INDENT),
             fields=tuple(
                 self._field(name, each, owner=target.name, uses_camel=uses_camel, heading=heading)
                 for heading, (name, each) in zip(self._headings(target.name, fields), fields, strict=True)
@@ -268,12 +251,15 @@ class Emitter:
         elif each.preset is not None:
             default = f"{self._use('preset')}({', '.join([ascii(each.preset), *given])})"
         elif not each.required:
-            annotation = f"{annotation} | {self._use('UnsetType')}"
+            if not isinstance(each.type, ir.Nothing):
+                annotation = f"{annotation} | {self._use('UnsetType')}"
             unset = self._use("UNSET")
             default = f"{self._use('field')}({', '.join([*given, f'default={unset}'])})" if given else unset
         elif given:
             default = f"{self._use('field')}({given[0]})"
-        text = " ".join(filter(None, [self.field_text(owner, each), self.deprecation(f"{owner}.{each.wire}")]))
+        text = " ".join(
+            filter(None, [self.texts.field_text(owner, each), self.texts.deprecation(f"{owner}.{each.wire}")])
+        )
         return FieldView(
             heading=heading,
             name=name,
@@ -291,13 +277,18 @@ class Emitter:
             static = [literal(" | ".join(static))]
         runtime = self._runtime(alias)
         typed = f"{alias.name}: {self._use('TypeAlias')} = "
-        if runtime is None:
+        if runtime is None and isinstance(alias.type, ir.Fixed):
+            values = [f"{each!a}," for each in alias.type.values]
+            lines = call(f"{typed}{self._use('Literal')}[", values, "]")
+        elif runtime is None:
             lines = union(typed, static)
         else:
             indent = " " * 4
             both = union(f"{indent}{typed}", static), call(f"{indent}{alias.name} = {runtime[0]}", *runtime[1:])
             lines = [f"if {self._use('TYPE_CHECKING')}:", *both[0], "else:", *both[1]]
-        return AliasView(lines=tuple(lines), doc=self.doc(alias.name, alias.description, anonymous=alias.anonymous))
+        return AliasView(
+            lines=tuple(lines), doc=self.texts.doc(alias.name, alias.description, anonymous=alias.anonymous)
+        )
 
     def _runtime(self, alias: ir.Alias) -> tuple[str, list[str], str] | None:
         """Return what msgspec needs for *alias*: the start of an expression, its items and its end.
@@ -380,7 +371,7 @@ class Emitter:
         return name
 
     def _check_names(self) -> None:
-        for name in sorted(RESERVED & self._schema.definitions.keys()):
+        for name in sorted(self._reserved & self._schema.definitions.keys()):
             finding = Diagnostic(
                 code="MG212",
                 pointer=self._schema.definitions[name].pointer,

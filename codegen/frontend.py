@@ -22,7 +22,7 @@ from mcpgen.codegen.diagnostics import Diagnostic, Refused
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["SchemaNode", "SchemaObject", "admits_anything", "exact", "quoted", "schema_objects"]
+__all__ = ["SchemaNode", "SchemaObject", "admits_anything", "exact", "preset", "quoted", "schema_objects"]
 
 _NUMBER_BOUNDS = (("ge", "minimum"), ("gt", "exclusiveMinimum"), ("le", "maximum"), ("lt", "exclusiveMaximum"))
 # By JSON type: the keywords of msgspec.Meta and of the document.
@@ -83,7 +83,7 @@ class SchemaObject(msgspec.Struct, frozen=True, kw_only=True):
 
     def implied_types(self) -> tuple[str, ...]:
         """Return the JSON type that a schema without ``type`` implies; ``check_document`` warns about it."""
-        if self.properties is not None or self.additional is not None:
+        if self.properties is not None or self.additional is not None or self.required:
             return ("object",)
         return ("array",) if self.items is not None else ()
 
@@ -98,6 +98,11 @@ _NOTHING: dict[str, Any] = {name: getattr(SchemaObject(), name) for name in Sche
 def admits_anything(node: SchemaNode) -> bool:
     """Whether *node* is ``true`` or ``{}``, annotations aside."""
     return node is True or (isinstance(node, SchemaObject) and not node.decides())
+
+
+def preset(node: SchemaNode) -> str | int | bool | None:
+    """Return the ``default`` of *node*. On a required key it can only be meant for the author of the message."""
+    return None if not isinstance(node, SchemaObject) or isinstance(node.default, float) else node.default
 
 
 def quoted(names: Iterable[str]) -> str:

@@ -29,6 +29,10 @@ class Anything(Node, frozen=True):
     """Any JSON value: ``{}``."""
 
 
+class Nothing(Node, frozen=True):
+    """No JSON value: ``false``. A key of this type must be absent."""
+
+
 class Scalar(Node, frozen=True, kw_only=True):
     """One primitive type with the bounds a schema puts on it.
 
@@ -70,7 +74,7 @@ class Union(Node, frozen=True, kw_only=True):
     arms: tuple[TypeRef, ...]
 
 
-TypeRef: TypeAlias = Anything | Scalar | Fixed | Array | Mapping | Named | Union
+TypeRef: TypeAlias = Anything | Nothing | Scalar | Fixed | Array | Mapping | Named | Union
 
 
 class Property(Node, frozen=True, kw_only=True):
@@ -159,7 +163,7 @@ class Schema(Node, frozen=True, kw_only=True):
 def children(ref: TypeRef) -> tuple[TypeRef, ...]:
     """Return the types directly inside *ref*; a name is not followed."""
     match ref:
-        case Anything() | Scalar() | Fixed() | Named():
+        case Anything() | Nothing() | Scalar() | Fixed() | Named():
             return ()
         case Array(item=item):
             return (item,)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
 from mcpgen.codegen import ir, names
 from mcpgen.codegen.diagnostics import Diagnostic
 from mcpgen.codegen.overlay import MethodFacts, Overlay, SharedOverlay
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
 
 Side: TypeAlias = Literal["client", "server"]
 
@@ -55,7 +58,11 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
 class Methods:
     """Reads the methods of one schema; collects diagnostics."""
 
-    def __init__(self, schema: ir.Schema, overlay: Overlay, shared: SharedOverlay) -> None:
+    def __init__(
+        self, schema: ir.Schema, overlay: Overlay, shared: SharedOverlay, *, imported: Collection[str] = ()
+    ) -> None:
+        """Read *schema*; *imported* are the definitions that an extension has from its base, with its messages."""
+        self._imported = imported
         self._schema = schema
         self._facts = {**shared.methods, **overlay.methods}
         self._capabilities = {
@@ -75,13 +82,25 @@ class Methods:
         self.all += [self._method(each, "server", "input") for each in inputs]
         for union, sender in _NOTIFICATION_UNIONS:
             self.all += [self._method(each, sender, "notification") for each in self._messages(union)]
+        self._add_declared()
         self._check_names()
         return self.all
+
+    def _add_declared(self) -> None:
+        """Add the methods whose sender an overlay names."""
+        by_method = {_constant(each, "method"): each for each in self._schema.objects() if not each.anonymous}
+        for name, facts in sorted(self._facts.items()):
+            message = by_method.get(name)
+            if facts.sender and message is not None:
+                kind: Literal["request", "notification"] = "request" if _is_request(message) else "notification"
+                self.all.append(self._method(message, facts.sender, kind))
 
     def _messages(self, union: str) -> list[ir.Object]:
         """Return the message definitions of *union*, sorted by method; a union flattened into one arm counts."""
         found: dict[str, ir.Object] = {}
-        pending: list[ir.TypeRef] = [ir.Named(name=union)] if union in self._schema.definitions else []
+        pending: list[ir.TypeRef] = (
+            [ir.Named(name=union)] if union in self._schema.definitions.keys() - {*self._imported} else []
+        )
         seen: set[ir.TypeRef] = set()
         while pending:
             if (arm := pending.pop()) in seen:
@@ -179,14 +198,28 @@ class Methods:
         unions = [name for name, _ in (*_REQUEST_UNIONS, *_NOTIFICATION_UNIONS)]
         if not any(name in self._schema.definitions for name in unions):
             return  # the document has no directions at all, so it describes no messages
+        hint = "Add it to the union of its direction: [[patch]] of an overlay can."
+        for message, method in self._unlisted():
+            said = f"{message.name} has the method {method!a}, but none of {', '.join(unions)} lists it"
+            self._report("MG135", message, said, hint)
+        self._check_responses()
+
+    def check_declared(self, own: Collection[str]) -> None:
+        """Report messages of an extension whose sender is not known; it has the definitions *own*."""
+        for message, method in self._unlisted():
+            if message.name in own and message.name not in self._imported:
+                said = f"{message.name} has the method {method!a}, and its sender is not known"
+                hint = f'Add [methods."{method}"] with `sender` to the overlay, or `models_only = true`.'
+                self._report("MG135", message, said, hint)
+
+    def _unlisted(self) -> Iterator[tuple[ir.Object, str]]:
         listed = {each.name for each in self.all}
         for message in self._schema.objects():
             method = _constant(message, "method")
             if method is not None and method not in listed and not message.anonymous:
-                said = f"{message.name} has the method {method!a}, but none of {', '.join(unions)} lists it"
-                self._report(
-                    "MG135", message, said, "Add it to the union of its direction: [[patch]] of an overlay can."
-                )
+                yield message, method
+
+    def _check_responses(self) -> None:
         answered = {each.definition.removesuffix("Request") for each in self.all}
         for message in self._schema.objects():
             stem = message.name.removesuffix("ResultResponse")
@@ -196,6 +229,11 @@ class Methods:
                 said = f"{message.name} is the response of a request that the document does not define"
                 hint = f"Add {stem}Request, or remove the response and its result."
                 self._report("MG136", message, said, hint, severity="warning")
+
+
+def _is_request(message: ir.Object) -> bool:
+    """Whether *message* has an ``id``. Some documents leave out the keys of JSON-RPC, and only the name remains."""
+    return message.name.endswith("Request") or any(each.wire == "id" for each in message.properties)
 
 
 def _constant(message: ir.Object, key: str) -> str | None:

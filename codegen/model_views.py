@@ -67,6 +67,7 @@ class ModelsView(msgspec.Struct, frozen=True, kw_only=True):
     msgspec_imports: tuple[str, ...]
     siblings: tuple[str, ...]
     own_imports: tuple[tuple[str, tuple[str, ...]], ...]
+    base_imports: tuple[tuple[str, tuple[str, ...]], ...]
     checked: str
     misplaced: str
     validation_error: str

@@ -71,6 +71,7 @@ class Extract(_Table, frozen=True, kw_only=True):
 class MethodFacts(_Table, frozen=True, kw_only=True):
     """Facts about a method that the document lacks."""
 
+    sender: Literal["", "client", "server"] = ""  # of a message of an extension that no union of a direction lists
     result: str = ""  # the definition of its result, if it is not <Method>Result
     task_result: str = ""  # the definition of its result if the request runs as a task
 
@@ -109,6 +110,7 @@ class Overlay(_Table, frozen=True, kw_only=True):
     Attributes:
         reserved_errors: The lowest and the highest reserved error code; only `errors` may define one of them.
         meta_keys: Reserved keys of ``_meta`` that the specification describes and the document lacks, and their texts.
+        models_only: Whether the messages of an extension go neither to nor from MCP clients and servers.
     """
 
     era: Era = "handshake"
@@ -121,6 +123,7 @@ class Overlay(_Table, frozen=True, kw_only=True):
     errors: list[ErrorCode] = []
     deprecated: list[Deprecation] = []
     meta_keys: dict[str, str] = {}
+    models_only: bool = False
 
     def __post_init__(self) -> None:
         if self.reserved_errors is not None and self.reserved_errors[0] > self.reserved_errors[1]:

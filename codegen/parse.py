@@ -16,7 +16,7 @@ import msgspec
 from mcpgen.codegen import ir, names
 from mcpgen.codegen.constants import json_type, json_types, keeps, preset_findings
 from mcpgen.codegen.diagnostics import Diagnostic, Refused, pointer_to
-from mcpgen.codegen.frontend import SchemaNode, SchemaObject, admits_anything, exact, quoted, schema_objects
+from mcpgen.codegen.frontend import SchemaNode, SchemaObject, admits_anything, exact, preset, quoted, schema_objects
 from mcpgen.codegen.union_arms import fixed_type, json_types_differ, ref_name, simplified, suffixes
 
 if TYPE_CHECKING:
@@ -152,13 +152,17 @@ class _Parser:
         for part, where in parts:
             for key, inner in (part.properties or {}).items():
                 described.setdefault(key, []).append((inner, f"{where}/properties{pointer_to(key)}"))
+        required = frozenset[str]().union(*(part.required for part, _ in parts))
+        for key in sorted(required - described.keys()):
+            # JSON Schema applies `additionalProperties` to such a key. `check_document` refuses it if that is false.
+            found = ((part.additional, f"{where}/additionalProperties") for part, where in parts)
+            described[key] = [(further, place) for further, place in found if further] or [(True, pointer)]
         elsewhere = (part for part, where in parts if not f"{where}/".startswith(f"{pointer}/"))
         self._inherit(sum(len(part.properties or ()) for part in elsewhere), pointer)
         refuses = any(part.additional is False for part, _ in parts)
         if not described and not refuses:
             return None
         self._check_parts(parts, described.keys(), pointer)
-        required = frozenset[str]().union(*(part.required for part, _ in parts))
         return ir.Object(
             name=name,
             pointer=pointer,
@@ -197,8 +201,9 @@ class _Parser:
             self._report("MG123", pointer, f"`allOf` has properties, but its `type` keywords together allow {admitted}")
 
     def _unknown(self, parts: list[_Part]) -> Literal["kept", "dropped"]:
-        """Say whether unknown keys are kept: they are if one of *parts* is open."""
-        return "dropped" if all(part.additional is None for part, _ in parts) else "kept"
+        """Say whether unknown keys are kept: they are if one of *parts* is open, or if none of them describes a key."""
+        is_closed = all(part.additional is None for part, _ in parts)
+        return "dropped" if is_closed and any(part.properties is not None for part, _ in parts) else "kept"
 
     def _property(
         self, key: str, described: list[tuple[SchemaNode, str]], owner: str, *, required: bool
@@ -212,16 +217,18 @@ class _Parser:
             pointer=pointer,
             type=self._type(node, pointer, owner + (names.pascal(key) or "Field")),
             required=required,
-            preset=_preset(node) if required else None,
+            preset=preset(node) if required else None,
             description=node.description if isinstance(node, SchemaObject) else "",
         )
 
     def _narrow(self, first: SchemaNode, second: SchemaNode, pointer: str) -> SchemaNode:
         """Return a schema that accepts what both accept; report it if one does more than add keywords to the other."""
         if not isinstance(first, SchemaObject) or not isinstance(second, SchemaObject):
-            return second if first is True else first
+            return False if False in (first, second) else second if first is True else first
         own, other = first.decides(), second.decides()
         merged = msgspec.structs.replace(first, **other)
+        if second.fixed is not None and exact(merged.default) not in map(exact, second.fixed):
+            merged = msgspec.structs.replace(merged, default=None)  # it is the default of a wider type
         if not own or not other or exact(own) == exact(other):
             return merged
         differing = sorted(
@@ -270,7 +277,7 @@ class _Parser:
     def _type(self, node: SchemaNode, pointer: str, name: str, *, hoist: bool = True) -> ir.TypeRef:
         """Return the type of *node*; *name* is its name if it is hoisted."""
         if isinstance(node, bool):
-            return ir.Anything()
+            return ir.Anything() if node else ir.Nothing()
         if node.ref:
             return ir.Named(name=names.definition(ref_name(node.ref)))
         if node.any_of:
@@ -309,7 +316,7 @@ class _Parser:
 
     def _mapping(self, node: SchemaObject, pointer: str, name: str, *, hoist: bool) -> ir.TypeRef:
         """Return an inline object: a hoisted definition if it has known keys, otherwise a mapping."""
-        if node.properties or node.additional is False:
+        if node.properties or node.required or node.additional is False:
             node = msgspec.structs.replace(node, types=("object",))
             return self._define(name if hoist else f"{name}Object", node, pointer, anonymous=True)
         extra = node.additional
@@ -391,10 +398,3 @@ class _Parser:
 def _describes_objects(part: _Part) -> bool:
     decides = part[0].decides()
     return not decides.keys().isdisjoint(("properties", "required", "additional")) or decides == {"types": ("object",)}
-
-
-def _preset(node: SchemaNode) -> ir.Constant:
-    """Return the ``default`` of *node*. On a required key it can only be meant for the author of the message."""
-    if not isinstance(node, SchemaObject) or isinstance(node.default, float):
-        return None
-    return node.default

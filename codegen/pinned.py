@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from mcpgen.codegen.json_pointers import Json
 
-__all__ = ["PINNED", "Pin", "Pins", "SchemaRoom", "is_dated", "is_label", "load_pins"]
+__all__ = ["PINNED", "ExtensionPin", "Pin", "Pins", "SchemaRoom", "is_dated", "is_label", "load_pins"]
 
 PINNED = "PINNED.toml"
 
@@ -48,11 +48,23 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     sha256: _Hash  # of schema/<revision>/schema.json
 
 
+class ExtensionPin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The origin of the vendored document of one extension, and its hashes."""
+
+    name: str  # of its folders in schema/extensions/ and generated/extensions/
+    id: str
+    base: str  # the revision that it extends
+    source: str  # where the official file is, with its version
+    official_sha256: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{8,64}\Z")]  # of that file, or how it begins
+    sha256: _Hash  # of schema/extensions/<name>/schema.json
+
+
 class Pins(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The content of ``PINNED.toml``."""
 
     repository: str
     document: tuple[Pin, ...] = ()  # oldest revision first; this order counts, not the labels
+    extension: tuple[ExtensionPin, ...] = ()  # by name
 
 
 def is_label(text: str) -> bool:
@@ -132,15 +144,44 @@ class SchemaRoom:
         Raises:
             Refused: MG303, it is not vendored; MG301, the file is missing or does not have the recorded hash.
         """
-        pin = self.pin(revision)
-        name = f"schema/{revision}/schema.json"
+        return self._verified(self.pin(revision).sha256, revision)
+
+    def _verified(self, pinned: str, *folder: str) -> bytes:
+        """Return the document in *folder*, after its hash is verified."""
+        name = "/".join(("schema", *folder, "schema.json"))
         try:
-            content = (self.root / revision / "schema.json").read_bytes()
+            content = self.root.joinpath(*folder, "schema.json").read_bytes()
         except OSError as error:
             raise Refused([_changed(f"{name} cannot be read: {error.strerror or error}")]) from error
-        if (found := sha256(content).hexdigest()) != pin.sha256:
-            raise Refused([_changed(f"{name} has sha256 {found[:12]}…, but {pin.sha256[:12]}… is pinned")])
+        if (found := sha256(content).hexdigest()) != pinned:
+            raise Refused([_changed(f"{name} has sha256 {found[:12]}…, but {pinned[:12]}… is pinned")])
         return content
+
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        """The names of the pinned extensions."""
+        return tuple(pin.name for pin in self.pins.extension)
+
+    def extension_pin(self, name: str) -> ExtensionPin:
+        """Return the pin of the extension *name*.
+
+        Raises:
+            Refused: MG303, it is not pinned.
+        """
+        for pin in self.pins.extension:
+            if pin.name == name:
+                return pin
+        hint = f"Use one of {', '.join(self.extensions)}."
+        raise Refused([Diagnostic(code="MG303", message=f"the extension {name!a} is not vendored", hint=hint)])
+
+    def extension_document(self, name: str) -> dict[str, Json]:
+        """Return the vendored document of the extension *name*, after its hash is verified.
+
+        Raises:
+            Refused: MG303, it is not vendored; MG301, the file is missing or does not have the recorded hash.
+        """
+        content = self._verified(self.extension_pin(name).sha256, "extensions", name)
+        return parse_document(content, name=f"schema/extensions/{name}/schema.json")
 
     def document(self, revision: str) -> dict[str, Json]:
         """Return the vendored document of *revision*, after its hash is verified.

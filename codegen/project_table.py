@@ -29,6 +29,10 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     adapters: bool = False
     changes: str = ""
     out: str
+    extension: str = ""
+    id: str = ""
+    base: str = ""
+    copy_base: bool = False
 
 
 def options_of_project() -> list[BuildOptions]:
@@ -74,4 +78,8 @@ def _options(table: _Table, folder: Path) -> BuildOptions:
         adapters=table.adapters,
         changes=path(table.changes),
         out=path(table.out),
+        extension=path(table.extension),
+        identifier=table.id,
+        base=table.base,
+        copy_base=table.copy_base,
     )

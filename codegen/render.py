@@ -31,6 +31,7 @@ VARIABLES_VERSION = 1
 # The templates of a package of bindings. Adapters and the registry depend on the runtime, so their layout is ours.
 # Each has these variables.
 REPLACEABLE = {
+    "extension.py.jinja": {"door", "module"},
     "init.py.jinja": {"door", "module"},
     "methods.py.jinja": {"methods", "module"},
     "models.py.jinja": {"doc", "models", "module"},

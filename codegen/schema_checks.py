@@ -36,7 +36,7 @@ MAX_SCHEMAS = 10_000
 MAX_CONSTANTS = 40_000
 
 # The type that each keyword implies if `type` is absent. The first keyword that is present decides.
-_IMPLIES = {"properties": "object", "additionalProperties": "object", "items": "array"}
+_IMPLIES = {"properties": "object", "additionalProperties": "object", "required": "object", "items": "array"}
 
 
 class _Place(NamedTuple):
@@ -136,6 +136,8 @@ class _Walk:
         if schema is True:
             return
         if schema is False:
+            if path[-2:-1] == ("properties",):
+                return  # the key must be absent
             yield _finding(Fault("MG104", "the schema is `false`: it accepts no value", "Remove it."), path)
             return
         if not isinstance(schema, dict):
@@ -191,16 +193,24 @@ class _Walk:
             self.untyped.append(finding)
 
     def _required(self, schema: dict[str, Json], place: _Place) -> Iterator[Diagnostic]:
-        """Yield a fault for each required key that no ``properties`` describes."""
+        """Yield a fault for each required key that no object can have."""
         required = schema.get("required")
         if not isinstance(required, list) or not required:
             return
-        found = [each.get("properties") for each in self._extended(schema, place)]
-        described = [properties for properties in found if isinstance(properties, dict)]
+        found = [(each.get("properties"), each.get("additionalProperties")) for each in self._extended(schema, place)]
+        described = [(properties if isinstance(properties, dict) else {}, further) for properties, further in found]
         for index, name in enumerate(required):
-            if isinstance(name, str) and not any(name in properties for properties in described):
+            if not isinstance(name, str):
+                continue
+            refused = any(further is False and name not in properties for properties, further in described)
+            # A key that another member of `allOf` describes is MG121.
+            if refused and not any(name in properties for properties, _ in described):
                 hint = "Describe it under `properties`; the schema {} accepts any value."
-                fault = Fault("MG113", f"the required property {shown(name)} is not described", hint)
+                said = f"the required property {shown(name)} is not described, and `additionalProperties` forbids it"
+                yield _finding(Fault("MG113", said, hint), (*place.path, "required", index))
+            elif any(properties.get(name) is False for properties, _ in described):
+                said = f"the required property {shown(name)} has the schema `false`, which accepts no value"
+                fault = Fault("MG104", said, "Remove it from `required`, or give it another schema.")
                 yield _finding(fault, (*place.path, "required", index))
 
     def _extended(self, schema: dict[str, Json], place: _Place) -> Iterator[dict[str, Json]]:

@@ -14,7 +14,7 @@ from mcpgen.codegen.checkout import find_checkout
 from mcpgen.codegen.console import echo_diagnostics, echo_json, refusals_reported
 from mcpgen.codegen.diagnostics import Refused
 from mcpgen.codegen.pinned import Pin, SchemaRoom
-from mcpgen.codegen.vendoring import candidate, differences, vendor
+from mcpgen.codegen.vendoring import candidate, differences, extension_candidate, vendor
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -39,23 +39,32 @@ def schema() -> None:
 @schema.command("list")
 @_as_json
 def list_documents(*, as_json: bool) -> None:
-    """List the vendored documents, oldest revision first.
+    """List the vendored documents: revisions, oldest first, and extensions.
 
     Also verifies their recorded hashes.
     """
     with refusals_reported(as_json=as_json):
         room = SchemaRoom()
         counted = [(pin, _count(room.document(pin.revision))) for pin in room.pins.document]
+        extensions = [(pin, _count(room.extension_document(pin.name))) for pin in room.pins.extension]
     if as_json:
-        echo_json([{**to_builtins(pin), "definitions": count} for pin, count in counted])
+        echo_json([{**to_builtins(pin), "definitions": count} for pin, count in (*counted, *extensions)])
         return
-    table = [("REVISION", "DEFINITIONS", "COMMIT", "DATE", "SHA256")]
+    table: list[tuple[str, ...]] = [("REVISION", "DEFINITIONS", "COMMIT", "DATE", "SHA256")]
     table += [
         (pin.revision, str(count), pin.commit[:12] or "-", str(pin.date or "-"), pin.sha256[:12])
         for pin, count in counted
     ]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for cells in table:
+    _echo_table(table)
+    if extensions:
+        click.echo()
+        rows = [(pin.name, str(count), pin.base, pin.source, pin.sha256[:12]) for pin, count in extensions]
+        _echo_table([("EXTENSION", "DEFINITIONS", "BASE", "SOURCE", "SHA256"), *rows])
+
+
+def _echo_table(rows: list[tuple[str, ...]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for cells in rows:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
 
 
@@ -114,21 +123,25 @@ def add(  # noqa: PLR0913 - one parameter for each option
 @_file
 @_as_json
 def verify(revision: str, file: Path, *, as_json: bool) -> None:
-    """Check that FILE equals the document of REVISION, apart from descriptions."""
+    """Check that FILE equals the document of REVISION, apart from descriptions.
+
+    REVISION can also be the name of an extension.
+    """
     with refusals_reported(as_json=as_json):
         room = SchemaRoom()
-        pin = room.pin(revision)
-        ours = room.document(revision)
-        found = candidate(file)
+        is_extension = revision in room.extensions
+        pinned = (room.extension_pin(revision) if is_extension else room.pin(revision)).official_sha256
+        ours = room.extension_document(revision) if is_extension else room.document(revision)
+        found = extension_candidate(file) if is_extension else candidate(file)
         if findings := list(differences(ours, found.document)):
             raise Refused(findings)
-    official = found.official_sha256 == pin.official_sha256
+    official = found.official_sha256.startswith(pinned)
     if as_json:
         echo_json(
             {"revision": revision, "equal": True, "official": official, "diagnostics": to_builtins(found.warnings)}
         )
         return
-    click.echo(f"{file} equals revision {revision}, apart from descriptions.")
+    click.echo(f"{file} equals {'extension' if is_extension else 'revision'} {revision}, apart from descriptions.")
     if official:
         click.echo("The file is the official file, byte for byte.")
     else:

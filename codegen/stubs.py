@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from mcpgen.codegen import ir, names
 from mcpgen.codegen.diagnostics import Diagnostic
 from mcpgen.codegen.docstrings import prose, wrapped
 from mcpgen.codegen.layout import filled, packed
+from mcpgen.codegen.stub_views import Entry, Error, Key, MethodsView, Sent, Served, SideView, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from mcpgen.codegen.emit import Emitter
     from mcpgen.codegen.methods import Method, Side
@@ -51,108 +50,25 @@ _TAKEN = frozenset(
 )
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One constant of methods.py."""
-
-    constant: str
-    type: str
-    value: str
-    doc: str
-
-
-class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """One table of methods.py: the function that makes it, and the lines with the constants."""
-
-    name: str
-    maker: str
-    doc: str
-    lines: tuple[str, ...]
-
-
-class Error(msgspec.Struct, frozen=True, kw_only=True):
-    """One member of ErrorCode."""
-
-    name: str
-    code: int
-    doc: str
-
-
-class Key(msgspec.Struct, frozen=True, kw_only=True):
-    """One constant of MetaKey."""
-
-    name: str
-    key: str
-    doc: str
-
-
-class MethodsView(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of methods.py."""
-
-    revision: str
-    label: str
-    era: str
-    errors: tuple[Error, ...]
-    reserved_errors: str  # a range as Python, or nothing
-    meta_keys: tuple[Key, ...]
-    methods: tuple[Entry, ...]
-    tables: tuple[Table, ...]
-    exports: tuple[str, ...]
-    shown: tuple[str, ...]  # what the package exports, too
-    typing_imports: tuple[str, ...]
-    msgspec_imports: tuple[str, ...]
-    support: str
-    support_imports: tuple[tuple[str, tuple[str, ...]], ...]
-    siblings: tuple[str, ...]
-
-
-class Served(msgspec.Struct, frozen=True, kw_only=True):
-    """One method of a handlers class."""
-
-    name: str
-    params: str
-    answer: str
-    doc: str
-    raises: str
-
-
-class Sent(msgspec.Struct, frozen=True, kw_only=True):
-    """One method of a class that sends."""
-
-    name: str
-    parameter: str
-    result: str
-    doc: str
-    body: str
-
-
-class SideView(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of server.py or client.py."""
-
-    name: str
-    word: str
-    revision: str
-    doc: str
-    unhandled: str
-    declares: bool
-    served: tuple[Served, ...]
-    sent: tuple[Sent, ...]
-    capabilities: tuple[tuple[str, str], ...]
-    typing_imports: tuple[str, ...]
-    msgspec_imports: tuple[str, ...]
-    methods_imports: tuple[str, ...]
-    support: str
-    support_imports: tuple[tuple[str, tuple[str, ...]], ...]
-    siblings: tuple[str, ...]
-
-
 class Stubs:
     """Lays out the methods of one revision."""
 
-    def __init__(self, schema: ir.Schema, methods: list[Method], emitter: Emitter) -> None:
+    def __init__(
+        self, schema: ir.Schema, methods: list[Method], emitter: Emitter, *, imported: Collection[str] | None = None
+    ) -> None:
+        """Lay out *methods*, messages of *schema*.
+
+        Args:
+            schema: All definitions.
+            methods: The methods.
+            emitter: Lays out their types.
+            imported: For an extension: the definitions of its base.
+        """
         self.diagnostics: list[Diagnostic] = []
         self._schema = schema
         self._methods = methods
         self._emitter = emitter
+        self._imported = imported
         self._constants = self._name_constants()
 
     def methods(self, revision: str, overlay: Overlay, shared: SharedOverlay) -> MethodsView:
@@ -168,20 +84,23 @@ class Stubs:
         tables = tuple(self._table(*table) for table in _TABLES)
         keys = self._meta_keys(overlay)
         reserved = overlay.reserved_errors
-        fixed = ["ERA", "ErrorCode", "REVISION", *["MetaKey"] * bool(keys), *_EXPORTED_SUPPORT]
+        is_revision = self._imported is None
+        errors = _errors([*shared.errors * is_revision, *overlay.errors])
+        fixed = [*["ERA", "REVISION"] * is_revision, *["ErrorCode"] * bool(errors), *["MetaKey"] * bool(keys)]
+        fixed += _EXPORTED_SUPPORT
         others = [*["RESERVED_ERRORS"] * (reserved is not None), *(table.name for table in tables)]
         return MethodsView(
             revision=ascii(revision),
             label=self._emitter.revision,
-            era=ascii(overlay.era),
-            errors=_errors([*shared.errors, *overlay.errors]),
+            era=ascii(overlay.era) if is_revision else "",
+            errors=errors,
             reserved_errors="" if reserved is None else f"range({reserved[0]}, {reserved[1] + 1})",
             meta_keys=keys,
             methods=tuple(entries[constant] for constant in sorted(entries)),
             tables=tables,
             exports=packed(sorted([*fixed, *entries, *others])),
             shown=tuple(sorted(fixed)),
-            typing_imports=self._emitter.typing_imports("Final", "Literal"),
+            typing_imports=self._emitter.typing_imports("Final", *["Literal"] * is_revision),
             msgspec_imports=self._emitter.msgspec_imports(),
             support=self._emitter.support,
             support_imports=self._emitter.support_imports(),
@@ -204,7 +123,9 @@ class Stubs:
             name=name,
             word=side,
             revision=self._emitter.revision,
-            doc=f"the requests and notifications that a {side} handles, and the messages that it sends.",
+            doc=f"the messages that a {side} handles and sends."
+            if self._imported is not None
+            else f"the requests and notifications that a {side} handles, and the messages that it sends.",
             unhandled=_UNHANDLED_INPUT if any(each.kind == "input" for each in served) else _UNHANDLED,
             declares=declares,
             served=stubs,
@@ -243,9 +164,9 @@ class Stubs:
         """Return the keys of ``_meta`` that MCP reserves: those in the document, and those that the overlay names."""
         found = {key: prose(text) for key, text in overlay.meta_keys.items()}
         for definition in self._schema.objects():
-            for each in definition.properties:
+            for each in () if definition.name in (self._imported or ()) else definition.properties:
                 if each.wire.startswith(_META_PREFIX):
-                    found[each.wire] = found.get(each.wire) or self._emitter.field_text(definition.name, each)
+                    found[each.wire] = found.get(each.wire) or self._emitter.texts.field_text(definition.name, each)
         by_name = {names.attribute(key).rstrip("_").upper(): key for key in sorted(found)}
         return tuple(
             Key(name=name, key=ascii(key), doc=wrapped(found[key], indent=" " * 4) if found[key] else "")
@@ -268,7 +189,7 @@ class Stubs:
             constant=constant,
             type=f"{maker}[{', '.join(types)}]",
             value=f"{maker}({', '.join(arguments)})",
-            doc="".join(self._emitter.spec(method.definition)),
+            doc="".join(self._emitter.texts.spec(method.definition)),
         )
 
     def _table(self, name: str, kind: str, sender: Side, doc: str) -> Table:
@@ -321,14 +242,15 @@ class Stubs:
         ]
 
     def _doc(self, method: Method, *, as_task: bool = False) -> str:
-        text = self._emitter.text(method.definition) or f"The {method.kind} `{prose(method.name)}`."
+        text = self._emitter.texts.text(method.definition) or f"The {method.kind} `{prose(method.name)}`."
         task = f"Ask to run the request as a task. The response contains a {method.task_result}." if as_task else ""
-        paragraphs = [text, task, self._emitter.deprecation(method.definition), *self._emitter.spec(method.definition)]
+        texts = self._emitter.texts
+        paragraphs = [text, task, texts.deprecation(method.definition), *texts.spec(method.definition)]
         return wrapped(*filter(None, paragraphs), indent=_METHOD_INDENT)
 
     def _declares(self, name: str, served: list[Method]) -> bool:
         """Return whether the definition *name* is there, and any choice of *served* makes a value of it."""
-        if name not in self._schema.definitions:
+        if name not in self._schema.definitions or self._imported is not None:
             return False
         this = ir.Named(name=name)
         declared: list[tuple[tuple[str, ...], object]] = [((), {})]

@@ -39,6 +39,7 @@ def simplified(arms: Sequence[ir.TypeRef]) -> ir.TypeRef:
     flat = list({repr(arm): arm for arm in every}.values())  # compared as text, because 1 == True
     if any(isinstance(arm, ir.Anything) for arm in flat):
         return ir.Anything()
+    flat = [arm for arm in flat if not isinstance(arm, ir.Nothing)] or flat
     wide: set[str] = {arm.kind for arm in flat if isinstance(arm, ir.Scalar) and not arm.bounds}
     kept = [arm for arm in flat if not _is_contained(arm, wide)]
     if (fixed := [arm for arm in kept if isinstance(arm, ir.Fixed)]) and len(fixed) > 1:

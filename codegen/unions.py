@@ -166,7 +166,7 @@ def _held(definition: ir.Definition) -> tuple[ir.TypeRef, ...]:
 def _is_flat(ref: ir.TypeRef) -> bool:
     """Whether *ref* itself is not a container; references are not followed."""
     match ref:
-        case ir.Scalar() | ir.Fixed() | ir.Named():
+        case ir.Scalar() | ir.Fixed() | ir.Named() | ir.Nothing():
             return True
         case ir.Union(arms=arms):
             return all(map(_is_flat, arms))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["Candidate", "candidate", "differences", "pins_bytes", "vendor"]
+__all__ = ["Candidate", "candidate", "differences", "extension_candidate", "pins_bytes", "vendor"]
 
 _IN_THE_WAY = (FileExistsError, IsADirectoryError, NotADirectoryError)
 _OUT_OF_THE_WAY = "Move it away, or choose another label. Nothing was changed."
@@ -56,12 +56,26 @@ def candidate(path: Path) -> Candidate:
         found += check_mcp(document)
     if any(finding.severity == "error" for finding in found):
         raise Refused(found)
+    return _candidate(document, official, found)
+
+
+def extension_candidate(path: Path) -> Candidate:
+    """Return the document of an extension in the file at *path*, reduced. It is complete only with its base.
+
+    Raises:
+        Refused: The file cannot be read.
+    """
+    official = read_bytes(path)
+    return _candidate(parse_document(official, name=str(path)), official, [])
+
+
+def _candidate(document: dict[str, Json], official: bytes, warnings: list[Diagnostic]) -> Candidate:
     reduced = reduce(document)
     return Candidate(
         document=reduced,
         content=canonical_bytes(reduced),
         official_sha256=sha256(official).hexdigest(),
-        warnings=tuple(found),
+        warnings=tuple(warnings),
     )
 
 
@@ -122,6 +136,9 @@ def pins_bytes(pins: Pins) -> bytes:
         lines += [f"{name} = {_toml(text)}" for name, text in (("path", pin.path), ("commit", pin.commit)) if text]
         lines += [f"date = {pin.date.isoformat()}"] if pin.date else []
         lines += [f"official_sha256 = {_toml(pin.official_sha256)}", f"sha256 = {_toml(pin.sha256)}"]
+    for each in pins.extension:
+        lines += ["", "[[extension]]"]
+        lines += [f"{name} = {_toml(text)}" for name, text in msgspec.structs.asdict(each).items()]
     return ("\n".join(lines) + "\n").encode("utf-8")
 
 
@@ -151,6 +168,7 @@ _HEADER = (
     "# `path` is the place in the repository of the specification; `commit` and `date` are those of the last change.",
     "# `official_sha256` is the hash of the official file. `sha256` is the hash of schema/<revision>/schema.json: the",
     "# document without descriptions, in canonical form (codegen/canonical.py). `mcpgen schema add` writes this file.",
+    "# An extension extends the revision `base`; of its official file, only the beginning of the hash may be known.",
     "",
 )
 

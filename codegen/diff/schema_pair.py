@@ -117,7 +117,7 @@ class _Containment:
     def _admits(self, wide: Body, narrow: Body) -> bool:
         # A name is followed last, because the other side may have the same definition.
         match wide, narrow:
-            case ir.Anything(), _:
+            case (ir.Anything(), _) | (_, ir.Nothing()):
                 return True
             case ir.Named(), ir.Named():
                 return self._names_admit(wide, narrow)

@@ -21,8 +21,8 @@ def type_text(schema: ir.Schema, ref: ir.TypeRef, *, inside: tuple[str, ...] = (
         inside: The inline unions that are being expanded. A recursive union is shown by its name.
     """
     match ref:
-        case ir.Anything():
-            return "any"
+        case ir.Anything() | ir.Nothing():
+            return "any" if isinstance(ref, ir.Anything) else "absent"
         case ir.Scalar(kind=kind, bounds=bounds):
             return kind + _bounded(bounds)
         case ir.Fixed(values=values):

@@ -126,4 +126,6 @@ def small_checkout(root: Path, revision: str) -> None:
         shutil.copy(SCHEMA / name, root / "schema" / name)
     head, *pins = (SCHEMA / "PINNED.toml").read_text(encoding="utf-8").split("[[document]]")
     (pin,) = [pin for pin in pins if f'revision = "{revision}"' in pin]
-    (root / "schema" / "PINNED.toml").write_text(f"{head}[[document]]{pin}", encoding="utf-8")
+    (root / "schema" / "PINNED.toml").write_text(
+        f"{head}[[document]]{pin.partition('[[extension]]')[0]}", encoding="utf-8"
+    )

@@ -476,7 +476,7 @@ def test_in_a_checkout_all_revisions_go_to_generated(tmp_path: Path, monkeypatch
 
     assert 0 == run("--all").exit_code
     written = sorted(path.name for path in (tmp_path / "generated").iterdir())
-    assert ["__init__.py", "adapters", "registry.py", "v2025_03_26"] == written
+    assert ["__init__.py", "adapters", "extensions", "registry.py", "v2025_03_26"] == written
 
 
 @pytest.mark.parametrize("length", [81, 250, 254, 300])

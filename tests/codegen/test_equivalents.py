@@ -57,7 +57,7 @@ def test_a_definition_may_repeat_the_dialect_of_its_document() -> None:
     ("schema", "expected"),
     [
         ({"$schema": "https://json-schema.org/draft-07/schema#", **STRING}, ("MG101", "/$schema")),
-        (obj(a=NOTHING), ("MG104", "/properties/a")),
+        ({**obj(a=NOTHING), "required": ["a"]}, ("MG104", "/required/0")),
         ({"not": STRING}, ("MG101", "/not")),
         ({"not": {}, "type": "string"}, ("MG101", "/not")),
         ({"type": "object", "propertyNames": {"pattern": "^a"}}, ("MG101", "/propertyNames")),

@@ -32,6 +32,19 @@ EXACT: list[tuple[dict[str, Any], dict[str, Any]]] = [
     # equal arms
     ({"anyOf": [obj(a=STRING), obj(a=STRING)]}, {}),
     (obj(a={"anyOf": [obj(b=INTEGER), {"type": "null"}, obj(b=INTEGER)]}), {}),
+    # required keys that are not described
+    ({"type": "object", "required": ["a"]}, {}),
+    ({**obj(a=STRING), "required": ["b"]}, {}),
+    ({**obj(a=STRING), "required": ["a", "b"], "additionalProperties": {}}, {}),
+    (obj(a={"type": "object", "required": ["b"]}), {}),
+    ({"allOf": [obj(a=STRING), {"required": ["b"]}]}, {}),
+    # keys that must be absent
+    (obj(a=False, b=STRING), {}),
+    ({**obj(a=False), "additionalProperties": {}}, {}),
+    ({**obj(a=False), "additionalProperties": False}, {}),
+    ({"anyOf": [obj(a=False, b=STRING), {**obj(a=STRING), "required": ["a"]}]}, {}),
+    ({"allOf": [obj(a=STRING), obj(a=False)]}, {}),
+    ({"allOf": [obj(a=False), obj(a=STRING)]}, {}),
     # bounds that say nothing here
     ({"type": "object", "properties": {"a": STRING}, "minLength": 2}, {}),
 ]

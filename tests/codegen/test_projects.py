@@ -18,6 +18,7 @@ from mcpgen.codegen import render
 from mcpgen.codegen.build import foreign_source, generate, pinned_source
 from mcpgen.codegen.commands import build, check
 from mcpgen.codegen.diff_commands import diff
+from mcpgen.codegen.extensions import Location, generate_extension, vendored_extension
 from mcpgen.codegen.pinned import SchemaRoom
 from mcpgen.codegen.render import REPLACEABLE, VARIABLES_VERSION, Templates
 from tests.codegen import drafts
@@ -244,6 +245,9 @@ def test_every_variable_is_documented_and_there_are_no_others(monkeypatch: pytes
     for revision in room.revisions[-2:]:
         generate(pinned_source(room, revision))
     generate(foreign_source(room, {"$defs": {"A": {"type": "string"}}}, "a"))
+    for name in room.extensions:
+        extension = vendored_extension(room, name)
+        generate_extension(room, extension, Location.in_generated(extension.base))
     page = (CHECKOUT / "docs" / "templates.md").read_text(encoding="utf-8")
     sections = re.split(r"^## `", page, flags=re.MULTILINE)[1:]
     documented = {

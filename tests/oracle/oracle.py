@@ -101,11 +101,13 @@ class Outcome:
 class Comparison:
     """One document against the bindings generated from it."""
 
-    def __init__(self, document: Mapping[str, Any], bindings: Bindings) -> None:
-        """Prepare the validators of *document*."""
-        self.instances = Instances(document)
+    def __init__(
+        self, document: Mapping[str, Any], bindings: Bindings, *, shaped: Mapping[str, Any] | None = None
+    ) -> None:
+        """Prepare the validators of *document*; *shaped* is what instances are made from, if it is another document."""
+        self.instances = Instances(shaped or document)
         self.validators = Validators(document)
-        self._mutations = Mutations(document)
+        self._mutations = Mutations(shaped or document)
         self._bindings = bindings
 
     def round_trips(self) -> Iterator[str]:
@@ -147,14 +149,15 @@ class Comparison:
             accepted = self.validators.accepts(name, mutant.value)
             yield from _disputes(name, mutant, data, decoders, accepted=accepted)
 
-    def run(self, other: Validators | None = None) -> Outcome:
+    def run(self, other: Validators | None = None, *, names: Iterable[str] | None = None) -> Outcome:
         """Ask validators and decoders about every mutant of every definition.
 
         Args:
             other: Validators of another document, whose verdicts on instances and mutants are recorded too.
+            names: These definitions only.
         """
         outcome = Outcome()
-        for name in self.instances.names:
+        for name in self.instances.names if names is None else names:
             self._run(name, outcome, other if other is not None and name in other.names else None)
         return outcome
 

@@ -9,7 +9,8 @@ A page is a story: its blocks are run from top to bottom, each with what those b
 * ``console running``: the command goes on, until another block begins one or the page ends, and what follows it is what
   it prints first. Pages have it listen at port 8000; that is any port here, and the same in all that comes behind.
 * ``jsonl``, ``toml`` or ``yaml`` with a file name: written to that file.
-* ``json`` with a file name: the configuration of a host, each of whose servers is started and asked what it has.
+* ``json`` with a file name: written to that file; unless it is a schema, it is the configuration of a host, each of
+  whose servers is started and asked what it has.
 * ``text`` that begins with "client of": an exchange with the last `server`, as docs/guide/README.md explains.
 """
 
@@ -253,7 +254,8 @@ class Story:
                 self._start(block.text)
             case "json", title if title:
                 (self.folder / title).write_text(block.text, encoding="utf-8")
-                self._host(json.loads(block.text))
+                if "$defs" not in (document := json.loads(block.text)):
+                    self._host(document)
             case "text", "" if block.is_exchange:
                 exchange = Exchange(self.module.server, block.text)
                 assert exchange.steps == anyio.run(exchange.take_place), f"line {block.line}"

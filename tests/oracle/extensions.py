@@ -1,0 +1,61 @@
+"""What the oracle compares of an extension: its document with what it needs of its base, and its bindings."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from mcpgen.codegen.equivalents import simplified
+from mcpgen.codegen.extensions import patched_extension, vendored_extension
+from mcpgen.codegen.pinned import SchemaRoom
+from mcpgen.generated._support.structs import Open
+from tests.oracle.oracle import Comparison
+from tests.oracle.subjects import Bindings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EXTENSIONS = SchemaRoom().extensions
+
+# Values for the one pattern of the documents: a time in ISO 8601.
+TIMES = ["2026-07-28T12:00:00Z", "2024-02-29T23:59:59.5+01:00"]
+
+
+@cache
+def patched(name: str) -> Mapping[str, Any]:
+    """Return the document that the bindings of the extension *name* are exact for."""
+    room = SchemaRoom()
+    return patched_extension(room, vendored_extension(room, name))
+
+
+def bindings(name: str) -> Bindings:
+    """Return the generated bindings of the extension *name*."""
+    return Bindings(door(name), open_objects=Open)
+
+
+def door(name: str) -> Any:
+    """Return the package of the extension *name*."""
+    return importlib.import_module(f"mcpgen.generated.extensions.{name}")
+
+
+def comparison(name: str) -> Comparison:
+    """Return the comparison of the extension *name*; the validators read the document as it is."""
+    return Comparison(patched(name), bindings(name), shaped=_shaped(simplified(dict(patched(name)))))
+
+
+def _shaped(schema: Any) -> Any:
+    """Return *schema* in the keywords that the generator of instances knows, for a part of its instances."""
+    if isinstance(schema, list):
+        return [_shaped(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "pattern" in schema and schema.get("type") == "string":
+        return {"enum": TIMES}
+    return {
+        key: {name: _shaped(each) for name, each in value.items() if each is not False}
+        if key == "properties"
+        else _shaped(value)
+        for key, value in schema.items()
+        if key != "propertyNames"
+    }
