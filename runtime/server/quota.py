@@ -253,11 +253,15 @@ class Quota:
 
     def move(self, entry: Entry, rank: int) -> None:
         """Make *entry* the newest of *rank*. `Entry.move` calls this."""
-        if not entry.is_leaving:
-            _, session = self._shares(entry)
-            _drop(session, entry)
-            entry.rank = rank
-            _add(session, entry)
+        if entry.is_leaving:
+            return
+        session = self._owners.by_name[entry.owner].sessions.by_name[entry.session]
+        if entry.rank == rank:
+            session.ranks[rank].move_to_end(entry)
+            return
+        _drop(session, entry)
+        entry.rank = rank
+        _add(session, entry)
 
     def remove(self, entry: Entry) -> None:
         """Count *entry* no longer. `Entry.release` calls this."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from mcpgen.runtime.errors import UsageError
@@ -20,7 +19,7 @@ from mcpgen.runtime.http.server.client_address import Client, ClientAddresses
 from mcpgen.runtime.http.server.legacy_sse import LegacySse
 from mcpgen.runtime.http.server.origin_check import OriginCheck
 from mcpgen.runtime.http.server.post_request import PostRequest
-from mcpgen.runtime.http.server.request_body import BodyRefused, Upload, read_body
+from mcpgen.runtime.http.server.request_body import BodyRefused, Uploads, read_body
 from mcpgen.runtime.limits import HttpLimits
 from mcpgen.runtime.protocol.headers import headers_by_name
 from mcpgen.runtime.server.functions.invocation import is_async
@@ -110,7 +109,6 @@ class Application:
         self._user = user
         self._addresses = ClientAddresses(trusted_proxies)
         ledger = engine.ledger
-        self._uploads = ledger.account("uploads")
         ledger.add_store("messages", lambda: self._state.unread.kept_bytes)
         ledger.add_store("events", lambda: getattr(self._state.store, "held_bytes", 0))
         self._start()
@@ -125,6 +123,7 @@ class Application:
 
     def _start(self) -> None:
         self._state = AppState(self._engine, self.limits, self._events)
+        self._uploads = Uploads(self._state.open_quota, self._engine.ledger.account("uploads"))
         self._legacy_sse = LegacySse(self._state, self._message_path)
 
     def _restart(self) -> None:
@@ -215,7 +214,7 @@ class Application:
         await handle(scope, headers, self._addresses.client(scope, headers, user), receive, send)
 
     def _route(self, path: str) -> Callable[..., Awaitable[None]] | None:
-        if _is_same(path, self._path):
+        if path == self._path or _is_same(path, self._path):
             return self._serve_endpoint
         if _LEGACY_SSE_REVISION in self._engine.handlers.handshake_revisions:
             if _is_same(path, self._sse_path):
@@ -231,8 +230,7 @@ class Application:
         if method == "POST":
             body = await self._read_body(headers, client, receive, send, accepted=(JSON, EVENT_STREAM))
             if body is not None:
-                on_abort = responses.abort_of(scope)
-                await PostRequest(self._state, headers, client, receive, send, on_abort).serve(body)
+                await PostRequest(self._state, headers, client, receive, send, scope).serve(body)
         elif method not in ("GET", "DELETE") or not self._engine.handlers.handshake_revisions:
             # 2026-07-28, basic/transports/streamable-http, "Earlier Streamable HTTP Revisions".
             allowed = "GET, POST, DELETE" if self._engine.handlers.handshake_revisions else "POST"
@@ -272,8 +270,8 @@ class Application:
         if not is_json(headers.get("content-type")):
             await responses.send_error(send, 415, f"the Content-Type must be {JSON}")
             return None
-        encoding = headers.get("content-encoding", "").strip().lower()
-        if encoding not in ("", "identity"):
+        encoding = headers.get("content-encoding")
+        if encoding is not None and encoding.strip().lower() not in ("", "identity"):
             # RFC 9110, 15.5.16: `Accept-Encoding` tells that the encoding is the problem, and which one is accepted.
             reason = "the body must not have a Content-Encoding; send it uncompressed"
             await responses.send_error(send, 415, reason, headers=((b"accept-encoding", b"identity"),))
@@ -287,9 +285,10 @@ class Application:
             return await read_body(
                 receive,
                 headers,
+                client.owner,
+                self._uploads,
                 max_bytes=self._engine.limits.max_frame_bytes,
                 seconds=self.limits.body_seconds,
-                start_upload=partial(Upload, self._state.open_quota, client, self._uploads),
             )
         except BodyRefused as error:
             # The rest of the body is not read, so the connection cannot be used for another request.
@@ -299,7 +298,7 @@ class Application:
 
 def _is_same(path: str, served: str) -> bool:
     """Return whether two paths are the same but for a slash at the end."""
-    return path == served or path.rstrip("/") == served.rstrip("/")
+    return path.rstrip("/") == served.rstrip("/")
 
 
 async def _refuse_method(send: Send, reason: str, allowed: str) -> None:

@@ -135,8 +135,6 @@ def start_session_call(session: ServerSession, request: Request, meta: RequestMe
         return None
     if oversized_part(request, meta) is not None:
         return None
-    if oversized_part(request, meta) is not None:
-        return None
     if session.engine.tasks is not None or not session.has_declared(peer.revision, CALL):
         return None
     return _start(session.handlers, meta, peer)

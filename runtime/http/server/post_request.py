@@ -10,7 +10,7 @@ Spec:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +24,7 @@ from mcpgen.runtime.http.server.http_session import HttpSession, malformed_batch
 from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES, Ticket, request_count
 from mcpgen.runtime.http.server.rate_limit import bucket_name, call_count, send_rate_limited
 from mcpgen.runtime.http.server.response_buffer import SMALL_BYTES, ResponseBuffer
-from mcpgen.runtime.http.server.responses import Receive, Send
+from mcpgen.runtime.http.server.responses import Receive, Scope, Send
 from mcpgen.runtime.http.server.session_table import random_id
 from mcpgen.runtime.http.server.stateless_request import (
     StatelessConnection,
@@ -67,7 +67,7 @@ class PostRequest(Struct, eq=False):
         client: Who sends it.
         receive: Of ASGI.
         send: Of ASGI.
-        on_abort: Closes its connection without sending what waits, if the ASGI server can.
+        scope: Of ASGI.
     """
 
     state: AppState
@@ -75,7 +75,7 @@ class PostRequest(Struct, eq=False):
     client: Client
     receive: Receive
     send: Send
-    on_abort: Callable[[], object] | None = None
+    scope: Scope
     _body: bytes = b""
     _ticket: Ticket | None = None
 
@@ -89,10 +89,35 @@ class PostRequest(Struct, eq=False):
             if self._ticket is None:
                 await self._refuse_overload()
                 return
+        limits = state.engine.limits
         try:
-            await self._serve(body)
+            message = envelope.decode(body, max_batch_length=limits.max_batch_length, max_values=limits.max_values)
+            meta = read_meta(message.params) if isinstance(message, Request) else None
+            is_stateless = self._is_stateless(message, meta)
+            seconds = self._seconds_to_wait(message, is_stateless)
+            if seconds:
+                await send_rate_limited(self.send, message, seconds)
+            elif meta is None or not isinstance(message, Request):
+                await (self._serve_stateless_other(message) if is_stateless else self._serve_handshake(message))
+            elif message.method == CALL and await self._serve_directly(message, meta, is_stateless):
+                return
+            elif is_stateless:
+                await self._serve_stateless(message, meta)
+            else:
+                await self._serve_handshake(message)
         finally:
             self._release_ticket()
+
+    def _seconds_to_wait(self, message: Message | Batch | Malformed, is_stateless: bool) -> float:  # noqa: FBT001 (of `serve`)
+        """Return how long the client has to wait because of its rate limit; take its tokens if that is 0."""
+        state = self.state
+        if state.limits.rate_limit is None:
+            return 0
+        calls = call_count(message)
+        if not calls:
+            return 0
+        session_id = None if is_stateless else self.headers.get(http.SESSION)
+        return state.rates.wait_seconds(bucket_name(self.client, session_id, state.sessions), calls)
 
     def _release_ticket(self) -> None:
         if self._ticket is not None:
@@ -107,27 +132,6 @@ class PostRequest(Struct, eq=False):
             self._release_ticket()
             self._ticket = self.state.open_ticket(self.client, self._body, session=session, count=count)
         return self._ticket
-
-    async def _serve(self, body: bytes) -> None:
-        limits = self.state.engine.limits
-        message = envelope.decode(body, max_batch_length=limits.max_batch_length, max_values=limits.max_values)
-        meta = read_meta(message.params) if isinstance(message, Request) else None
-        is_stateless = self._is_stateless(message, meta)
-        calls = 0 if self.state.limits.rate_limit is None else call_count(message)
-        if calls:
-            session_id = None if is_stateless else self.headers.get(http.SESSION)
-            seconds = self.state.rates.wait_seconds(bucket_name(self.client, session_id, self.state.sessions), calls)
-            if seconds:
-                await send_rate_limited(self.send, message, seconds)
-                return
-        if meta is None or not isinstance(message, Request):
-            await (self._serve_stateless_other(message) if is_stateless else self._serve_handshake(message))
-        elif message.method == CALL and await self._serve_directly(message, meta, is_stateless):
-            return
-        elif is_stateless:
-            await self._serve_stateless(message, meta)
-        else:
-            await self._serve_handshake(message)
 
     async def _serve_directly(
         self,
@@ -148,7 +152,7 @@ class PostRequest(Struct, eq=False):
             return False
         answer = call.answer(request)
         if answer is not None and len(answer) > SMALL_BYTES:
-            await responses.send_large(self.state, self.client, self.send, answer, self.on_abort)
+            await responses.send_large(self.state, self.client, self.send, answer, responses.abort_of(self.scope))
         elif answer is not None:
             await responses.send_json(self.send, answer)
         elif session is None:
@@ -203,7 +207,7 @@ class PostRequest(Struct, eq=False):
         if ticket is None:
             await self._abandon(call)
             return
-        response = state.new_response(self.client, self.on_abort)
+        response = state.new_response(self.client, responses.abort_of(self.scope))
         connection = StatelessConnection(state.engine, response, spawner, state.open_quota, self.client, ticket)
         state.connections[connection] = None
         state.add_response(response)
@@ -329,7 +333,8 @@ class PostRequest(Struct, eq=False):
             await self._abandon(call)
             return
         stream, response = session.take(message, ticket) if exchange is None else session.open_stream(exchange, ticket)
-        response.unread, response.owner, response.on_abort = self.state.unread, self.client.owner, self.on_abort
+        response.unread, response.owner = self.state.unread, self.client.owner
+        response.on_abort = responses.abort_of(self.scope)
         self.state.sessions.hold(session)
         self.state.add_response(response)
         try:

@@ -42,9 +42,9 @@ _MAX_BUCKETS: Final = 20_000
 
 def call_count(message: Message | Batch | Malformed) -> int:
     """Return how many calls in *message* are limited."""
-    if isinstance(message, Batch):
-        return sum(map(call_count, message.items))
-    return int(isinstance(message, Request) and message.method in _LIMITED_METHODS)
+    if isinstance(message, Request):
+        return int(message.method in _LIMITED_METHODS)
+    return sum(map(call_count, message.items)) if isinstance(message, Batch) else 0
 
 
 def rate_limit_error(seconds: float) -> Error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import anyio
 
@@ -12,14 +12,13 @@ from mcpgen.runtime.http.server.responses import ClientDisconnected
 from mcpgen.runtime.http.server.timeouts import with_timeout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.http.server.responses import Receive
     from mcpgen.runtime.server.ledger import Account
     from mcpgen.runtime.server.quota import Entry, Quota
 
-__all__ = ["BodyRefused", "Upload", "read_body"]
+__all__ = ["BodyRefused", "Uploads", "read_body"]
 
 # Python parses longer numbers slowly.
 _MAX_LENGTH_DIGITS: Final = 15
@@ -42,25 +41,35 @@ class BodyRefused(McpgenError):  # noqa: N818 (named as those of runtime/errors.
         return self.reason
 
 
-class Upload:
+class Uploads(NamedTuple):
+    """Count the bodies that arrive in several parts.
+
+    Attributes:
+        quota: What is open in the application.
+        account: Of what incomplete bodies keep.
+    """
+
+    quota: Quota
+    account: Account
+
+
+class _Upload:
     """Counts a body that arrives in several parts, until it is complete.
 
     Args:
-        quota: What is open in the application.
-        client: Who sends it.
-        account: Of what incomplete bodies keep.
+        uploads: The bodies of the application.
+        owner: Whom it counts for.
 
     Attributes:
         scope: Is cancelled if the body has to make room for those of others.
     """
 
-    __slots__ = ("_account", "_client", "_entry", "_quota", "_size", "scope")
+    __slots__ = ("_account", "_entry", "_owner", "_quota", "_size", "scope")
 
-    def __init__(self, quota: Quota, client: Client, account: Account) -> None:
+    def __init__(self, uploads: Uploads, owner: str) -> None:
         self.scope: anyio.CancelScope = anyio.CancelScope()
-        self._quota = quota
-        self._client = client
-        self._account = account
+        self._quota, self._account = uploads
+        self._owner = owner
         self._size = 0
         self._entry: Entry | None = None
 
@@ -71,7 +80,7 @@ class Upload:
         size += OPEN_REQUEST_BYTES
         if self._entry is not None:
             return self._entry.resize(size)
-        self._entry = self._quota.admit(self._client.owner, size, give_way=self.scope.cancel)
+        self._entry = self._quota.admit(self._owner, size, give_way=self.scope.cancel)
         return self._entry is not None
 
     def end(self) -> None:
@@ -81,17 +90,18 @@ class Upload:
             self._entry.release()
 
 
-async def read_body(
-    receive: Receive, headers: Mapping[str, str], *, max_bytes: int, seconds: float, start_upload: Callable[[], Upload]
+async def read_body(  # noqa: PLR0913 (the request, and its limits)
+    receive: Receive, headers: Mapping[str, str], owner: str, uploads: Uploads, *, max_bytes: int, seconds: float
 ) -> bytes:
     """Return the body of a request.
 
     Args:
         receive: Of ASGI.
         headers: The request's headers, by name.
+        owner: Whom it counts for if it arrives in several parts.
+        uploads: Such bodies.
         max_bytes: The limit on its length.
         seconds: The limit on the time until it is complete.
-        start_upload: Called if the body arrives in several parts; it returns what counts them.
 
     Raises:
         BodyRefused: It exceeds a limit; that of its length can be exceeded by ``Content-Length`` before it is read.
@@ -106,7 +116,7 @@ async def read_body(
             raise _disconnected()
         body: bytes = message.get("body", b"")
         if message.get("more_body", False):
-            body = await _read_rest(receive, body, max_bytes, seconds, start_upload())
+            body = await _read_rest(receive, body, max_bytes, seconds, _Upload(uploads, owner))
     except TimeoutError:
         raise BodyRefused(408, f"the body did not arrive within {seconds:g} seconds (body_seconds)") from None
     if len(body) > max_bytes:
@@ -114,7 +124,7 @@ async def read_body(
     return body
 
 
-async def _read_rest(receive: Receive, part: bytes, max_bytes: int, seconds: float, upload: Upload) -> bytes:
+async def _read_rest(receive: Receive, part: bytes, max_bytes: int, seconds: float, upload: _Upload) -> bytes:
     body, is_last = bytearray(), False
     try:
         with anyio.fail_after(seconds), upload.scope:
