@@ -42,7 +42,7 @@ __all__ = [
     "waiting_bytes",
 ]
 
-# Measured in CPython 3.11 to 3.13 as resident memory of many: what each costs beside its texts and decoded values.
+# Measured in CPython 3.11 as resident memory of many: what each costs beside its texts and decoded values.
 HANDLER_BYTES: Final = 4500  # a task, the frames of the handler and of those around it, its context and exchange
 SESSION_BYTES: Final = 1500
 _WAITING_BYTES: Final = 800

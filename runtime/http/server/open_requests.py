@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OPEN_REQUEST_BYTES", "TOO_MANY", "CountedConnection", "Ticket", "request_count"]
 
-# What an open request or stream takes beside its body: tasks, connection, session, response. Measured with 10,000
-# waiting calls on CPython 3.11: 14 to 17 KiB, a part of it in uvicorn.
+# What an open request or stream takes beside its body: tasks, connection, session, response, and a part in the ASGI
+# server. An estimate.
 OPEN_REQUEST_BYTES: Final = 16 * 1024
 
 TOO_MANY: Final = "too many requests and streams are open, or they hold too many bytes (max_open, max_open_bytes)"

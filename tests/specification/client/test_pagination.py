@@ -140,6 +140,7 @@ async def test_a_list_without_end_ends_with_an_error(revision: str) -> None:
         assert [] == await own.wire.rest()
 
 
+@spec("2025-11-25", "server/utilities/pagination#operations-supporting-pagination")
 @everywhere
 async def test_a_list_whose_pages_are_too_large_together_ends_with_an_error(revision: str) -> None:
     async with opened(revision, limits=ClientLimits(max_list_bytes=10_000)) as own:
