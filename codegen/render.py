@@ -21,6 +21,7 @@ from jinja2.defaults import DEFAULT_NAMESPACE
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 __all__ = ["REPLACEABLE", "VARIABLES_VERSION", "Templates"]
@@ -150,4 +151,4 @@ def _fault(message: str) -> Diagnostic:
 
 
 DEFAULT = Templates()
-render = DEFAULT.render
+render: Callable[..., str] = DEFAULT.render

@@ -48,7 +48,8 @@ class ToolResult(models.CallToolResult, frozen=True, kw_only=True):
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self.__struct_fields__)
 
-    __hash__ = models.CallToolResult.__hash__
+    def __hash__(self) -> int:
+        return super().__hash__()
 
 
 class ToolFailed(McpgenError):  # noqa: N818 (named as those of runtime/errors.py are)

@@ -26,6 +26,8 @@ from mcpgen.runtime.protocol.payload_codec import MethodTranslation, PayloadRead
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from msgspec import UnsetType
+
     from mcpgen.runtime.adapt.routes import Loss, Sender
     from mcpgen.runtime.protocol.messages import ErrorResponse
     from mcpgen.runtime.protocol.payload_codec import LossCallback
@@ -59,8 +61,8 @@ class IncomingRequestCodec:
 
     def __init__(self, translation: MethodTranslation) -> None:
         self.method: str = translation.method
-        self.params = PayloadReader(translation, "params").read
-        self.result = PayloadWriter(translation, "result").write
+        self.params: Callable[..., Value] = PayloadReader(translation, "params").read
+        self.result: Callable[..., bytes] = PayloadWriter(translation, "result").write
         self._translation = translation
         self._error: PayloadWriter | None = None
 
@@ -89,8 +91,8 @@ class OutgoingRequestCodec:
 
     def __init__(self, translation: MethodTranslation) -> None:
         self.method: str = translation.method
-        self.params = PayloadWriter(translation, "params").write_params
-        self.result = PayloadReader(translation, "result").read
+        self.params: Callable[..., bytes | UnsetType] = PayloadWriter(translation, "params").write_params
+        self.result: Callable[..., Value] = PayloadReader(translation, "result").read
         self._translation = translation
 
     def error(self, response: ErrorResponse) -> RequestError:
@@ -120,7 +122,7 @@ class IncomingNotificationCodec:
 
     def __init__(self, translation: MethodTranslation) -> None:
         self.method: str = translation.method
-        self.params = PayloadReader(translation, "notification").read
+        self.params: Callable[..., Value] = PayloadReader(translation, "notification").read
 
 
 class OutgoingNotificationCodec:
@@ -135,7 +137,7 @@ class OutgoingNotificationCodec:
 
     def __init__(self, translation: MethodTranslation) -> None:
         self.method: str = translation.method
-        self.params = PayloadWriter(translation, "notification").write_params
+        self.params: Callable[..., bytes | UnsetType] = PayloadWriter(translation, "notification").write_params
 
 
 def _log_losses(what: str, losses: Callable[[], tuple[Loss, ...]]) -> None:

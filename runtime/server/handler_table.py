@@ -111,20 +111,25 @@ class HandlerTable:
         self._middleware = middleware
         self._more_capabilities = more_capabilities
         # Each of these is filled as peers need it.
-        self.method_handlers = cache(self._method_handlers)
-        self.capabilities = cache(self._adapted_capabilities)
+        caches = (
+            cache(self._method_handlers),
+            cache(self._adapted_capabilities),
+            cache(self._initialize_result),
+            cache(self._discover_result),
+        )
+        self._caches = caches
+        self.method_handlers: Callable[[str], Mapping[str, MethodHandler]] = caches[0]
+        self.capabilities: Callable[[str], Mapping[str, object]] = caches[1]
+        self.initialize_result: Callable[[str], bytes] = caches[2]
+        self.discover_result: Callable[[str], bytes] = caches[3]
         self._notification_handlers: dict[tuple[str, str], NotificationHandler | None] = {}
-        self.initialize_result = cache(self._initialize_result)
-        self.discover_result = cache(self._discover_result)
         self._signatures: dict[str, bytes] = {}
         self._param_headers: dict[str, ParamHeaders] = {}
 
     def refresh(self) -> None:
         """Read the handlers again: something was registered or removed."""
-        self.method_handlers.cache_clear()
-        self.capabilities.cache_clear()
-        self.initialize_result.cache_clear()
-        self.discover_result.cache_clear()
+        for each in self._caches:
+            each.cache_clear()
         self._param_headers.clear()
 
     def methods(self, revision: str) -> ModuleType:

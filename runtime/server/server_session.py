@@ -98,14 +98,14 @@ class ServerSession:
         self.engine = engine
         self.handlers: HandlerTable = engine.handlers
         self.limits: Limits = engine.limits
-        self.principal = principal
+        self.principal: str = principal
         self.user: str = ""
         self.owner: str = ""
         self.output: SessionOutput = output
         self.peer: Peer | None = None
         self.meta: Mapping[str, object] | None = None
         self.declared: Mapping[str, object] = {}
-        self.is_initialized = False
+        self.is_initialized: bool = False
         self.log_level: str | UnsetType = UNSET
         self.subscriptions: Subscriptions = Subscriptions()
         self.exchanges: dict[RequestId, Exchange | OpenRequest] = {}

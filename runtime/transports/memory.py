@@ -51,7 +51,7 @@ class _Queue:
         self._max_queued_bytes = max_queued_bytes
         self._messages: deque[bytes] = deque()
         self._size = 0
-        self.is_closed = False
+        self.is_closed: bool = False
         self._changed: anyio.Event | None = None  # set by the next change, if a task waits for it
         self._watcher: Callable[[], None] | None = None
 

@@ -76,7 +76,7 @@ class StatelessConnection(CountedConnection):
         self, engine: Engine, response: ResponseBuffer, spawner: Spawner, quota: Quota, client: Client, ticket: Ticket
     ) -> None:
         super().__init__(engine, response, spawner, quota, client)
-        self.ticket = ticket
+        self.ticket: Ticket | None = ticket
         ticket.on_give_way = self.give_way
         self._response = response
 
