@@ -103,7 +103,7 @@ def _inside(schema: Any, by_text: Mapping[str, str]) -> Any:  # noqa: ANN401 - a
         return schema
     return {
         # The members of `allOf` are merged: a reference would save no class.
-        key: [_inside(arm, by_text) for arm in each]
+        key: [_inside(arm, by_text) for arm in cast("list[object]", each)]
         if key == "allOf" and isinstance(each, list)
         else _link(each, by_text)
         for key, each in cast("dict[str, Any]", schema).items()
@@ -119,7 +119,9 @@ def _is_described(schema: object) -> bool:
 def _has_meaning(arms: object) -> bool:
     listed = cast("list[object]", arms) if isinstance(arms, list) else []
     # A union of plain types says nothing about its meaning.
-    return len(listed) > 1 and all(isinstance(each, dict) and not _NAMED.isdisjoint(each) for each in listed)
+    return len(listed) > 1 and all(
+        isinstance(each, dict) and not _NAMED.isdisjoint(cast("dict[str, object]", each)) for each in listed
+    )
 
 
 def _text(schema: dict[str, Any]) -> str:
@@ -186,7 +188,7 @@ def _changed(found: Mapping[str, Any], base: Mapping[str, Any]) -> set[str]:
 def _called(definitions: Mapping[str, Any], methods: Container[str]) -> Iterator[str]:
     """Yield the definitions of the messages of *methods*, and of what answers them."""
     for name, schema in definitions.items():
-        constants = (each["const"] for each in objects(schema) if isinstance(each.get("const"), str))
+        constants = (cast("str", each["const"]) for each in objects(schema) if isinstance(each.get("const"), str))
         if any(each in methods for each in constants):
             stem = name.removesuffix("Request")
             yield from (each for each in (name, f"{stem}Result", f"{stem}ResultResponse") if each in definitions)

@@ -7,7 +7,8 @@ import secrets
 import time
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
@@ -108,7 +109,7 @@ class Server(Registrations, ChangeNotifier, Generic[StateT]):
         tasks: TaskStore | None = None,
     ) -> None:
         self.name: str = name
-        if limits is not None and not isinstance(limits, Limits):
+        if not isinstance(cast("object", limits), (Limits, NoneType)):
             raise UsageError(f"`limits` must be a Limits, such as Limits(max_in_flight=100), not {limits!r}")
         self.limits: Limits = Limits() if limits is None else limits
         if not name:

@@ -8,7 +8,7 @@ import traceback
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
 import click
 
@@ -122,7 +122,7 @@ def _serve_http(target: str, address: str, options: Options) -> None:
     try:
         with ExitStack() as stack:
             sockets = [stack.enter_context(each) for each in uvicorn_server.bind(host, port)]
-            uvicorn_server.serve_http(found, sockets, options)
+            uvicorn_server.serve_http(cast("Any", found), sockets, options)
     except UsageError as error:
         message = str(error).replace("allowed_origins", "--allow-origin").replace("allowed_hosts", "--allow-host")
         message = message.replace("trusted_proxies", "--trusted-proxy")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, TypeAlias, TypedDict, cast
 
 import msgspec
 from msgspec import UnsetType
@@ -106,8 +106,9 @@ def _elicit_handler(form: HandlerFunction | None, url: HandlerFunction | None) -
         if function is None:  # unreachable: the server's request was checked against the declared modes
             mode = "url" if isinstance(params, models.ElicitRequestURLParams) else "form"
             raise RequestError(ErrorCode.INVALID_PARAMS, f"this client has not declared the elicitation mode {mode}")
+        schema: Any = getattr(cast("object", params), "requested_schema", None)  # of a form
         result = await _await(function(params, context))
-        return _with_defaults(result, params.requested_schema) if function is form else result
+        return _with_defaults(result, schema) if function is form else result
 
     return elicit
 

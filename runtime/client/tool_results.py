@@ -158,7 +158,7 @@ class _Target(NamedTuple):
                     return self.read(members)
                 except ValidationError:
                     raise wrapped from None
-        return self.read(content)
+        return self.read(cast("Any", content))
 
     def read_text(self, result: ToolResult) -> Any:
         if not result.content and self.takes_none:

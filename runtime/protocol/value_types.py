@@ -120,7 +120,7 @@ def _uses_pydantic(annotation: Annotation, seen: set[int]) -> bool:
     plain: Any = origin or annotation
     if isinstance(plain, type) and hasattr(plain, _VALIDATOR):
         return True
-    inner = [*typing.get_args(annotation)]
+    inner: list[Any] = [*typing.get_args(annotation)]
     if dataclasses.is_dataclass(plain) or hasattr(
         plain, "__required_keys__"
     ):  # also the TypedDict of typing_extensions

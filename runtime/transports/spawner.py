@@ -22,7 +22,7 @@ import sys
 from contextlib import asynccontextmanager
 from contextvars import copy_context
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVarTuple, cast
 
 import anyio
 
@@ -169,7 +169,7 @@ def is_cancellation(failure: BaseException) -> bool:
         return False
     found = (anyio.get_cancelled_exc_class(), KeyboardInterrupt, SystemExit)
     if isinstance(failure, BaseExceptionGroup):
-        return failure.subgroup(found) is not None
+        return cast("Any", failure).subgroup(found) is not None
     return isinstance(failure, found)
 
 

@@ -56,7 +56,9 @@ def rate_limit_error(seconds: float) -> Error:
 
 def bucket_name(client: Client, session_id: str | None, sessions: Container[str]) -> str:
     """Return whose bucket a request takes tokens from: the session's only if it exists and its client is not known."""
-    return client.owner if client.is_known or session_id not in sessions else f"session {session_id}"
+    if client.is_known or session_id is None or session_id not in sessions:
+        return client.owner
+    return f"session {session_id}"
 
 
 async def send_rate_limited(send: Send, message: Message | Batch | Malformed, seconds: float) -> None:

@@ -52,7 +52,7 @@ class ResponseBuffer(Struct, eq=False):
     unread: Quota | None = None
     owner: str = ""
     on_abort: Callable[[], object] | None = None
-    _chunks: deque[bytes] = field(default_factory=deque)
+    _chunks: deque[bytes] = field(default_factory=deque[bytes])
     _size: int = 0
     _in_flight: int = 0
     _entry: Entry | None = None

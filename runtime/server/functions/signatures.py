@@ -111,7 +111,7 @@ def read_signature(function: Function, *, is_dependency: bool = False) -> Signat
     target = _annotated_function(function)
     doc = docstrings.parse(target.__doc__ or (None if inspect.isroutine(function) else type(function).__doc__))
     # A request must not change an argument that a partial binds.
-    bound = cast("Any", function).keywords if isinstance(function, partial) else {}
+    bound: dict[str, object] = cast("Any", function).keywords if isinstance(function, partial) else {}
     parameters: list[Parameter] = []
     context: list[str] = []
     dependencies: list[tuple[str, Function]] = []

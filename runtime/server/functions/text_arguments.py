@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Collection
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import inspect
 from msgspec.structs import replace
@@ -39,7 +39,7 @@ TEXTUAL = (
 def is_list(parameter: Parameter) -> bool:
     """Whether a parameter takes several values."""
     origins = [origin_of(each) or each for each in arms(parameter.annotation)]
-    kinds = [each for each in origins if isinstance(each, type) and issubclass(each, Collection)]
+    kinds: list[Any] = [each for each in origins if isinstance(each, type) and issubclass(each, Collection)]
     return not all(issubclass(each, (str, bytes, bytearray, dict, Enum)) for each in kinds)
 
 

@@ -88,9 +88,9 @@ class _Search:
         members = self._resolved(cast("dict[str, Any]", schema))
         arms = members.get("anyOf", members.get("oneOf"))
         if arms is not None:
-            key = (id(value), id(arms))
+            key = (id(cast("object", value)), id(arms))
             if key not in self._in_unions:
-                self._in_unions[key] = self._first_in_union(value, arms, path)
+                self._in_unions[key] = self._first_in_union(cast("object", value), arms, path)
             return self._in_unions[key]
         if isinstance(value, dict):
             return self._first_in_object(cast("dict[str, object]", value), members, path)
