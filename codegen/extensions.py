@@ -304,7 +304,7 @@ def _door(extension: Extension, where: Location, shown: tuple[str, ...]) -> dict
     return {
         "modules": tuple(f"{each} as {each}" for each in modules),
         "imports": filled(f"{name} as {name}," for name in shown),
-        "typing_imports": ("TYPE_CHECKING", "Final") if shown else ("Final",),
+        "typing_imports": ("TYPE_CHECKING", "Final"),
         "identifier": ascii(extension.identifier),
         "base": ascii(extension.base),
         "messages": bool(shown),

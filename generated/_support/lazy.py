@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 __all__ = ["lazily"]
 
 
-def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` for *package*, which import its module ``messages``."""
+def lazily(package: str, *, has_messages: bool = True) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` for *package*, which import its module ``messages``, if it has one."""
     door = vars(sys.modules[package])
 
     def load() -> list[str]:
-        messages = import_module(f"{package}.messages")
-        door.update((name, getattr(messages, name)) for name in messages.__all__)
-        names = {name for name in door if not name.startswith("_")} - {"TYPE_CHECKING", "annotations"}
+        if has_messages:
+            messages = import_module(f"{package}.messages")
+            door.update((name, getattr(messages, name)) for name in messages.__all__)
+        names = {name for name in door if not name.startswith("_")} - {"Final", "TYPE_CHECKING", "annotations"}
         door["__all__"] = shown = sorted(names)
         return shown
 

@@ -46,7 +46,7 @@ def bindings(body: list[ast.stmt], package: str) -> set[str]:
 
 
 # What a door may need for itself without offering it to anybody.
-OWN_USE = {"TYPE_CHECKING"}
+OWN_USE = {"Final", "TYPE_CHECKING"}
 
 
 @pytest.mark.parametrize("door", DOORS, ids=name_of)

@@ -7,7 +7,7 @@ To change this file, change schema/extensions/apps/, codegen/ or templates/exten
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from . import models as models
 from .models import *
@@ -17,3 +17,8 @@ EXTENSION: Final = "io.modelcontextprotocol/ui"
 
 BASE: Final = "2026-07-28"
 """The protocol revision that the extension extends."""
+
+if not TYPE_CHECKING:
+    from ..._support.lazy import lazily as _lazily
+
+    __getattr__, __dir__ = _lazily(__name__, has_messages=False)

@@ -328,8 +328,9 @@ def program(tmp_path: Path, body: str) -> list[str]:
     (tmp_path / "server.py").write_text(SERVER, encoding="utf-8")
     path = tmp_path / "client.py"
     start = f"""
-        import sys
+        import signal, sys
         from mcpgen import connect_sync
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
         target = [sys.executable, {str(tmp_path / "server.py")!r}, {str(tmp_path / "mark")!r}]
     """
     path.write_text(textwrap.dedent(start) + textwrap.dedent(body), encoding="utf-8")
