@@ -107,7 +107,7 @@ async def test_the_values_of_a_batch_are_counted_together() -> None:
     async with memory.wire(server(max_values=MOST)) as wire:
         await handshake(wire, "2025-03-26")
         pings = [{"jsonrpc": "2.0", "id": identity, "method": "ping"} for identity in range(40)]
-        await wire.send([*pings, call("2025-03-26", [0] * 10, 50)])
+        await wire.send([*pings, call("2025-03-26", [0] * 60, 50)])
         served = await asked(wire, pings)
 
     assert set(range(40)) == {each["id"] for each in served}
