@@ -121,9 +121,8 @@ def _uses_pydantic(annotation: Annotation, seen: set[int]) -> bool:
     if isinstance(plain, type) and hasattr(plain, _VALIDATOR):
         return True
     inner: list[Any] = [*typing.get_args(annotation)]
-    if dataclasses.is_dataclass(plain) or hasattr(
-        plain, "__required_keys__"
-    ):  # also the TypedDict of typing_extensions
+    # The second condition finds TypedDict, that of typing_extensions included.
+    if dataclasses.is_dataclass(cast("object", plain)) or hasattr(plain, "__required_keys__"):
         inner += _hints(plain)
     return any(_uses_pydantic(each, seen) for each in inner)
 

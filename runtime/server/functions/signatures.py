@@ -111,7 +111,7 @@ def read_signature(function: Function, *, is_dependency: bool = False) -> Signat
     target = _annotated_function(function)
     doc = docstrings.parse(target.__doc__ or (None if inspect.isroutine(function) else type(function).__doc__))
     # A request must not change an argument that a partial binds.
-    bound: dict[str, object] = cast("Any", function).keywords if isinstance(function, partial) else {}
+    bound = _bound_arguments(function)
     parameters: list[Parameter] = []
     context: list[str] = []
     dependencies: list[tuple[str, Function]] = []
@@ -140,6 +140,10 @@ def read_signature(function: Function, *, is_dependency: bool = False) -> Signat
         parameters.append(Parameter(each.name, annotation, default, doc.parameters.get(each.name, description)))
     name = getattr(function, "__name__", "")
     return Signature(label, name, doc.description, tuple(parameters), tuple(context), tuple(dependencies))
+
+
+def _bound_arguments(function: object) -> dict[str, Any]:
+    return cast("partial[Any]", function).keywords if isinstance(function, partial) else {}
 
 
 def read_result(function: Function) -> Annotation:
