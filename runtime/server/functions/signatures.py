@@ -143,7 +143,7 @@ def read_signature(function: Function, *, is_dependency: bool = False) -> Signat
 
 
 def _bound_arguments(function: object) -> dict[str, Any]:
-    return cast("partial[Any]", function).keywords if isinstance(function, partial) else {}
+    return cast("Any", function).keywords if isinstance(function, partial) else {}
 
 
 def read_result(function: Function) -> Annotation:
