@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_type
 
-from mcpgen import Audio, Change, File, Image, PromptError, Server, SyncChanges, SyncClient, connect_sync
-from mcpgen.generated.v2026_07_28 import CallToolResult, GetPromptResult, Root, Tool
+from mcpgen import Audio, Change, File, Image, PromptError, Server, SyncChanges, SyncClient, ToolResult, connect_sync
+from mcpgen.generated.v2026_07_28 import GetPromptResult, Root, Tool
 
 server = Server("typed")
 
@@ -14,7 +14,7 @@ server = Server("typed")
 def use() -> None:
     with connect_sync(server, roots=[Root(uri="file:///work")], revisions=["2025-11-25"]) as client:
         assert_type(client, SyncClient)
-        assert_type(client.call_tool("greet", {"name": "Ann"}, timeout_seconds=1.0), CallToolResult)
+        assert_type(client.call_tool("greet", {"name": "Ann"}, timeout_seconds=1.0), ToolResult)
         assert_type(client.get_prompt("greet"), GetPromptResult)
         assert_type(client.tools(), Iterator[Tool])
         assert_type(client.revision, str)

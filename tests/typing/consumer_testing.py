@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import assert_type
 
-from mcpgen import Client, Server, SyncClient
-from mcpgen.generated.v2026_07_28 import CallToolResult, CreateMessageResult, Root
+from mcpgen import Client, Server, SyncClient, ToolResult
+from mcpgen.generated.v2026_07_28 import CreateMessageResult, Root
 from mcpgen.testing import REVISIONS, Answers, RecordedConnection, Recorder, connect_as
 
 server = Server("typed")
@@ -18,7 +18,7 @@ def a_blocking_test(revision: str) -> None:
     assert_type(connection, RecordedConnection)
     with connection as client:
         assert_type(client, SyncClient)
-        assert_type(client.call_tool("order"), CallToolResult)
+        assert_type(client.call_tool("order"), ToolResult)
     assert_type(recorder.transcript(), str)
     assert_type(recorder.problems(), list[str])
 
@@ -26,7 +26,7 @@ def a_blocking_test(revision: str) -> None:
 async def an_async_test() -> None:
     async with connect_as(server, "2025-11-25", sample=Answers("hello", LookupError("no model"))) as client:
         assert_type(client, Client)
-        assert_type(await client.call_tool("guess"), CallToolResult)
+        assert_type(await client.call_tool("guess"), ToolResult)
 
 
 def results_are_answers(result: CreateMessageResult) -> Answers:
