@@ -152,7 +152,7 @@ def test_what_the_server_refuses_is_said_and_secrets_are_not(server: Server, sta
         (("call", "true", "tool", "--bearer-env", "TOKEN"), "`--header` and `--bearer-env` need a URL; "),
         (("trace", "--header", "X: secret", "--", "true"), "`--header` and `--bearer-env` need a URL; "),
         (("inspect", "URL", "--header", "secret"), '`--header` must be "NAME: VALUE".'),
-        (("inspect", "URL", "--header", "X Y: secret"), "`headers` has the invalid name 'X Y'."),
+        (("inspect", "URL", "--header", "X Y: secret"), "`headers` has an invalid name in item 1"),
         (("inspect", "URL", "--header", "Mcp-Session-Id: secret"), "`headers` must not have Mcp-Session-Id"),
         (("inspect", "URL", "--header", "X: s\u00e9cret"), "`headers` has an invalid value for X"),
         (("inspect", "URL", "--bearer-env", "NOTHING"), "NOTHING (`--bearer-env`) is not set, or empty."),
