@@ -98,7 +98,7 @@ def test_one_can_go_back_and_leave_things_out(at_terminal: Begin) -> None:
     terminal.sees(REVIEW)
     terminal.types("yes\n")
 
-    assert {"action": "accept", "content": {"name": ":Al", "age": 20}} == answered(terminal)
+    assert {"action": "accept", "content": {"name": ":Al", "age": 20, "meal": "f", "news": False}} == answered(terminal)
 
 
 @pytest.mark.parametrize(
