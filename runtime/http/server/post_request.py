@@ -152,7 +152,10 @@ class PostRequest(Struct, eq=False):
             return False
         answer = call.answer(request)
         if answer is not None and len(answer) > SMALL_BYTES:
-            await responses.send_large(self.state, self.client, self.send, answer, responses.abort_of(self.scope))
+            response = self.state.new_response(self.client, None)
+            response.write(answer)
+            del answer, call  # a client that does not read would hold a copy in each of them
+            await responses.send_large(self.state, response, self.send, responses.abort_of(self.scope))
         elif answer is not None:
             await responses.send_json(self.send, answer)
         elif session is None:

@@ -73,6 +73,11 @@ class ResponseBuffer(Struct, eq=False):
         return bool(self._chunks) or self.has_ended
 
     @property
+    def waiting_bytes(self) -> int:
+        """How many bytes wait to be sent."""
+        return self._size
+
+    @property
     def is_empty(self) -> bool:
         """Whether there is nothing to send."""
         return not self._chunks

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from msgspec import UnsetType
 
     from mcpgen.runtime.http.server.app_state import AppState
-    from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
     from mcpgen.runtime.limits import HttpLimits
     from mcpgen.runtime.protocol.messages import RequestId
@@ -100,33 +99,32 @@ async def _send_whole(send: Send, body: bytes, status: int, headers: list[Header
 
 
 async def send_large(
-    state: AppState, client: Client, send: Send, body: bytes, on_abort: Callable[[], object] | None
+    state: AppState, response: ResponseBuffer, send: Send, on_abort: Callable[[], object] | None
 ) -> None:
-    """Send one large JSON document, which is counted until the client has read it.
+    """Send one large JSON document, all that *response* holds, which is counted until the client has read it.
 
     Raises:
         ClientDisconnected: The client has closed its connection, or does not read.
     """
-    response = state.new_response(client, None)
-    response.write(body)
     if response.is_disconnected:
         reason = "clients leave too many bytes unread (max_unread_bytes)"
         await send_error(send, 503, reason, headers=(RETRY_AFTER,))
         return
     response.on_abort = on_abort
     try:
-        await _send_until_read(send, body, state.limits.write_seconds)
+        await _send_until_read(send, response, state.limits.write_seconds)
     finally:
         response.close()
 
 
-async def _send_until_read(send: Send, body: bytes, seconds: float, status: int = 200) -> None:
-    headers = [_JSON_TYPE, (b"content-length", b"%d" % len(body))]
+async def _send_until_read(send: Send, response: ResponseBuffer, seconds: float, status: int = 200) -> None:
+    headers = [_JSON_TYPE, (b"content-length", b"%d" % response.waiting_bytes)]
     try:
         await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send(_chunk(body))
+        await send(_chunk(response.take()))  # not kept here: a client that does not read would hold two copies
         # An ASGI server returns from this when the client has read nearly all of what was sent before.
         await with_timeout(seconds, send({"type": "http.response.body", "body": b"", "more_body": False}))
+        response.sent()
     except (OSError, TimeoutError) as error:
         raise ClientDisconnected("a client disconnected before its response was sent, or does not read it") from error
 
@@ -241,7 +239,8 @@ async def send_response(  # noqa: PLR0913 (the parts of ASGI, and two callbacks)
             watch.cancel()
     if answer is not None and len(answer) > SMALL_BYTES:
         code = response.status or (200 if status is None else status(answer))
-        await _send_until_read(send, answer, state.limits.write_seconds, code)
+        del answer
+        await _send_until_read(send, response, state.limits.write_seconds, code)
     elif answer is not None and response.status:
         await send_json(send, answer, response.status, (RETRY_AFTER,))
     elif answer is not None:
