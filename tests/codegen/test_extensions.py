@@ -161,7 +161,7 @@ def test_an_extension_can_have_models_only(tmp_path: Path) -> None:
 def test_a_copied_base_needs_msgspec_alone(tmp_path: Path) -> None:
     result = run(tmp_path, {"$defs": {"Annotations": ANNOTATIONS, "Room": obj(icon=ref("Icon"))}}, "--copy-base")
     program = (
-        "import sys; sys.modules['mcpgen'] = None\n"
+        "import sys; sys.modules['mcpgen'] = None; sys.path.insert(0, '')\n"
         "from out import rooms, v2026_07_28\n"
         "assert rooms.Annotations is v2026_07_28.Annotations\n"
         'assert type(rooms.decode(b\'{"icon": {"src": "x"}}\', rooms.Room).icon) is v2026_07_28.Icon\n'

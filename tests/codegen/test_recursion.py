@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from mcpgen.codegen.diagnostics import Refused
-from mcpgen.codegen.emit import Emitter
+from mcpgen.codegen.texts import Texts
 from mcpgen.codegen.unions import MAX_ARMS
 from tests.codegen.packages import build, build_decoders, load
 
@@ -133,12 +133,12 @@ def test_a_union_of_more_arms_is_refused(definitions: dict[str, Any], pointer: s
 
 
 def test_where_the_interpreter_gives_up_the_definition_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    doc = Emitter.doc
+    doc = Texts.doc
 
-    def endless(self: Emitter, name: str, description: str, **others: Any) -> str:
+    def endless(self: Texts, name: str, description: str, **others: Any) -> str:
         return (endless if name == "Deep" else doc)(self, name, description, **others)
 
-    monkeypatch.setattr(Emitter, "doc", endless)
+    monkeypatch.setattr(Texts, "doc", endless)
     for deep in (obj(a=STRING), {"type": "array"}):
         with pytest.raises(Refused) as refused:
             build({"$defs": {"A": obj(a=STRING), "B": STRING, "Deep": deep, "Z": ref("Deep")}})

@@ -124,7 +124,7 @@ async def test_a_demand_that_nobody_answers_is_forgotten_with_all_that_it_held()
         await peer.wire.rest()
 
         assert not {"ServerRequest", "Exchange", "OpenRequest", "InputRound"} & set(kept())
-        assert 0 == guest.server._engine.parked._size_bytes
+        assert 0 == guest.server._engine.ledger.by_kind()["parked requests"]
 
 
 async def test_a_flood_of_progress_and_log_entries_arrives_whole_and_in_order(revision: str) -> None:
