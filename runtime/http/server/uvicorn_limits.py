@@ -240,10 +240,11 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _refuse_slow_head(self) -> None:
         self._head_timer = None
-        if not self.transport.is_closing():
-            self._refuse(b"408 Request Timeout", b"the request head did not arrive in time")
+        self._refuse(b"408 Request Timeout", b"the request head did not arrive in time")
 
     def _refuse(self, status: bytes, reason: bytes) -> None:
+        if self.transport.is_closing():  # refused by a callback of the parser; a transport may still write after `close`
+            return
         if not self._is_answering:
             head = b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
             self.transport.write(head % (status, len(reason)) + reason)
