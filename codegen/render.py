@@ -91,8 +91,7 @@ class Templates:
             self._refuse(template, _line(template, error), f"{error}", error)
         except InvalidInput as error:
             self._refuse(template, None, f"its output is not Python: {error}", error)
-        except Exception as error:
-            # An expression of the user's template can raise anything. Other faults are ours.
+        except Exception as error:  # an expression of the user's template may raise anything
             if template not in self._replaced:
                 raise
             self._refuse(template, _line(template, error), f"{type(error).__name__}: {error}", error)

@@ -112,7 +112,7 @@ def declared_in_file(file: Path | None, old: str, new: str) -> Declared:
         exec(compile(source, file, "exec"), content)  # noqa: S102 - the user's own module, named on the command line
     except SyntaxError as error:
         raise Refused([_unusable(f"{file}, line {error.lineno}: {error.msg}")]) from None
-    except Exception as error:
+    except Exception as error:  # the user's module runs, and may raise anything
         raise Refused([_unusable(f"{file}: {type(error).__name__}: {error}")]) from error
     step = _checked(content.get("STEP"), file.name, old, new)
     return msgspec.structs.replace(read_declared(step, source, file.name), file=str(file))

@@ -1,4 +1,4 @@
-"""Who sends a request: the user, or else the address of the client, which a trusted proxy can tell.
+"""The owner of a request: its user, or else the address of the client, which a trusted proxy may report.
 
 Theory of operation. A server behind a reverse proxy sees the address of the proxy. The proxy appends the address that
 it sees to the header ``X-Forwarded-For``, or to ``Forwarded``. Anything before that was sent by the client, which can
@@ -41,7 +41,7 @@ _IPV6_SITE_BITS: Final = 64
 
 
 class Client(NamedTuple):
-    """Who sends a request.
+    """The client that sends a request.
 
     Attributes:
         user: The user; empty if unknown.

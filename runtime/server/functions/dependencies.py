@@ -293,7 +293,7 @@ def _named(provider: Provider, label: str) -> Generator[None]:
     """Name the dependency in the traceback of an exception that it raises."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # raised again
         error.add_note(f"{provider.label}, a dependency of {label}, failed")
         raise
 
