@@ -25,14 +25,13 @@ McpgenError
 │   └── HttpRefused        the HTTP response is not a message; carries .status and .excerpt (mcpgen.runtime.http.errors)
 ├── StoreFull              a `TaskStore` has no room (mcpgen.runtime.server.tasks.task_store)
 └── TransportClosed        the connection is closed; nothing more can be sent or received
-    └── ServerExited       the server's process has ended; carries .status and .stderr
+    └── ServerExited       its process has ended; carries .status and .stderr (mcpgen.runtime.transports.errors)
 
 Exceptions that stay inside of one module are not drawn.
 """
 
 from __future__ import annotations
 
-import signal
 import unicodedata
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -57,7 +56,6 @@ __all__ = [
     "RequestLost",
     "RequestRefused",
     "RequestTimedOut",
-    "ServerExited",
     "TransportClosed",
     "UnknownDefinition",
     "UnknownMethod",
@@ -307,48 +305,8 @@ class TransportClosed(McpgenError):  # noqa: N818 (as the tree above names it)
         return _remade(type(self), self.args, self.__dict__)
 
 
-class ServerExited(TransportClosed):
-    """The connection is closed, because the process of the server has ended or has closed its output.
-
-    Attributes:
-        command: The command that started the process.
-        status: The exit status; the negative number of a signal if a signal ended the process; None if it is unknown.
-        stderr: The last part of the text that the process wrote to standard error.
-    """
-
-    def __init__(self, *, command: str, status: int | None, stderr: str) -> None:
-        self.command = command
-        self.status = status
-        self.stderr = stderr
-        super().__init__(command, status)
-
-    def __str__(self) -> str:
-        if self.status is None:
-            how = "has closed its output"
-        elif self.status < 0:
-            how = f"was ended by {_signal_name(-self.status)}"
-        else:
-            how = f"has exited with status {self.status}"
-        lines = self.stderr.strip().splitlines()[-_MAX_LINES:]
-        if lines:
-            last = "; the last lines of its standard error:\n" + "\n".join(
-                f"    {printable(line.expandtabs())}" for line in lines
-            )
-        else:
-            hint = "; if it is a Python file, the file has to call server.run()" if self.status == 0 else ""
-            last = f"; it wrote nothing to its standard error{hint}"
-        return f"the server {self.command!r} {how}{last}"
-
-
-_MAX_LINES = 12
+_MAX_REVISIONS = 12
 _MAX_REVISION_CHARS = 40  # a revision has ten
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 class RequestTimedOut(McpgenError, TimeoutError):  # noqa: N818 (as the tree above names it)
@@ -388,9 +346,9 @@ class NoCommonRevision(McpgenError):  # noqa: N818 (as the tree above names it)
         super().__init__(self.offered, self.supported)
 
     def __str__(self) -> str:
-        listed = [printable(each[:_MAX_REVISION_CHARS]) for each in self.supported[:_MAX_LINES]]
-        if len(self.supported) > _MAX_LINES:
-            listed.append(f"and {len(self.supported) - _MAX_LINES} more")
+        listed = [printable(each[:_MAX_REVISION_CHARS]) for each in self.supported[:_MAX_REVISIONS]]
+        if len(self.supported) > _MAX_REVISIONS:
+            listed.append(f"and {len(self.supported) - _MAX_REVISIONS} more")
         theirs = f"the server speaks {', '.join(listed)}" if listed else "the server did not say which"
         why = f" ({printable(self.reason[: 10 * _MAX_REVISION_CHARS])})" if self.reason else ""
         return f"no revision in common: the client offered {', '.join(self.offered)}, {theirs}{why}"

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         RequestLost,
         RequestRefused,
         RequestTimedOut,
-        ServerExited,
         TransportClosed,
         UnknownDefinition,
         UnknownMethod,
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.functions.resources import ResourceNotFound
     from mcpgen.runtime.server.functions.tools import ToolError
     from mcpgen.runtime.server.tasks.task_store import MemoryTaskStore, TaskStore
+    from mcpgen.runtime.transports.errors import ServerExited
     from mcpgen.runtime.transports.interfaces import (
         Channel,
         ClientEndpoint,
@@ -179,7 +179,7 @@ _MODULES = {
     "RequestTimedOut": "mcpgen.runtime.errors",
     "ResourceNotFound": "mcpgen.runtime.server.functions.resources",
     "Server": "mcpgen.runtime.api.server",
-    "ServerExited": "mcpgen.runtime.errors",
+    "ServerExited": "mcpgen.runtime.transports.errors",
     "ServerInterface": "mcpgen.runtime.transports.interfaces",
     "ServerUnreachable": "mcpgen.runtime.http.errors",
     "Spawner": "mcpgen.runtime.transports.spawner",

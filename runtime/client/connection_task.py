@@ -20,8 +20,9 @@ import anyio
 from mcpgen.generated import registry
 from mcpgen.runtime.client.connection import ClientConnection, current_connection
 from mcpgen.runtime.client.era_negotiation import RestartServer, negotiate
-from mcpgen.runtime.errors import RequestTimedOut, ServerExited, TransportClosed, UsageError
+from mcpgen.runtime.errors import RequestTimedOut, TransportClosed, UsageError
 from mcpgen.runtime.transports.auto_reset_event import OTHER_LOOP, same_loop_check
+from mcpgen.runtime.transports.errors import ServerExited
 from mcpgen.runtime.transports.spawner import open_group, open_spawner, start_alone
 
 if TYPE_CHECKING:

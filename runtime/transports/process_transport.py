@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from mcpgen.runtime.errors import ServerExited
 from mcpgen.runtime.transports.child_process import ChildProcess, read_chunk
 from mcpgen.runtime.transports.child_stderr import ChildStderr
 from mcpgen.runtime.transports.command_line import hide_userinfo, join_command, split_command
 from mcpgen.runtime.transports.descriptors import READ_BYTES, Sink, Source
 from mcpgen.runtime.transports.environment import check_environment, child_environment
+from mcpgen.runtime.transports.errors import ServerExited
 from mcpgen.runtime.transports.spawner import open_group
 from mcpgen.runtime.transports.stdio import Pump, open_pump
 

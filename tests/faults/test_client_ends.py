@@ -11,7 +11,8 @@ import anyio
 import pytest
 
 from mcpgen import ClientLimits, McpgenError, connect
-from mcpgen.runtime.errors import MalformedFrame, RequestTimedOut, ServerExited, TransportClosed
+from mcpgen.runtime.errors import MalformedFrame, RequestTimedOut, TransportClosed
+from mcpgen.runtime.transports.errors import ServerExited
 from tests.faults.hostile_server_clients import (
     BUSY_SECONDS,
     LIMITS,

@@ -9,7 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen.runtime.errors import InvalidPayload, MalformedFrame, RequestRefused, RequestTimedOut, ServerExited
+from mcpgen.runtime.errors import InvalidPayload, MalformedFrame, RequestRefused, RequestTimedOut
+from mcpgen.runtime.transports.errors import ServerExited
 from tests.faults.hostile_server_clients import LIMITS, NEW, OLD, attacked, words
 
 pytestmark = [

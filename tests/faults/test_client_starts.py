@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcpgen import ClientLimits, McpgenError
-from mcpgen.runtime.errors import RequestTimedOut, ServerExited
+from mcpgen.runtime.errors import RequestTimedOut
+from mcpgen.runtime.transports.errors import ServerExited
 from tests.faults.hostile_server_clients import BUSY_SECONDS, NEW, OLD, QUICK, Stopwatch, attacked, words
 
 if TYPE_CHECKING:

@@ -18,9 +18,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcpgen.runtime.errors import ServerExited, UsageError
+from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.transports import child_process as transport_children
+from mcpgen.runtime.transports.errors import ServerExited
 from tests.harness import child_programs
 from tests.harness.child_programs import (
     BUSY_SECONDS,

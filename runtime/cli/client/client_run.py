@@ -20,10 +20,10 @@ from mcpgen.runtime.errors import (
     NoCommonRevision,
     RequestRefused,
     RequestTimedOut,
-    ServerExited,
     UsageError,
 )
 from mcpgen.runtime.limits import ClientLimits
+from mcpgen.runtime.transports.errors import ServerExited
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

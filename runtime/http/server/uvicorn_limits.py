@@ -243,7 +243,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refuse(b"408 Request Timeout", b"the request head did not arrive in time")
 
     def _refuse(self, status: bytes, reason: bytes) -> None:
-        if self.transport.is_closing():  # refused by a callback of the parser; a transport may still write after `close`
+        if self.transport.is_closing():  # already refused; the oldest uvloop would still write
             return
         if not self._is_answering:
             head = b"HTTP/1.1 %b\r\ncontent-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"

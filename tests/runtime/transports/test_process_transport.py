@@ -14,9 +14,10 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
-from mcpgen.runtime.errors import ServerExited, UsageError
+from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.transports import process_transport
+from mcpgen.runtime.transports.errors import ServerExited
 from mcpgen.runtime.transports.interfaces import Transport
 from mcpgen.runtime.transports.process_transport import Process, _is_readable
 from tests.harness import child_programs
