@@ -9,15 +9,24 @@ from __future__ import annotations
 
 import copy
 import re
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from mcpgen.codegen import ir, names
+from mcpgen.codegen import ir
 from mcpgen.codegen.canonical import reduce
 from mcpgen.codegen.diagnostics import Diagnostic, Refused
 from mcpgen.codegen.document import check_document
+from mcpgen.codegen.document_facts import (
+    because,
+    defined_errors,
+    definitions,
+    era_of,
+    error_definitions,
+    error_pointer,
+    required_property,
+)
 from mcpgen.codegen.equivalents import simplified
 from mcpgen.codegen.methods import Method, Methods
 from mcpgen.codegen.overlay import Capabilities, Era, ErrorCode, Overlay, OverlayApplication, apply_overlay, read_toml
@@ -26,7 +35,7 @@ from mcpgen.codegen.parse import parse
 from mcpgen.codegen.unions import widen_json_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
     from mcpgen.codegen.overlay import Deprecation, Extract, MethodFacts, Open, Patch, SharedOverlay
@@ -94,10 +103,10 @@ def nearest_revision(document: dict[str, Any], room: SchemaRoom) -> tuple[str, i
 
     Also returns how many definitions are equal in both, apart from descriptions, and how many there are in either.
     """
-    ours = _definitions(reduce(document))
+    ours = definitions(reduce(document))
     found: list[tuple[float, str, int, int]] = []
     for revision in room.revisions:
-        theirs = _definitions(room.document(revision))
+        theirs = definitions(room.document(revision))
         equal = sum(name in theirs and theirs[name] == schema for name, schema in ours.items())
         either = len(ours.keys() | theirs.keys())
         found.append((equal / either, revision, equal, either))
@@ -107,9 +116,9 @@ def nearest_revision(document: dict[str, Any], room: SchemaRoom) -> tuple[str, i
 
 def known_without_base(document: dict[str, Any], own: OwnOverlay) -> Knowledge:
     """Return what *document* itself and *own* say."""
-    era = own.overlay.era if "era" in own.keys else _era_of(document) or own.overlay.era
-    assumptions = [f"The era is {era}{'' if 'era' in own.keys else _because(document)}."]
-    errors, found = _defined_errors(document, own.overlay.errors)
+    era = own.overlay.era if "era" in own.keys else era_of(document) or own.overlay.era
+    assumptions = [f"The era is {era}{'' if 'era' in own.keys else because(document)}."]
+    errors, found = defined_errors(document, own.overlay.errors)
     return Knowledge(
         overlay=replace(own.overlay, era=era, errors=[*own.overlay.errors, *errors]),
         assumptions=(*assumptions, *found),
@@ -179,16 +188,16 @@ class _Fit:
 
         Each result of 2026-07-28 has a patch for ``resultType``. A result that only the draft has needs it as well.
         """
-        theirs, ours = _definitions(base_document), _definitions(self._document)
+        theirs, ours = definitions(base_document), definitions(self._document)
         home = "$defs" if "$defs" in self._document else "definitions"
         shapes = [match for match in map(_DEFAULT.fullmatch, patch.pointers) if match]
         if patch.old is not msgspec.UNSET or len(shapes) < len(patch.pointers) or not shapes:
             return patch
         key = shapes[0]["key"]
-        expected = [_property(theirs.get(match["name"]), key) for match in shapes]
+        expected = [required_property(theirs.get(match["name"]), key) for match in shapes]
         added: list[str] = []
         for name, schema in ours.items():
-            found = _property(schema, key)
+            found = required_property(schema, key)
             if name not in theirs and found in expected and found is not None:
                 added.append(f"/{home}/{name}/properties/{key}/default")
                 self.assumptions.append(f"{name}.{key} has the default {patch.new!r}, as in {self.base}.")
@@ -214,13 +223,13 @@ class _Fit:
 
     def era(self, era: Era, own: OwnOverlay) -> Era:
         """Return the era: that of *own*, or of the base unless the document contradicts it."""
-        stated = _era_of(self._document)
+        stated = era_of(self._document)
         if "era" in own.keys:
             self.assumptions.insert(0, f"The era is {own.overlay.era}, from the overlay.")
             return own.overlay.era
         if stated is not None and stated != era:
-            self._leave_out(f"the era {era} of {self.base}: the document is {stated}{_because(self._document)}")
-            self.assumptions.insert(0, f"The era is {stated}{_because(self._document)}.")
+            self._leave_out(f"the era {era} of {self.base}: the document is {stated}{because(self._document)}")
+            self.assumptions.insert(0, f"The era is {stated}{because(self._document)}.")
             return stated
         self.assumptions.insert(0, f"The era is {era}, as in {self.base}.")
         return era
@@ -243,7 +252,7 @@ class _Fit:
 
     def errors(self, errors: list[ErrorCode], base_document: dict[str, Any], own: list[ErrorCode]) -> list[ErrorCode]:
         """Return the error codes of the base, with the codes that the document gives their definitions."""
-        theirs, ours = _error_definitions(base_document), _error_definitions(self._document)
+        theirs, ours = error_definitions(base_document), error_definitions(self._document)
         defined = {code: name for name, code in theirs.items()}
         replaced = {each.name for each in own}
         codes = {each.code for each in own}
@@ -258,13 +267,13 @@ class _Fit:
                 )
             elif name and ours[name] != each.code:
                 said = f"the document gives {name} the code {ours[name]}, which is used instead of {each.code}"
-                self._note(f"[[errors]] of {self.base}: {said}", _error_pointer(self._document, name))
+                self._note(f"[[errors]] of {self.base}: {said}", error_pointer(self._document, name))
                 fitting.append(replace(each, code=ours[name]))
             else:
                 fitting.append(each)
         if kept := ", ".join(f"{each.name} {each.code}" for each in fitting):
             self.assumptions.append(f"The error codes of {self.base} apply: {kept}.")
-        added, found = _defined_errors(self._document, [*fitting, *own])
+        added, found = defined_errors(self._document, [*fitting, *own])
         self.assumptions += found
         return [*fitting, *added]
 
@@ -315,89 +324,6 @@ def _parsed(document: dict[str, Any], overlay: Overlay, shared: SharedOverlay) -
 
 def _joined(base: Capabilities, own: Capabilities) -> Capabilities:
     return Capabilities(server={**base.server, **own.server}, client={**base.client, **own.client})
-
-
-def _object(value: object) -> dict[str, Any]:
-    """Return *value* if it is a JSON object; otherwise an empty one: nothing is checked yet."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _definitions(document: dict[str, Any]) -> dict[str, Any]:
-    return _object(document.get("$defs", document.get("definitions")))
-
-
-def _property(schema: object, key: str) -> object:
-    """Return the schema of *key* if the object *schema* requires it; otherwise None."""
-    found = _object(schema)
-    return _object(found.get("properties")).get(key) if key in found.get("required", ()) else None
-
-
-def _methods_of(document: dict[str, Any]) -> Iterator[object]:
-    for each in _definitions(document).values():
-        yield _object(_object(_object(each).get("properties")).get("method")).get("const")
-
-
-def _era_of(document: dict[str, Any]) -> Era | None:
-    """Return the era that the requests of *document* show; None if they show none."""
-    methods = set(_methods_of(document))
-    if "initialize" in methods:
-        return "handshake"
-    return "stateless" if "server/discover" in methods else None
-
-
-def _because(document: dict[str, Any]) -> str:
-    match _era_of(document):
-        case "handshake":
-            return ", because the document has `initialize`"
-        case "stateless":
-            return ", because the document has `server/discover` and no `initialize`"
-        case _:
-            return ", because the document has neither `initialize` nor `server/discover`"
-
-
-def _error_definitions(document: dict[str, Any]) -> dict[str, int]:
-    """Return the constant code of each definition of an error, by the definition's name."""
-    found: dict[str, int] = {}
-    for name, schema in _definitions(document).items():
-        if name.endswith("Error") and (codes := list(_codes(schema))):
-            found[name] = codes[0]
-    return found
-
-
-def _codes(schema: object) -> Iterator[int]:
-    """Yield the constants of a `code` in *schema*: at its top, or below `error` and `allOf`."""
-    found = _object(schema)
-    properties = _object(found.get("properties"))
-    code = _object(properties.get("code")).get("const")
-    if type(code) is int:
-        yield code
-    if "error" in properties:
-        yield from _codes(properties["error"])
-    members: object = found.get("allOf")
-    for each in cast("list[object]", members) if isinstance(members, list) else ():
-        yield from _codes(each)
-
-
-def _error_pointer(document: dict[str, Any], name: str) -> str:
-    return f"/{'$defs' if '$defs' in document else 'definitions'}/{name}"
-
-
-# JSON-RPC 2.0, section 5.1: schema/overlay.toml lists these for every document.
-_STANDARD = frozenset({-32700, *range(-32603, -32599)})
-
-
-def _defined_errors(document: dict[str, Any], known: list[ErrorCode]) -> tuple[list[ErrorCode], list[str]]:
-    """Return the error codes that only the document defines, and a sentence about each."""
-    codes = {each.code for each in known} | _STANDARD
-    taken = {each.name for each in known}
-    errors: list[ErrorCode] = []
-    for name, code in _error_definitions(document).items():
-        word = names.snake(name.removesuffix("Error")).upper()
-        if code not in codes and word not in taken and word[:1].isalpha():
-            errors.append(ErrorCode(code=code, name=word, text=f"The error of the definition {name}."))
-            codes.add(code)
-            taken.add(word)
-    return errors, [f"The document defines the error code {each.name} {each.code}." for each in errors]
 
 
 def _shown(ref: ir.TypeRef) -> str:

@@ -81,7 +81,8 @@ def losses(source: str | None, target: str | None, *, as_json: bool) -> None:
     """
     # `diff` starts faster without the adapter compiler.
     from mcpgen.codegen.adapters.build import planned  # noqa: PLC0415
-    from mcpgen.codegen.adapters.losses import loss_rows, losses_markdown  # noqa: PLC0415
+    from mcpgen.codegen.adapters.losses import loss_rows  # noqa: PLC0415
+    from mcpgen.codegen.adapters.losses_page import losses_markdown  # noqa: PLC0415
 
     with refusals_reported(as_json=as_json):
         room = SchemaRoom()

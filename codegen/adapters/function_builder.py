@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from msgspec.structs import replace
 
 from mcpgen.codegen import ir, names
-from mcpgen.codegen.adapters.discriminators import conditions, same_sort
+from mcpgen.codegen.adapters.discriminators import conditions
 from mcpgen.codegen.adapters.objects import operations
 from mcpgen.codegen.adapters.ops import (
     Call,
@@ -28,6 +28,7 @@ from mcpgen.codegen.adapters.ops import (
     Switch,
     Transform,
 )
+from mcpgen.codegen.adapters.pairing import Pairing
 from mcpgen.codegen.adapters.rules import Found, Need, Place, Rules, Way
 from mcpgen.codegen.changes import vocabulary as v
 from mcpgen.codegen.diff.type_changes import differences
@@ -69,6 +70,7 @@ class FunctionBuilder:
         self.pairs: dict[str, str] = {}
         self.met: set[str] = set()  # the definitions of the source that were visited
         self.needs: dict[Need, None] = {}
+        self.pairing = Pairing(source, target, self.way, schemas)
         self._schemas = schemas
         self._rules = rules
         self._made: dict[tuple[str, str], str] = {}
@@ -113,7 +115,7 @@ class FunctionBuilder:
         elif before or after:
             place = replace(place, also=(before or after, *place.also))
         union = self._union(arms, others, place, is_covered=is_covered)
-        if before and after and self.are_paired(before, after):
+        if before and after and self.pairing.are_paired(before, after):
             self.pairs[before] = after
             self._made[before, after] = union.function
         return union
@@ -156,30 +158,6 @@ class FunctionBuilder:
         """Return the operation that calls *function* for *key*, whose name in the source is *spelled*."""
         return Converted(key=key, spelled=spelled or key, function=function.__name__, reason=found.reason)
 
-    def are_paired(self, source: str, target: str) -> bool:
-        """Whether two definitions are paired as the same one."""
-        return source == target if self._schemas is None else self.partner(source) == target
-
-    def are_one(self, source: str, target: str) -> bool:
-        """Whether two definitions at one place are the same one: they are paired, or both are inline."""
-        inline = self.source.schema.definitions[source].anonymous and self.target.schema.definitions[target].anonymous
-        return inline or self.are_paired(source, target)
-
-    def partner(self, source: str) -> str | None:
-        """Return the target's name of the definition *source*, or None."""
-        if self._schemas is None:
-            return source
-        side = self._schemas.new if self.mode == "down" else self._schemas.old
-        return side.partners.get(source)
-
-    def admits(self, target: ir.TypeRef, source: ir.TypeRef) -> bool:
-        """Whether *target* accepts every value of *source*."""
-        if self._schemas is None:
-            return True
-        if self.mode == "down":
-            return self._schemas.old_admits(target, source)
-        return self._schemas.new_admits(target, source)
-
     def function(self, source: str, target: str) -> Transform:
         """Return the conversion that was built for two definitions."""
         made = self._made.get((source, target))
@@ -189,9 +167,9 @@ class FunctionBuilder:
 
     def _kind_changed(self, source: ir.TypeRef, target: ir.TypeRef) -> str:
         """Return the newer name of a definition that is an object on one side only, else an empty string."""
-        if not (
-            isinstance(source, ir.Named) and isinstance(target, ir.Named) and self.are_paired(source.name, target.name)
-        ):
+        if not (isinstance(source, ir.Named) and isinstance(target, ir.Named)):
+            return ""
+        if not self.pairing.are_paired(source.name, target.name):
             return ""
         one, other = self.source.schema.definitions[source.name], self.target.schema.definitions[target.name]
         changed = isinstance(one, ir.Object) != isinstance(other, ir.Object)
@@ -222,7 +200,7 @@ class FunctionBuilder:
         self, source: ir.TypeRef, target: ir.TypeRef, place: Place, kind: str = ""
     ) -> Converted | Case | None:
         """Return the declared conversion for values of *source* that *target* does not accept, or record needs."""
-        if self._schemas is None or self.admits(target, source):
+        if self._schemas is None or self.pairing.admits(target, source):
             return None
         old, new = (target, source) if self.mode == "down" else (source, target)
         asked: list[tuple[str, str, str | None, str | None]] = [
@@ -286,7 +264,7 @@ class FunctionBuilder:
         key = (one.name, other.name)
         if key not in self._made:
             if one.is_defined and other.is_defined:
-                if one.name not in self.pairs or self.are_paired(one.name, other.name):
+                if one.name not in self.pairs or self.pairing.are_paired(one.name, other.name):
                     self.pairs[one.name] = other.name
                 self._check_names(one.name, other.name)
             self._made[key] = name = self._name(one.name)
@@ -298,7 +276,7 @@ class FunctionBuilder:
 
     def _check_names(self, source: str, target: str) -> None:
         """Record a need if two definitions at one place have no other partner: they may be one that was renamed."""
-        if self._schemas is None or self.are_one(source, target) or self.declared(source, target) is not None:
+        if self._schemas is None or self.pairing.are_one(source, target) or self.declared(source, target) is not None:
             return
         old, new = (target, source) if self.mode == "down" else (source, target)
         if old not in self._schemas.old.partners and new not in self._schemas.new.partners:
@@ -348,7 +326,7 @@ class FunctionBuilder:
         inside = place.inside(f"[{text}]")
         case = Case(arm=text, condition=condition, definition=arm.name if isinstance(arm, ir.Named) else "")
         found = self.found(*inside.spellings)
-        partner = self._counterpart(arm, others)
+        partner = self.pairing.counterpart(arm, others)
         if partner is None and not is_covered:
             kind = "arm-added" if self.mode == "down" else "arm-removed"
             pointer = self.source.schema.definitions[arm.name].pointer if isinstance(arm, ir.Named) else ""
@@ -373,24 +351,6 @@ class FunctionBuilder:
         """Record a need for another action, because the one *found* does not apply at *place*."""
         problem = f"the action {type(found.action).__name__} of the change {found.change.name!r} does not apply there"
         self.needs[Need(kind="misplaced", id=place, way=self.way, pointer="", problem=problem)] = None
-
-    def _counterpart(self, arm: ir.TypeRef, others: list[ir.TypeRef]) -> ir.TypeRef | None:
-        """Return the arm of the target to which values of *arm* belong."""
-        for other in others:
-            if isinstance(other, ir.Anything):
-                return other
-            if isinstance(arm, ir.Named) and isinstance(other, ir.Named) and self.are_paired(arm.name, other.name):
-                return other
-        alike = [other for other in others if same_sort(arm, other) and self._admits_arm(other, arm)]
-        return next((other for other in alike if self._are_alike(arm, other)), alike[0] if alike else None)
-
-    def _are_alike(self, arm: ir.TypeRef, other: ir.TypeRef) -> bool:
-        if self._schemas is None:
-            return arm == other
-        return self._schemas.alike(other, arm) if self.mode == "down" else self._schemas.alike(arm, other)
-
-    def _admits_arm(self, other: ir.TypeRef, arm: ir.TypeRef) -> bool:
-        return isinstance(arm, (ir.Array, ir.Mapping)) or self.admits(other, arm)
 
     def _name(self, place: str) -> str:
         """Return an unused function name for *place*."""

@@ -104,7 +104,7 @@ class Messages:
 
     def _definition(self, name: str) -> None:
         """Build the functions of the definition *name* of the source, unless it was met in a message."""
-        partner = self._builder.partner(name)
+        partner = self._builder.pairing.partner(name)
         if partner is None or name not in self._source.schema.definitions:
             return
         if self._builder.pairs.get(name) != partner:

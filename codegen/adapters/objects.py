@@ -49,7 +49,7 @@ class _Pair:
         builder.lineages.define(self._nodes[0], one.properties)
         builder.lineages.define(self._nodes[1], other.properties)
         # Objects at one place are the same object, unless one of them is paired with another definition.
-        self._are_one = not (one.is_defined and other.is_defined) or builder.are_one(one.name, other.name)
+        self._are_one = not (one.is_defined and other.is_defined) or builder.pairing.are_one(one.name, other.name)
         if self._are_one:
             builder.lineages.join(*self._nodes)
 
