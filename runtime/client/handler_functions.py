@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, TypedDict, cast
+from typing import Any, TypeAlias, TypedDict
 
 import msgspec
 from msgspec import UnsetType
@@ -102,13 +102,11 @@ def _handler(function: HandlerFunction) -> HandlerFunction:
 def _elicit_handler(form: HandlerFunction | None, url: HandlerFunction | None) -> HandlerFunction:
     async def elicit(self: object, params: Any, context: Any) -> Any:
         del self
-        function = url if isinstance(params, models.ElicitRequestURLParams) else form
+        mode, function = ("url", url) if isinstance(params, models.ElicitRequestURLParams) else ("form", form)
         if function is None:  # unreachable: the server's request was checked against the declared modes
-            mode = "url" if isinstance(params, models.ElicitRequestURLParams) else "form"
             raise RequestError(ErrorCode.INVALID_PARAMS, f"this client has not declared the elicitation mode {mode}")
-        schema: Any = getattr(cast("object", params), "requested_schema", None)  # of a form
         result = await _await(function(params, context))
-        return _with_defaults(result, schema) if function is form else result
+        return _with_defaults(result, params.requested_schema) if mode == "form" else result
 
     return elicit
 

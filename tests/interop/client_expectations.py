@@ -164,7 +164,7 @@ def log(_: str) -> Any:
 
 def elicit(revision: str) -> Any:
     if not since(revision, "2025-06-18"):
-        return Absent("the revision has no elicitation: the call is refused", {"asked": [], "code": -32603})
+        return Absent("the revision has no elicitation: the call is refused", {"asked": [], "isError": True})
     person = {"name": {"type": "string"}, "age": {"type": "integer"}}
     who = {"type": "object", "properties": person, "required": ["age", "name"]}
     sure = {"type": "object", "properties": {"sure": {"type": "boolean"}}, "required": []}
@@ -179,7 +179,7 @@ def elicit(revision: str) -> Any:
 
 def elicit_url(revision: str) -> Any:
     if not since(revision, "2025-11-25"):
-        return Absent("the revision cannot send users to a page: the call is refused", {"asked": [], "code": -32603})
+        return Absent("the revision cannot send users to a page: the call is refused", {"asked": [], "isError": True})
     page = {"message": "Please sign in.", "url": "https://example.com/sign-in"}
     named = {} if revision in STATELESS else {"elicitationId": UNDECIDED}
     return {

@@ -31,6 +31,11 @@ async def measure(ctx: Context) -> dict[str, Any]:
     return {"action": form.action, "content": form.content}
 
 
+@server.tool
+async def sign_in(ctx: Context) -> str:
+    return await ctx.elicit_url("Please sign in.", "https://example.com/sign-in")
+
+
 @pytest.mark.spec("2025-11-25", "client/elicitation#requested-schema")
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize(
@@ -53,3 +58,14 @@ async def test_what_the_user_leaves_out_has_its_default(
         result = await client.call_tool("measure", returns=dict[str, Any])
 
     assert {"action": answer.action, "content": expected} == result
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_one_function_may_answer_forms_and_pages(revision: Any) -> None:
+    def answer(params: Any, context: Any) -> ElicitResult:
+        return ElicitResult(action="accept")
+
+    async with connect(server, revisions=[revision], elicit=answer, elicit_url=answer) as client:
+        action = await client.call_tool("sign_in", returns=str)
+
+    assert "accept" == action
