@@ -81,6 +81,7 @@ class Entry:
     def release(self) -> None:
         """Count it no longer. Further calls do nothing."""
         quota, self._quota = self._quota, None
+        self._give_way = None  # it may refer to this entry, in a cycle
         if quota is not None:
             quota.remove(self)
 

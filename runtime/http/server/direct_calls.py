@@ -99,7 +99,11 @@ class DirectCall:
 
     def __await__(self) -> Generator[Any, Any, Any]:
         if self._failure is not None:
-            raise self._failure
+            failure, self._failure = self._failure, None
+            try:
+                raise failure
+            finally:
+                del failure  # its traceback refers to this frame, and to the one of `__init__`
         if not self.is_waiting:
             return self._value
         return (yield from ResumedAwaitable[Any](self._steps, self._waits_for).__await__())
@@ -175,8 +179,11 @@ class _RequestTask:
             self._has_ended = True
         # Undo the cancellation, even if the function ignored it: the task goes on to send the answer.
         others = self._task.uncancel() if self._is_cancelled else self._task.cancelling()
-        if cancelled is not None and others > 0:
-            raise cancelled
+        try:
+            if cancelled is not None and others > 0:
+                raise cancelled
+        finally:
+            cancelled = None  # its traceback refers to this frame, and they would keep the request in a cycle
 
 
 async def finish_call(  # noqa: PLR0913 (the call, its connection, and two callbacks)

@@ -69,8 +69,10 @@ class Ticket:
     def release(self) -> None:
         """Note that the response is sent, or that a handler has ended."""
         self._holders -= 1
-        if not self._holders and self.entry is not None:
-            self.entry.release()
+        if not self._holders:
+            self.on_give_way = None  # it refers to this ticket, in a cycle
+            if self.entry is not None:
+                self.entry.release()
 
     def give_way(self) -> None:
         """End the request early."""
