@@ -10,22 +10,17 @@ Spec:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
-from mcpgen.runtime.http.server import responses
-from mcpgen.runtime.http.server.app_state import AppState
-from mcpgen.runtime.http.server.client_address import Client
+from mcpgen.runtime.http.server import responses, session_request
 from mcpgen.runtime.http.server.direct_calls import CALL, finish_call, start_session_call, start_stateless_call
-from mcpgen.runtime.http.server.http_session import HttpSession, malformed_batch
-from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES, Ticket, request_count
+from mcpgen.runtime.http.server.http_request import HttpRequest
+from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES
 from mcpgen.runtime.http.server.rate_limit import bucket_name, call_count, send_rate_limited
-from mcpgen.runtime.http.server.response_buffer import SMALL_BYTES, ResponseBuffer
-from mcpgen.runtime.http.server.responses import Receive, Scope, Send
-from mcpgen.runtime.http.server.session_table import random_id
+from mcpgen.runtime.http.server.response_buffer import SMALL_BYTES
 from mcpgen.runtime.http.server.stateless_request import (
     StatelessConnection,
     has_required_metadata,
@@ -35,7 +30,7 @@ from mcpgen.runtime.http.server.stateless_request import (
 from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
-from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Fault, Malformed, Notification, Request, Response
+from mcpgen.runtime.protocol.messages import Batch, Fault, Malformed, Notification, Request
 from mcpgen.runtime.protocol.negotiation import read_meta
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.dispatcher import take
@@ -43,7 +38,6 @@ from mcpgen.runtime.server.exchange import Exchange, OpenRequest
 
 if TYPE_CHECKING:
     from mcpgen.runtime.http.server.direct_calls import DirectCall
-    from mcpgen.runtime.http.server.event_streams import EventStream
     from mcpgen.runtime.protocol.messages import Message
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.connection import Connection
@@ -53,41 +47,19 @@ __all__ = ["PostRequest"]
 # How much memory the parts of a message take beside its bytes, if it is not counted exactly.
 _DECODED_FACTOR: Final = 4
 
-_NO_SESSION_ID: Final = (
-    "the request has no Mcp-Session-Id header; start a session with initialize, or name the revision in _meta"
-)
 
-
-class PostRequest(Struct, eq=False):
-    """One POST on the endpoint.
-
-    Attributes:
-        state: The state of the application.
-        headers: The request's headers, as `headers_by_name` returns them.
-        client: Who sends it.
-        receive: Of ASGI.
-        send: Of ASGI.
-        scope: Of ASGI.
-    """
-
-    state: AppState
-    headers: Mapping[str, str]
-    client: Client
-    receive: Receive
-    send: Send
-    scope: Scope
-    _body: bytes = b""
-    _ticket: Ticket | None = None
+class PostRequest(HttpRequest, eq=False):
+    """One POST on the endpoint, which it answers."""
 
     async def serve(self, body: bytes) -> None:
         """Handle the message in *body*, and answer it."""
-        self._body = body
+        self.body = body
         state = self.state
         # Most calls return at once, and need no ticket if there is room for them.
         if state.is_shutting_down or not state.open_quota.has_room(OPEN_REQUEST_BYTES + _DECODED_FACTOR * len(body)):
-            self._ticket = state.open_ticket(self.client, body, session=self.headers.get(http.SESSION, ""))
-            if self._ticket is None:
-                await self._refuse_overload()
+            self.ticket = state.open_ticket(self.client, body, session=self.headers.get(http.SESSION, ""))
+            if self.ticket is None:
+                await self.refuse_overload()
                 return
         limits = state.engine.limits
         try:
@@ -98,15 +70,15 @@ class PostRequest(Struct, eq=False):
             if seconds:
                 await send_rate_limited(self.send, message, seconds)
             elif meta is None or not isinstance(message, Request):
-                await (self._serve_stateless_other(message) if is_stateless else self._serve_handshake(message))
+                await (self._serve_stateless_other(message) if is_stateless else session_request.serve(self, message))
             elif message.method == CALL and await self._serve_directly(message, meta, is_stateless):
                 return
             elif is_stateless:
                 await self._serve_stateless(message, meta)
             else:
-                await self._serve_handshake(message)
+                await session_request.serve(self, message)
         finally:
-            self._release_ticket()
+            self.release_ticket()
 
     def _seconds_to_wait(self, message: Message | Batch | Malformed, is_stateless: bool) -> float:  # noqa: FBT001 (of `serve`)
         """Return how long the client has to wait because of its rate limit; take its tokens if that is 0."""
@@ -119,20 +91,6 @@ class PostRequest(Struct, eq=False):
         session_id = None if is_stateless else self.headers.get(http.SESSION)
         return state.rates.wait_seconds(bucket_name(self.client, session_id, state.sessions), calls)
 
-    def _release_ticket(self) -> None:
-        if self._ticket is not None:
-            self._ticket.release()
-
-    async def _refuse_overload(self) -> None:
-        await responses.send_error(self.send, 503, self.state.refusal, headers=(responses.RETRY_AFTER,))
-
-    def _open_ticket(self, count: int = 1, session: str = "") -> Ticket | None:
-        """Return the ticket of this request, which `serve` releases; None if there is no room for it."""
-        if self._ticket is None or count > 1:
-            self._release_ticket()
-            self._ticket = self.state.open_ticket(self.client, self._body, session=session, count=count)
-        return self._ticket
-
     async def _serve_directly(
         self,
         request: Request,
@@ -142,7 +100,7 @@ class PostRequest(Struct, eq=False):
         """Start a tool call in this task, and answer it; return False if that is not possible."""
         if not self.state.runs_inline:
             return False
-        session = None if is_stateless else self._session()
+        session = None if is_stateless else session_request.find_session(self)
         call: DirectCall | None = None
         if is_stateless:
             call = start_stateless_call(self.state.engine.handlers, self.headers, request, meta)
@@ -161,15 +119,8 @@ class PostRequest(Struct, eq=False):
         elif session is None:
             await self._answer_stateless(request, meta, call)
         else:
-            await self._answer_in_session(session, request, _exchange(session, request, meta, call), call)
+            await session_request.answer(self, session, request, _exchange(session, request, meta, call), call)
         return True
-
-    def _session(self) -> HttpSession | None:
-        """Return the session that the headers name; None if there is none, or the headers are wrong."""
-        session_id, revision = self.headers.get(http.SESSION), self.headers.get(http.REVISION)
-        if session_id is None or (revision is not None and revision not in self.state.engine.handlers.served):
-            return None
-        return self.state.sessions.find(session_id, self.client.user)
 
     def _is_stateless(self, message: Message | Batch | Malformed, meta: RequestMeta | None) -> bool:
         """Return whether the metadata or the header of a message names a stateless revision.
@@ -206,9 +157,9 @@ class PostRequest(Struct, eq=False):
         """Answer a stateless request on a connection of its own, which ends with the answer or a disconnect."""
         state = self.state
         spawner = await state.open()
-        ticket = self._open_ticket()
+        ticket = self.open_ticket()
         if ticket is None:
-            await self._abandon(call)
+            await self.abandon(call)
             return
         response = state.new_response(self.client, responses.abort_of(self.scope))
         connection = StatelessConnection(state.engine, response, spawner, state.open_quota, self.client, ticket)
@@ -250,155 +201,13 @@ class PostRequest(Struct, eq=False):
         elif isinstance(message, Notification):
             await responses.send_empty(self.send, 202)
         elif isinstance(message, Malformed):
-            await self._refuse(message)
+            await self.refuse(message)
         elif isinstance(message, Batch):
-            await self._refuse(Malformed(Fault.NO_BATCHES))
+            await self.refuse(Malformed(Fault.NO_BATCHES))
         else:
             await responses.send_error(self.send, 400, "this revision does not allow a client to send responses")
-
-    async def _serve_handshake(self, message: Message | Batch | Malformed) -> None:
-        unsupported = self.state.unsupported_revision(self.headers)
-        if unsupported is not None:
-            # 2026-07-28, streamable-http, "Backward Compatibility": this revision's code tells a client that the server
-            # is stateless; so a server without stateless revisions must not use it, or the client sends no initialize.
-            handlers = self.state.engine.handlers
-            code = None if handlers.stateless_revisions else ErrorCode.INVALID_REQUEST
-            await responses.send_unsupported_revision(self.send, unsupported, handlers.served, code=code)
-            return
-        session_id = self.headers.get(http.SESSION)
-        if session_id is not None:
-            session = self.state.sessions.find(session_id, self.client.user)
-            if session is None:
-                await responses.send_unknown_session(self.send)
-            else:
-                await self._serve_in_session(session, message)
-        elif isinstance(message, Request) and message.method == "initialize":
-            await self._start_session(message)
-        elif isinstance(message, Malformed):
-            await self._refuse(message)
-        else:
-            request_id = message.id if isinstance(message, Request) else UNSET
-            await responses.send_error(self.send, 400, _NO_SESSION_ID, request_id=request_id)
-
-    async def _start_session(self, request: Request) -> None:
-        """Answer `initialize`, and start a session if the answer is no error."""
-        state = self.state
-        spawner = await state.open()
-        session = HttpSession(
-            state.engine,
-            spawner,
-            state.store,
-            state.limits,
-            state.open_quota,
-            session_id=random_id(),
-            streams_id=f"{state.tag(self.client)}.{random_id()}",
-            client=self.client,
-        )
-        _, response = session.take(request)
-        body = response.take()  # the server session has answered already
-        if session.session.peer is None:
-            session.close()
-            await responses.send_json(self.send, body)
-            return
-        if not state.sessions.add(session, self._body):  # only now, since it may end another client's session
-            session.close()
-            reason = "there are too many sessions (max_sessions, max_sessions_bytes)"
-            await responses.send_error(self.send, 503, reason, headers=(responses.RETRY_AFTER,))
-            return
-        state.engine.add(session)
-        await responses.send_json(self.send, body, headers=((b"mcp-session-id", session.id.encode()),))
-
-    async def _serve_in_session(self, session: HttpSession, message: Message | Batch | Malformed) -> None:
-        revision = session.session.revision
-        if isinstance(message, Notification | Response | ErrorResponse):
-            take(session.session, message)
-            await responses.send_empty(self.send, 202)
-        elif isinstance(message, Malformed):
-            if message.kind == "response":  # fails the request that it answers
-                take(session.session, message)
-            await self._refuse(message)
-        elif isinstance(message, Batch) and not envelope.allows_batches(revision):
-            await self._refuse(Malformed(Fault.NO_BATCHES))
-        elif isinstance(message, Batch) and (malformed := malformed_batch(message)) is not None:
-            await self._refuse(malformed)
-        else:
-            await self._answer_in_session(session, message)
-
-    async def _answer_in_session(
-        self,
-        session: HttpSession,
-        message: Request | Batch,
-        exchange: Exchange | None = None,
-        call: DirectCall | None = None,
-    ) -> None:
-        ticket = self._open_ticket(request_count(message), session.id)
-        if ticket is None:
-            await self._abandon(call)
-            return
-        stream, response = session.take(message, ticket) if exchange is None else session.open_stream(exchange, ticket)
-        response.unread, response.owner = self.state.unread, self.client.owner
-        response.on_abort = responses.abort_of(self.scope)
-        self.state.sessions.hold(session)
-        self.state.add_response(response)
-        try:
-            if response.has_ended and response.is_empty:  # a batch without requests
-                await responses.send_empty(self.send, 202)
-                return
-            send_all = partial(self._send_in_session, session, stream, response)
-            if exchange is None or call is None:
-                await send_all()
-            else:
-                sent = partial(self._leave_session, session, stream, response)
-                await finish_call(self.state, session, exchange, call, send_all=send_all, sent=sent)
-        finally:
-            self._leave_session(session, stream, response)
-
-    async def _send_in_session(self, session: HttpSession, stream: EventStream, response: ResponseBuffer) -> None:
-        state = self.state
-        try:
-            await responses.send_response(
-                state,
-                self.receive,
-                self.send,
-                response,
-                start_stream=partial(_start_stream, session, stream),
-                json_seconds=state.limits.stream_after_seconds,
-            )
-        except _SessionEnded:
-            await responses.send_unknown_session(self.send)
-
-    async def _abandon(self, call: DirectCall | None) -> None:
-        """Refuse a request for which there is no room, although its function may have begun."""
-        if call is not None:
-            call.close()
-        await self._refuse_overload()
-
-    def _leave_session(self, session: HttpSession, stream: EventStream, response: ResponseBuffer) -> None:
-        """Detach *response*, once; its call may go on, and its session may have ended."""
-        if response in self.state.open_responses:
-            stream.detach(response)
-            self.state.remove_response(response)
-            self.state.sessions.release(session)
-
-    async def _refuse(self, malformed: Malformed) -> None:
-        has_answer = malformed.kind not in ("notification", "response")
-        request_id = malformed.id if has_answer and malformed.id is not None else UNSET
-        status = 413 if malformed.fault is Fault.TOO_MANY_VALUES else 400
-        await responses.send_error(
-            self.send, status, malformed.reason, code=malformed.fault.code, request_id=request_id
-        )
 
 
 def _exchange(connection: Connection, request: Request, meta: RequestMeta, call: DirectCall) -> Exchange:
     open_request = OpenRequest(connection.session, request.id, call.peer, meta.progress_token, meta.log_level)
     return Exchange(open_request, call.as_handler(), call.params, request.params)
-
-
-class _SessionEnded(Exception):  # noqa: N818 (no error: its client has ended it)
-    """The session of a request has ended before a message was sent."""
-
-
-def _start_stream(session: HttpSession, stream: EventStream) -> None:
-    if session.session.is_closed:
-        raise _SessionEnded
-    session.start_stream(stream)

@@ -1,0 +1,182 @@
+"""A message of a session: start the session, or answer the message in it with JSON or with a stream of events.
+
+Spec:
+    2025-03-26 to 2025-11-25, basic/transports, "Streamable HTTP".
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from msgspec import UNSET
+
+from mcpgen.runtime.http.server import responses
+from mcpgen.runtime.http.server.direct_calls import finish_call
+from mcpgen.runtime.http.server.http_session import HttpSession, malformed_batch
+from mcpgen.runtime.http.server.open_requests import request_count
+from mcpgen.runtime.http.server.session_table import random_id
+from mcpgen.runtime.protocol import envelope
+from mcpgen.runtime.protocol import headers as http
+from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Fault, Malformed, Notification, Request, Response
+from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.server.dispatcher import take
+
+if TYPE_CHECKING:
+    from mcpgen.runtime.http.server.app_state import AppState
+    from mcpgen.runtime.http.server.direct_calls import DirectCall
+    from mcpgen.runtime.http.server.event_streams import EventStream
+    from mcpgen.runtime.http.server.http_request import HttpRequest
+    from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
+    from mcpgen.runtime.protocol.messages import Message
+    from mcpgen.runtime.server.exchange import Exchange
+
+__all__ = ["answer", "find_session", "serve"]
+
+_NO_SESSION_ID: Final = (
+    "the request has no Mcp-Session-Id header; start a session with initialize, or name the revision in _meta"
+)
+
+
+def find_session(post: HttpRequest) -> HttpSession | None:
+    """Return the session that the headers name; None if there is none, or the headers are wrong."""
+    session_id, revision = post.headers.get(http.SESSION), post.headers.get(http.REVISION)
+    if session_id is None or (revision is not None and revision not in post.state.engine.handlers.served):
+        return None
+    return post.state.sessions.find(session_id, post.client.user)
+
+
+async def serve(post: HttpRequest, message: Message | Batch | Malformed) -> None:
+    """Answer a message of a handshake revision."""
+    unsupported = post.state.unsupported_revision(post.headers)
+    if unsupported is not None:
+        # 2026-07-28, streamable-http, "Backward Compatibility": this revision's code tells a client that the server
+        # is stateless; so a server without stateless revisions must not use it, or the client sends no initialize.
+        handlers = post.state.engine.handlers
+        code = None if handlers.stateless_revisions else ErrorCode.INVALID_REQUEST
+        await responses.send_unsupported_revision(post.send, unsupported, handlers.served, code=code)
+        return
+    session_id = post.headers.get(http.SESSION)
+    if session_id is not None:
+        session = post.state.sessions.find(session_id, post.client.user)
+        if session is None:
+            await responses.send_unknown_session(post.send)
+        else:
+            await _serve_in_session(post, session, message)
+    elif isinstance(message, Request) and message.method == "initialize":
+        await _start_session(post, message)
+    elif isinstance(message, Malformed):
+        await post.refuse(message)
+    else:
+        request_id = message.id if isinstance(message, Request) else UNSET
+        await responses.send_error(post.send, 400, _NO_SESSION_ID, request_id=request_id)
+
+
+async def _start_session(post: HttpRequest, request: Request) -> None:
+    """Answer `initialize`, and start a session if the answer is no error."""
+    state = post.state
+    spawner = await state.open()
+    session = HttpSession(
+        state.engine,
+        spawner,
+        state.store,
+        state.limits,
+        state.open_quota,
+        session_id=random_id(),
+        streams_id=f"{state.tag(post.client)}.{random_id()}",
+        client=post.client,
+    )
+    _, response = session.take(request)
+    body = response.take()  # the server session has answered already
+    if session.session.peer is None:
+        session.close()
+        await responses.send_json(post.send, body)
+        return
+    if not state.sessions.add(session, post.body):  # only now, since it may end another client's session
+        session.close()
+        reason = "there are too many sessions (max_sessions, max_sessions_bytes)"
+        await responses.send_error(post.send, 503, reason, headers=(responses.RETRY_AFTER,))
+        return
+    state.engine.add(session)
+    await responses.send_json(post.send, body, headers=((b"mcp-session-id", session.id.encode()),))
+
+
+async def _serve_in_session(post: HttpRequest, session: HttpSession, message: Message | Batch | Malformed) -> None:
+    revision = session.session.revision
+    if isinstance(message, Notification | Response | ErrorResponse):
+        take(session.session, message)
+        await responses.send_empty(post.send, 202)
+    elif isinstance(message, Malformed):
+        if message.kind == "response":  # fails the request that it answers
+            take(session.session, message)
+        await post.refuse(message)
+    elif isinstance(message, Batch) and not envelope.allows_batches(revision):
+        await post.refuse(Malformed(Fault.NO_BATCHES))
+    elif isinstance(message, Batch) and (malformed := malformed_batch(message)) is not None:
+        await post.refuse(malformed)
+    else:
+        await answer(post, session, message)
+
+
+async def answer(
+    post: HttpRequest,
+    session: HttpSession,
+    message: Request | Batch,
+    exchange: Exchange | None = None,
+    call: DirectCall | None = None,
+) -> None:
+    """Answer requests in a session; *exchange* and *call* are those of a request whose function has begun already."""
+    ticket = post.open_ticket(request_count(message), session.id)
+    if ticket is None:
+        await post.abandon(call)
+        return
+    stream, response = session.take(message, ticket) if exchange is None else session.open_stream(exchange, ticket)
+    response.unread, response.owner = post.state.unread, post.client.owner
+    response.on_abort = responses.abort_of(post.scope)
+    post.state.sessions.hold(session)
+    post.state.add_response(response)
+    try:
+        if response.has_ended and response.is_empty:  # a batch without requests
+            await responses.send_empty(post.send, 202)
+            return
+        send_all = partial(_send_all, post, session, stream, response)
+        if exchange is None or call is None:
+            await send_all()
+        else:
+            sent = partial(_leave, post.state, session, stream, response)
+            await finish_call(post.state, session, exchange, call, send_all=send_all, sent=sent)
+    finally:
+        _leave(post.state, session, stream, response)
+
+
+async def _send_all(post: HttpRequest, session: HttpSession, stream: EventStream, response: ResponseBuffer) -> None:
+    state = post.state
+    try:
+        await responses.send_response(
+            state,
+            post.receive,
+            post.send,
+            response,
+            start_stream=partial(_start_stream, session, stream),
+            json_seconds=state.limits.stream_after_seconds,
+        )
+    except _SessionEnded:
+        await responses.send_unknown_session(post.send)
+
+
+def _leave(state: AppState, session: HttpSession, stream: EventStream, response: ResponseBuffer) -> None:
+    """Detach *response*, once; its call may go on, and its session may have ended."""
+    if response in state.open_responses:
+        stream.detach(response)
+        state.remove_response(response)
+        state.sessions.release(session)
+
+
+class _SessionEnded(Exception):  # noqa: N818 (no error: its client has ended it)
+    """The session of a request has ended before a message was sent."""
+
+
+def _start_stream(session: HttpSession, stream: EventStream) -> None:
+    if session.session.is_closed:
+        raise _SessionEnded
+    session.start_stream(stream)
