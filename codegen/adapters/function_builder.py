@@ -70,7 +70,7 @@ class FunctionBuilder:
         self.pairs: dict[str, str] = {}
         self.met: set[str] = set()  # the definitions of the source that were visited
         self.needs: dict[Need, None] = {}
-        self.pairing = Pairing(source, target, self.way, schemas)
+        self.pairing: Pairing = Pairing(source, target, self.way, schemas)
         self._schemas = schemas
         self._rules = rules
         self._made: dict[tuple[str, str], str] = {}

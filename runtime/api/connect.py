@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from types import TracebackType
 
+    from mcpgen.runtime.client.connection import ClientConnection
+
 __all__ = ["Connection", "Options", "Target", "as_transport", "connect"]
 
 C_co = TypeVar("C_co", bound=BaseClient, covariant=True)
@@ -192,18 +194,29 @@ def connect(target: Target, *, native_revision: str | None = None, **options: Un
     OutputValidator(policy)  # reports a wrong policy now, and not when the client connects
     kind: type[BaseClient] = Client if label == NEWEST else BaseClient
 
+    def make_engine(task: ConnectionTask, connection: ClientConnection) -> ClientEngine:
+        engine = ClientEngine(task, connection, label, OutputValidator(policy))
+        engine.client = kind(engine)
+        return engine
+
     async def start() -> BaseClient:
         task = ConnectionTask(
-            transport, features, offered=offered, limits=limits, eras=eras, make_context=ClientContext
+            transport,
+            features,
+            offered=offered,
+            limits=limits,
+            eras=eras,
+            make_engine=make_engine,
+            make_context=ClientContext,
         )
         connection = await task.start()
         try:
-            engine = ClientEngine(task, connection, label, OutputValidator(policy))
-            client = task.client = kind(engine)
+            engine = task.engine(connection)
             await engine.translated.subscribe_to_lists()
         except BaseException:
             await task.close()
             raise
+        client: BaseClient = engine.client
         return client
 
     return Connection(start, transport.description)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from mcpgen.runtime.client.changes import Changes
+    from mcpgen.runtime.client.connection import ClientConnection
     from mcpgen.runtime.client.connection_task import ConnectionTask
     from mcpgen.runtime.client.engine import ClientEngine
     from mcpgen.runtime.protocol.capabilities import ServerPeer
@@ -33,10 +34,11 @@ class ClientContext:
         method: The method of the message.
     """
 
-    __slots__ = ("_task", "method", "peer")
+    __slots__ = ("_connection", "_task", "method", "peer")
 
-    def __init__(self, task: ConnectionTask, peer: ServerPeer, method: str) -> None:
+    def __init__(self, task: ConnectionTask, connection: ClientConnection, peer: ServerPeer, method: str) -> None:
         self._task = task
+        self._connection = connection
         self.peer: ServerPeer = peer
         self.method: str = method
 
@@ -45,14 +47,8 @@ class ClientContext:
 
     @property
     def client(self) -> BaseClient:
-        """The client that received the message.
-
-        Raises:
-            UsageError: `connect` has not returned yet.
-        """
-        client: BaseClient | None = self._task.client
-        if client is None:
-            raise UsageError("`context.client` is not available yet; use it only after connect() has returned")
+        """The client that received the message."""
+        client: BaseClient = self._task.engine(self._connection).client
         return client
 
 

@@ -55,7 +55,7 @@ class ClientConnection:
         limits: ClientLimits,
         channel: Channel,
         spawner: Spawner,
-        make_context: Callable[[ServerPeer, str], Any],
+        make_context: Callable[[ClientConnection, ServerPeer, str], Any],
     ) -> None:
         self.channel: Channel = channel
         self.write: Callable[[bytes], None] = channel.write
@@ -73,7 +73,7 @@ class ClientConnection:
 
     def context(self, method: str) -> Any:
         """Return the context of a handler of *method*."""
-        return None if self.session.server is None else self._make_context(self.session.server, method)
+        return None if self.session.server is None else self._make_context(self, self.session.server, method)
 
     # --- as the endpoint of the channel
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mcpgen.runtime.client.client_features import ClientFeatures
+    from mcpgen.runtime.client.engine import ClientEngine
     from mcpgen.runtime.client.era_cache import EraCache, Plan
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.capabilities import ServerPeer
@@ -58,10 +59,10 @@ class ConnectionTask:
         offered: The revisions that the client can speak, oldest first.
         limits: The client's limits.
         eras: The known eras of servers.
+        make_engine: Makes the engine of a connection whose revision is agreed, with its client.
         make_context: Makes the context of a handler.
 
     Attributes:
-        client: The client, once there is one.
         connection: The connection, once a revision is agreed.
         description: The name of the server in messages.
     """
@@ -74,9 +75,9 @@ class ConnectionTask:
         offered: Sequence[str],
         limits: ClientLimits,
         eras: EraCache,
-        make_context: Callable[[ConnectionTask, ServerPeer, str], Any],
+        make_engine: Callable[[ConnectionTask, ClientConnection], ClientEngine],
+        make_context: Callable[[ConnectionTask, ClientConnection, ServerPeer, str], Any],
     ) -> None:
-        self.client: Any = None
         self.connection: ClientConnection | None = None
         self.description: str = transport.description
         self._transport = transport
@@ -84,7 +85,9 @@ class ConnectionTask:
         self._offered = offered
         self._limits = limits
         self._eras = eras
+        self._make_engine = make_engine
         self._make_context = partial(make_context, self)
+        self._engine: ClientEngine | None = None
         self._failure: Exception | None = None
         self._is_probing = False
         self._probe_stderr = ""  # what a server of a handshake revision printed because of the probe
@@ -115,6 +118,12 @@ class ConnectionTask:
             await self.close()
             raise self._failure or TransportClosed("the client was closed before it was connected")
         return self.connection
+
+    def engine(self, connection: ClientConnection) -> ClientEngine:
+        """Return the engine with its client. A handler may ask for it before `connect` does."""
+        if self._engine is None:
+            self._engine = self._make_engine(self, connection)
+        return self._engine
 
     async def close(self) -> None:
         """Close the connection, and return when nothing is left of it. A handler that calls this is cancelled."""

@@ -49,6 +49,7 @@ class ClientEngine:
         validator: Checks structured content.
 
     Attributes:
+        client: The client, which the maker of the engine sets.
         server: The server, in the agreed revision.
         native_meta: The `_meta` that the native revision wants in each request.
         translated: Serves the requests that the server's revision does not have.
@@ -57,6 +58,7 @@ class ClientEngine:
     def __init__(
         self, task: ConnectionTask, connection: ClientConnection, native_revision: str, validator: OutputValidator
     ) -> None:
+        self.client: Any = None
         self.task: ConnectionTask = task
         self.connection: ClientConnection = connection
         self.session: ClientSession = connection.session

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from mcpgen import ClientLimits, InvalidPayload, TransportClosed
+from mcpgen.runtime.client.connection_task import ConnectionTask
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.transports.spawner import is_asyncio
 from tests.faults.hostile_questions import ASKING, FORM, SECRET, accept
@@ -55,6 +56,31 @@ async def test_a_log_handler_may_close_its_client() -> None:
                 await client.call_tool("x")
 
     assert watch.seconds < BUSY_SECONDS
+
+
+async def test_a_handler_has_its_client_before_connect_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    handled = anyio.Event()
+    clients: list[object] = []
+    start = ConnectionTask.start
+
+    async def start_late(task: ConnectionTask) -> Any:
+        connection = await start(task)
+        await handled.wait()
+        return connection
+
+    async def log(params: object, context: Any) -> None:
+        try:
+            clients.append(context.client)
+        finally:
+            handled.set()
+
+    monkeypatch.setattr(ConnectionTask, "start", start_late)
+    async with attacked(
+        "greet()\ntell('notifications/message', level='info', data=1)\nignore_all()", log=log
+    ) as client:
+        pass
+
+    assert [client] == clients
 
 
 @pytest.mark.parametrize("revision", [OLD, NEW])

@@ -56,11 +56,11 @@ class PostRequest(HttpRequest, eq=False):
         self.body = body
         state = self.state
         # Most calls return at once, and need no ticket if there is room for them.
-        if state.is_shutting_down or not state.open_quota.has_room(OPEN_REQUEST_BYTES + _DECODED_FACTOR * len(body)):
-            self.ticket = state.open_ticket(self.client, body, session=self.headers.get(http.SESSION, ""))
-            if self.ticket is None:
-                await self.refuse_overload()
-                return
+        has_room = state.open_quota.has_room(OPEN_REQUEST_BYTES + _DECODED_FACTOR * len(body))
+        needs_ticket = state.is_shutting_down or not has_room
+        if needs_ticket and self.open_ticket(session=self.headers.get(http.SESSION, "")) is None:
+            await self.refuse_overload()
+            return
         limits = state.engine.limits
         try:
             message = envelope.decode(body, max_batch_length=limits.max_batch_length, max_values=limits.max_values)

@@ -25,12 +25,12 @@ from mcpgen.runtime.errors import (
     RequestError,
     RequestRefused,
     RequestTimedOut,
-    ServerExited,
     TransportClosed,
     UnsupportedByPeer,
     UsageError,
 )
 from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.transports.errors import ServerExited
 from tests.patience import PATIENCE_SECONDS
 from tests.specification.client.scripted_server import discovered, on_both_loops, opened, scripted
 
