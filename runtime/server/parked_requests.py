@@ -98,6 +98,8 @@ class ParkedRequests:
         if parked.token in self._rounds:
             self._answered[parked.token] = parked
             self.grow(parked, len(response.json))
+        else:
+            self.forget(parked)
 
     def grow(self, parked: InputRound, size: int) -> None:
         """Charge *size* bytes more for a response that *parked* keeps; forget the round if there is no room."""
@@ -109,6 +111,9 @@ class ParkedRequests:
         self._remove(parked)
         if parked.entry is not None:
             parked.entry.release()
+        exchange = parked.exchange
+        if exchange.has_ended and exchange.input_round is parked:
+            exchange.input_round = None  # they would keep each other until the next garbage collection
 
     def expire(self) -> list[Exchange]:
         """Drop the expired rounds; return the exchanges whose client did not retry."""

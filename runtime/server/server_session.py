@@ -270,10 +270,11 @@ class ServerSession:
         exchange.withdraw_requests()  # first, while the request names the connection that they were sent on
         if exchange.request is not None and exchange.task is None:
             self.drop(exchange.request)
-        if exchange.input_round is not None:
-            self.engine.parked.forget(exchange.input_round)
+        resumed = exchange.input_round
+        if resumed is not None:
+            self.engine.parked.forget(resumed)
             failure = RequestError(ErrorCode.INTERNAL_ERROR, "the first request with this requestState was cancelled")
-            self._reply_to_duplicates(exchange.input_round, ResponseBody(envelope.error_json(failure), is_error=True))
+            self._reply_to_duplicates(resumed, ResponseBody(envelope.error_json(failure), is_error=True))
         if exchange.handle is not None:
             exchange.handle.cancel()
 

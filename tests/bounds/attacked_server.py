@@ -1,15 +1,17 @@
 """The server that is attacked: ``mcpgen serve`` runs it, or Python, with other limits than the defaults.
 
 The variable `MCPGEN_ATTACKED` holds JSON: the ``name`` of the server, its ``limits``, the bounds of its application
-(``http``), its ``keys``, and the bounds of its stores (``events``, ``tasks``).
+(``http``), its ``keys``, the bounds of its stores (``events``, ``tasks``), and whether it ``collects`` garbage.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import time
+from collections import Counter
 from typing import Any
 
 import anyio
@@ -22,6 +24,9 @@ GIVEN: dict[str, Any] = json.loads(os.environ.get("MCPGEN_ATTACKED", "{}"))
 FORM: dict[str, object] = {"type": "object", "properties": {"name": {"type": "string"}}}
 
 real_time, shift_seconds, waiting = time.time, 0.0, 0
+
+if not GIVEN.get("collects", True):
+    gc.set_threshold(0)
 
 time.time = lambda: real_time() + shift_seconds  # `jump` moves this clock
 
@@ -57,13 +62,42 @@ async def wait(text: str = "") -> str:
 
 
 @server.tool
+async def wait_with_context(_ctx: Context, text: str = "") -> str:
+    return await wait(text)
+
+
+@server.tool
+async def fail(when: str, text: str) -> str:
+    if when == "later":
+        await anyio.sleep(0.01)
+    raise ValueError(text[:10])
+
+
+@server.tool
+async def garbage() -> dict[str, int]:
+    """Return how many objects of each type could only be freed by a garbage collection.
+
+    Those that msgspec leaves when it reads a type for the first time do not count.
+    """
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    gc.collect()
+    found = Counter(type(each).__name__ for each in gc.garbage)
+    for each in ("cell", "function", "tuple"):
+        del found[each]
+    gc.garbage.clear()
+    gc.set_debug(0)
+    gc.collect()
+    return found
+
+
+@server.tool
 async def standing() -> str:
     """Return how many calls of `wait` are alive, and how many tasks."""
     return f"{waiting} {len(asyncio.all_tasks())}"
 
 
 @server.tool
-async def ask(ctx: Context) -> str:
+async def ask(ctx: Context, text: str = "") -> str:
     return (await ctx.elicit("Who?", FORM)).action
 
 

@@ -272,6 +272,7 @@ class HttpSession(CountedConnection):
         super().close()
         streams = [self.get_stream, *self.streams.values()]
         self.get_stream.forget_waiting()
+        self.get_stream.charge = None  # it refers to this session, in a cycle
         for each in streams:
             each.end()
             each.detach()

@@ -18,7 +18,7 @@ from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Batch, Request
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.connection import Connection
-from mcpgen.runtime.server.exchange import Exchange, ResponseBody
+from mcpgen.runtime.server.exchange import Exchange, ResponseBody, SessionOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +43,8 @@ TOO_MANY: Final = "too many requests and streams are open, or they hold too many
 _TOO_MANY_BODY: Final = ResponseBody(
     envelope.error_json(RequestError(ErrorCode.INTERNAL_ERROR, f"the request was ended: {TOO_MANY}")), is_error=True
 )
+
+_CLOSED_OUTPUT: Final = SessionOutput()
 
 _LOG = logging.getLogger("mcpgen.http")
 
@@ -121,6 +123,11 @@ class CountedConnection(Connection):
             await super().serve(exchange)
         finally:
             self._release(exchange)
+
+    def close(self) -> None:
+        """Cancel all handlers, and end the session."""
+        super().close()
+        self.session.output = _CLOSED_OUTPUT  # breaks a reference cycle between connection and session
 
     def release_parked(self) -> None:
         """Stop counting the handlers that wait for a retry: the engine counts these."""

@@ -17,7 +17,6 @@ from mcpgen.runtime.protocol.capabilities import client_peer
 from mcpgen.runtime.protocol.negotiation import missing_fields
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.protocol.param_headers import header_mismatch
-from mcpgen.runtime.server.exchange import SessionOutput
 from mcpgen.runtime.server.subscriptions import stream_closed_notification
 
 if TYPE_CHECKING:
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["StatelessConnection", "header_problem", "has_required_metadata", "http_status"]
 
 T = TypeVar("T")
-
-_CLOSED_OUTPUT: Final = SessionOutput()
 
 # 2026-07-28, basic/transports/streamable-http, "Protocol Version Header" and "Server Validation"; basic/index, "_meta"
 # and "Error Codes". Errors that a handler raises have the status 200.
@@ -114,7 +111,6 @@ class StatelessConnection(CountedConnection):
         """Cancel the handler, and forget the request."""
         self.release_parked()
         super().close()
-        self.session.output = _CLOSED_OUTPUT  # breaks a reference cycle between connection and session
 
 
 def header_problem(
