@@ -111,6 +111,11 @@ class Limits(_Bounds, frozen=True, kw_only=True):
             A request that is alone is served, however large it is.
         max_session_bytes: The memory that one session itself takes, at most: for the client's capabilities, and the
             URIs that it is subscribed to.
+        max_declaration_bytes: The size of the client's `clientInfo` and `capabilities` together, at most.
+        max_declaration_values: The largest number of values in them.
+        max_meta_bytes: The size of the `_meta` of a request, at most.
+        max_id_chars: The length of the id of a request, and of a progress token, at most.
+        max_uri_chars: The length of a URI that a client subscribes to, or that a template reads, at most.
         max_subscriptions: Limits two numbers: the resources that the client is subscribed to, and its open
             subscription streams.
         max_waiting: The largest number of handlers that wait for input from clients of 2026-07-28. A client may never
@@ -135,6 +140,11 @@ class Limits(_Bounds, frozen=True, kw_only=True):
     max_in_flight: int = 4096
     max_in_flight_bytes: int = 64 * 1024 * 1024
     max_session_bytes: int = 512 * 1024
+    max_declaration_bytes: int = MAX_DECLARATION_BYTES
+    max_declaration_values: int = MAX_DECLARATION_VALUES
+    max_meta_bytes: int = MAX_META_BYTES
+    max_id_chars: int = MAX_ID_CHARS
+    max_uri_chars: int = MAX_URI_CHARS
     max_subscriptions: int = 1000
     max_waiting: int = 1000
     max_waiting_bytes: int = 32 * 1024 * 1024

@@ -114,7 +114,12 @@ class Server(Registrations, ChangeNotifier, Generic[StateT]):
         self.limits: Limits = Limits() if limits is None else limits
         if not name:
             raise UsageError("`name` is empty; give the server a name")
-        super().__init__(page_size=page_size, unknown_keys=unknown_keys, max_threads=self.limits.max_threads)
+        super().__init__(
+            page_size=page_size,
+            unknown_keys=unknown_keys,
+            max_threads=self.limits.max_threads,
+            max_uri_chars=self.limits.max_uri_chars,
+        )
         self._has_handlers = handlers is not None
         self._middleware: list[Middleware] = []
         info = models.Implementation(

@@ -101,8 +101,8 @@ class ClientFeatures:
 
     def as_peer(self, revision: str) -> Peer:
         """Return this client as a server of *revision* sees it."""
-        written = (msgspec.Raw(msgspec.json.encode(each(revision))) for each in (self.capabilities, self.info))
-        return client_peer(revision, *written)
+        capabilities, info = (msgspec.json.encode(each(revision)) for each in (self.capabilities, self.info))
+        return client_peer(revision, msgspec.Raw(capabilities), msgspec.Raw(info))
 
     def request_handler(self, revision: str, method: str) -> RequestHandler | None:
         """Return the handler of the request *method* of servers of *revision*; None if there is none."""

@@ -20,7 +20,7 @@ from mcpgen.runtime.adapt.declared_keys import is_declared
 from mcpgen.runtime.adapt.payloads import bindings
 from mcpgen.runtime.adapt.routes import Losses, definition_route
 from mcpgen.runtime.errors import InvalidPayload, RequestError
-from mcpgen.runtime.limits import MAX_DECLARATION_BYTES, MAX_DECLARATION_VALUES
+from mcpgen.runtime.limits import Limits
 from mcpgen.runtime.protocol.message_size import memory_bytes, too_many_values
 from mcpgen.runtime.protocol.newest import NEWEST, ErrorCode, models
 
@@ -47,6 +47,8 @@ Path: TypeAlias = tuple[str, ...]
 # cached. Longer declarations are not cached, so that the cache stays below ten megabytes, and usually far below.
 _MAX_CACHED_PEERS: Final = 128
 _MAX_CACHED_BYTES: Final = 4096
+
+_DEFAULT_LIMITS: Final = Limits()
 
 
 class Peer(Struct, frozen=True, kw_only=True):
@@ -122,13 +124,16 @@ def server_peer(
     )
 
 
-def client_peer(revision: str, capabilities: Raw | UnsetType, info: Raw | UnsetType) -> Peer:
+def client_peer(
+    revision: str, capabilities: Raw | UnsetType, info: Raw | UnsetType, limits: Limits = _DEFAULT_LIMITS
+) -> Peer:
     """Return a client from its declaration; absent capabilities are empty ones.
 
     Args:
         revision: The revision that it speaks.
         capabilities: Undecoded.
         info: Undecoded.
+        limits: Bounds on their size.
 
     Raises:
         RequestError: Its revision does not allow them, or they are too large.
@@ -138,12 +143,13 @@ def client_peer(revision: str, capabilities: Raw | UnsetType, info: Raw | UnsetT
     """
     written = b"{}" if capabilities is UNSET else bytes(capabilities)
     named = b"" if info is UNSET else bytes(info)
-    if len(written) + len(named) > _MAX_CACHED_BYTES:
-        return _client_peer(revision, written, named)
-    return _cached_client_peer(revision, written, named)
+    read = _client_peer if len(written) + len(named) > _MAX_CACHED_BYTES else _cached_client_peer
+    return read(revision, written, named, limits.max_declaration_bytes, limits.max_declaration_values)
 
 
-def check_declaration(capabilities: bytes | Raw | UnsetType, info: bytes | Raw | UnsetType) -> None:
+def check_declaration(
+    capabilities: bytes | Raw | UnsetType, info: bytes | Raw | UnsetType, *, max_bytes: int, max_values: int
+) -> None:
     """Check the size of a client's declaration, before it is decoded.
 
     Raises:
@@ -151,17 +157,16 @@ def check_declaration(capabilities: bytes | Raw | UnsetType, info: bytes | Raw |
     """
     parts = [bytes(each) for each in (capabilities, info) if not isinstance(each, UnsetType)]
     exceeded = ""
-    if sum(map(len, parts)) > MAX_DECLARATION_BYTES:
-        exceeded = f"{MAX_DECLARATION_BYTES} bytes"
-    elif too_many_values(b",".join(parts), MAX_DECLARATION_VALUES):
-        exceeded = f"{MAX_DECLARATION_VALUES} values"
+    if sum(map(len, parts)) > max_bytes:
+        exceeded = f"{max_bytes} bytes together (max_declaration_bytes)"
+    elif too_many_values(b",".join(parts), max_values):
+        exceeded = f"{max_values} values together (max_declaration_values)"
     if exceeded:
-        reason = f"clientInfo and capabilities have more than {exceeded} together, which is the limit"
-        raise RequestError(ErrorCode.INVALID_PARAMS, reason)
+        raise RequestError(ErrorCode.INVALID_PARAMS, f"clientInfo and capabilities have more than {exceeded}")
 
 
-def _client_peer(revision: str, capabilities: bytes, info: bytes) -> Peer:
-    check_declaration(capabilities, info)
+def _client_peer(revision: str, capabilities: bytes, info: bytes, max_bytes: int, max_values: int) -> Peer:
+    check_declaration(capabilities, info, max_bytes=max_bytes, max_values=max_values)
     try:
         declared, newest = _read(revision, "ClientCapabilities", capabilities)
         named = _read(revision, "Implementation", info)[1] if info else None

@@ -18,13 +18,13 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.generated import registry
 from mcpgen.runtime.errors import RequestError, UnknownRevision, UsageError
-from mcpgen.runtime.limits import MAX_ID_CHARS, MAX_META_BYTES
 from mcpgen.runtime.protocol.malformed import integer
 from mcpgen.runtime.protocol.newest import ErrorCode, MetaKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.protocol.messages import Request
 
 __all__ = [
@@ -209,30 +209,25 @@ def _token(value: str | float | UnsetType) -> str | int | UnsetType:
     return UNSET if number is None else number
 
 
-def oversized_part(request: Request, meta: RequestMeta) -> RequestError | None:
+def oversized_part(request: Request, meta: RequestMeta, limits: Limits) -> RequestError | None:
     """Return the error response to a request whose id or metadata is too large to be kept; None if neither is."""
-    token, params = meta.progress_token, request.params
-    if isinstance(request.id, str) and len(request.id) > MAX_ID_CHARS:
-        return RequestError(
-            ErrorCode.INVALID_REQUEST, f"the id has more than {MAX_ID_CHARS} characters, which is the limit"
-        )
-    if isinstance(token, str) and len(token) > MAX_ID_CHARS:
-        return RequestError(
-            ErrorCode.INVALID_PARAMS, f"the progress token has more than {MAX_ID_CHARS} characters, which is the limit"
-        )
+    token, params, max_chars = meta.progress_token, request.params, limits.max_id_chars
+    if isinstance(request.id, str) and len(request.id) > max_chars:
+        return RequestError(ErrorCode.INVALID_REQUEST, f"the id has more than {max_chars} characters (max_id_chars)")
+    if isinstance(token, str) and len(token) > max_chars:
+        reason = f"the progress token has more than {max_chars} characters (max_id_chars)"
+        return RequestError(ErrorCode.INVALID_PARAMS, reason)
     if params is UNSET:
         return None
-    size = len(memoryview(params))
-    if size <= MAX_META_BYTES:
+    max_bytes, size = limits.max_meta_bytes, len(memoryview(params))
+    if size <= max_bytes:
         return None
-    if meta.arguments is not UNSET and size - len(memoryview(meta.arguments)) <= MAX_META_BYTES:
+    if meta.arguments is not UNSET and size - len(memoryview(meta.arguments)) <= max_bytes:
         return None
     whole = _members(params).get("_meta")
-    if whole is None or len(memoryview(whole)) <= MAX_META_BYTES:
+    if whole is None or len(memoryview(whole)) <= max_bytes:
         return None
-    return RequestError(
-        ErrorCode.INVALID_PARAMS, f"params._meta has more than {MAX_META_BYTES} bytes, which is the limit"
-    )
+    return RequestError(ErrorCode.INVALID_PARAMS, f"params._meta has more than {max_bytes} bytes (max_meta_bytes)")
 
 
 def unsupported_revision(requested: str, served: Iterable[str]) -> RequestError:

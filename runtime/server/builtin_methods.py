@@ -71,10 +71,11 @@ def open_initialize(session: ServerSession, message: Request, *, is_batched: boo
         raise RequestError(ErrorCode.INVALID_REQUEST, "initialize must not be part of a batch")
     if session.peer is not None and not session.output.can_restart:
         raise RequestError(ErrorCode.INVALID_REQUEST, "this session is initialized already")
-    check_declaration(params.capabilities, params.client_info)
+    max_bytes, max_values = session.limits.max_declaration_bytes, session.limits.max_declaration_values
+    check_declaration(params.capabilities, params.client_info, max_bytes=max_bytes, max_values=max_values)
     revision = choose_revision(params.protocol_version, handlers.handshake_revisions)
     codec(revision, revision).incoming_request("initialize").params(Raw(raw))
-    peer = client_peer(revision, params.capabilities, params.client_info)
+    peer = client_peer(revision, params.capabilities, params.client_info, session.limits)
     if session.peer is not None:
         session.restart()
     if message.id in session.exchanges:
@@ -146,7 +147,7 @@ def _set_level(session: ServerSession, request: OpenRequest, params: Any) -> Non
 
 def _subscribe(session: ServerSession, request: OpenRequest, params: Any) -> None:
     uri, uris = params.uri, session.subscriptions.uris
-    check_uris([uri])
+    check_uris([uri], session.limits.max_uri_chars)
     if session.subscriptions.size >= session.limits.max_subscriptions and uri not in uris:
         raise RequestError(
             ErrorCode.INTERNAL_ERROR,

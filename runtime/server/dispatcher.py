@@ -180,7 +180,7 @@ def _open(
     Raises:
         RequestError: Neither states them, or the request cannot be served now.
     """
-    oversized = oversized_part(message, meta)
+    oversized = oversized_part(message, meta, session.limits)
     if oversized is not None:
         raise oversized
     stateless = session.handlers.stateless_revisions
@@ -199,7 +199,7 @@ def _open(
         missing = missing_fields(meta)
         if missing is not None:
             raise missing
-        peer = client_peer(meta.revision, meta.client_capabilities, meta.client_info)
+        peer = client_peer(meta.revision, meta.client_capabilities, meta.client_info, session.limits)
         return OpenRequest(session, message.id, peer, meta.progress_token, meta.log_level, batch)
     if session.peer is None:
         return builtin_methods.open_before_handshake(session, message, meta)

@@ -41,9 +41,10 @@ class Entry:
         count: How many things it stands for.
         rank: Entries of a lower rank end first.
         is_leaving: Whether it has given way, and will be released soon.
+        queue: The entries of its session and rank, oldest first; None if it is not counted.
     """
 
-    __slots__ = ("_give_way", "_quota", "count", "is_leaving", "owner", "rank", "session", "size")
+    __slots__ = ("_give_way", "_quota", "count", "is_leaving", "owner", "queue", "rank", "session", "size")
 
     def __init__(  # noqa: PLR0913, PLR0917 (of `Quota.admit`)
         self,
@@ -61,6 +62,7 @@ class Entry:
         self.count: int = count
         self.rank: int = rank
         self.is_leaving: bool = False
+        self.queue: OrderedDict[Entry, None] | None = None
         self._quota: Quota | None = quota
         self._give_way = give_way
 
@@ -75,7 +77,9 @@ class Entry:
 
     def move(self, rank: int) -> None:
         """Make it the newest entry of *rank*."""
-        if self._quota is not None:
+        if rank == self.rank and self.queue is not None:
+            self.queue.move_to_end(self)
+        elif self._quota is not None:
             self._quota.move(self, rank)
 
     def release(self) -> None:
@@ -253,13 +257,10 @@ class Quota:
         return True
 
     def move(self, entry: Entry, rank: int) -> None:
-        """Make *entry* the newest of *rank*. `Entry.move` calls this."""
+        """Make *entry* the newest of *rank*, which is another one. `Entry.move` calls this."""
         if entry.is_leaving:
             return
-        session = self._owners.by_name[entry.owner].sessions.by_name[entry.session]
-        if entry.rank == rank:
-            session.ranks[rank].move_to_end(entry)
-            return
+        _, session = self._shares(entry)
         _drop(session, entry)
         entry.rank = rank
         _add(session, entry)
@@ -336,10 +337,12 @@ def _add(session: _Session, entry: Entry) -> None:
     if entries is None:
         entries = session.ranks[entry.rank] = OrderedDict()
     entries[entry] = None
+    entry.queue = entries
 
 
 def _drop(session: _Session, entry: Entry) -> None:
     entries = session.ranks[entry.rank]
     del entries[entry]
+    entry.queue = None
     if not entries:
         del session.ranks[entry.rank]

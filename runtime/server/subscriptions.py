@@ -13,7 +13,6 @@ import msgspec
 from msgspec import UNSET
 
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.limits import MAX_URI_CHARS
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.codec import codec
@@ -34,15 +33,14 @@ __all__ = ["check_uris", "end_stream", "notify_change", "open_stream", "stream_c
 _SUBSCRIPTION_ID = methods.MetaKey.SUBSCRIPTION_ID
 
 
-def check_uris(uris: Iterable[str]) -> None:
+def check_uris(uris: Iterable[str], max_chars: int) -> None:
     """Check the length of URIs that are subscribed to, because they are kept.
 
     Raises:
         RequestError: One is too long.
     """
-    if any(len(each) > MAX_URI_CHARS for each in uris):
-        reason = f"a URI has more than {MAX_URI_CHARS} characters, which is the limit"
-        raise RequestError(ErrorCode.INVALID_PARAMS, reason)
+    if any(len(each) > max_chars for each in uris):
+        raise RequestError(ErrorCode.INVALID_PARAMS, f"a URI has more than {max_chars} characters (max_uri_chars)")
 
 
 def open_stream(session: ServerSession, request: OpenRequest, params: Any) -> None:
@@ -63,7 +61,7 @@ def open_stream(session: ServerSession, request: OpenRequest, params: Any) -> No
     revision = request.peer.revision
     wanted = msgspec.convert(msgspec.to_builtins(params.notifications), SubscriptionFilter)
     supported = supported_filter(wanted, session.handlers.capabilities(revision), revision)
-    check_uris(supported.resource_subscriptions)
+    check_uris(supported.resource_subscriptions, session.limits.max_uri_chars)
     if subscriptions.size + len(supported.resource_subscriptions) > limit:
         raise RequestError(
             ErrorCode.INTERNAL_ERROR,

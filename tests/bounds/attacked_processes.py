@@ -43,8 +43,8 @@ SETTINGS: Final = {*Limits.__struct_fields__, *HttpLimits.__struct_fields__}
 
 
 def names_a_limit(text: object) -> bool:
-    """Return whether an error names a setting that exists, or says that it is a limit, which then is fixed."""
-    return bool(SETTINGS & set(re.findall(r"\w+", str(text)))) or "which is the limit" in str(text)
+    """Return whether an error names a setting that exists."""
+    return bool(SETTINGS & set(re.findall(r"\w+", str(text))))
 
 
 def command(given: dict[str, Any], *arguments: str) -> tuple[str, ...]:

@@ -49,7 +49,8 @@ class AppState:
         open_responses: The responses that are being sent.
         open_quota: Counts requests and streams, and the handlers that outlive them, for each client.
         unread: Counts what was written for clients that have not read it.
-        rates: Limits the calls of each client.
+        rates: Limits the calls of each client; None if nothing does.
+        small_bytes: No part of a message of this size is too large.
         is_shutting_down: Whether new requests are refused.
     """
 
@@ -63,8 +64,10 @@ class AppState:
         self.open_responses: dict[ResponseBuffer, None] = {}
         self.is_shutting_down: bool = False
         self.unread: Quota = Quota(limits.max_open, limits.max_unread_bytes)
-        self.rates: RateLimiter = RateLimiter(limits.rate_limit, clock)
+        rate_limit = limits.rate_limit
+        self.rates: RateLimiter | None = None if rate_limit is None else RateLimiter(rate_limit, clock)
         self.open_quota: Quota = Quota(limits.max_open, limits.max_open_bytes)
+        self.small_bytes: int = min(engine.limits.max_id_chars, engine.limits.max_meta_bytes)
         self._is_asyncio = False
         self._tag_key = secrets.token_bytes(16)
         self._host = HandlerHost(engine, self.sessions.expire)

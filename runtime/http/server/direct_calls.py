@@ -24,7 +24,6 @@ from mcpgen.runtime.http.server.timeouts import ResumedAwaitable
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.capabilities import client_peer
-from mcpgen.runtime.protocol.negotiation import oversized_part
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.messages import Request
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.connection import Connection
+    from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import Exchange, MethodHandler
     from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.server.server_session import ServerSession
@@ -109,11 +109,9 @@ class DirectCall:
         return (yield from ResumedAwaitable[Any](self._steps, self._waits_for).__await__())
 
 
-def start_stateless_call(
-    handlers: HandlerTable, headers: Mapping[str, str], request: Request, meta: RequestMeta
-) -> DirectCall | None:
+def start_stateless_call(engine: Engine, headers: Mapping[str, str], meta: RequestMeta) -> DirectCall | None:
     """Start a call of a stateless client; return None if it needs the general path, or must be refused there."""
-    revision, name = meta.revision, meta.name
+    handlers, revision, name = engine.handlers, meta.revision, meta.name
     if isinstance(revision, UnsetType) or isinstance(name, UnsetType) or revision not in handlers.stateless_revisions:
         return None
     matches_headers = headers.get(http.REVISION) == revision and headers.get(http.METHOD) == CALL
@@ -121,10 +119,8 @@ def start_stateless_call(
         return None
     if isinstance(meta.client_capabilities, UnsetType) or handlers.param_headers(name) is not None:
         return None
-    if oversized_part(request, meta) is not None:
-        return None
     try:
-        peer = client_peer(revision, meta.client_capabilities, meta.client_info)
+        peer = client_peer(revision, meta.client_capabilities, meta.client_info, engine.limits)
     except RequestError:
         return None
     return _start(handlers, meta, peer)
@@ -136,8 +132,6 @@ def start_session_call(session: ServerSession, request: Request, meta: RequestMe
     if peer is None or not isinstance(meta.revision, UnsetType) or request.id in session.exchanges:
         return None
     if session.overload() is not None:
-        return None
-    if oversized_part(request, meta) is not None:
         return None
     if session.engine.tasks is not None or not session.has_declared(peer.revision, CALL):
         return None

@@ -17,7 +17,7 @@ from msgspec import UNSET
 
 from mcpgen.runtime.http.server import responses
 from mcpgen.runtime.http.server.open_requests import CountedConnection, request_count
-from mcpgen.runtime.http.server.rate_limit import call_count, rate_limit_error
+from mcpgen.runtime.http.server.rate_limit import rate_limit_error
 from mcpgen.runtime.http.server.session_table import random_id
 from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol import envelope
@@ -98,9 +98,8 @@ class LegacySse:
             # Some answers are written even when the buffer is full; only this keeps a client from requesting more.
             await responses.send_error(send, 503, "the stream holds too many unread bytes (max_buffered_bytes)")
             return
-        calls = call_count(message)
-        seconds = self._state.rates.wait_seconds(client.owner if client.is_known else f"sse {session_id}", calls)
-        if calls and seconds:
+        rates = self._state.rates
+        if rates is not None and (seconds := rates.wait_seconds(message, client, connection.bucket)):
             connection.session.output.respond(_refusal(message, rate_limit_error(seconds)), None)
             await responses.send_empty(send, 202)
             return

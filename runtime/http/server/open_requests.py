@@ -14,6 +14,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from mcpgen.runtime.errors import RequestError
+from mcpgen.runtime.http.server.rate_limit import Bucket
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Batch, Request
 from mcpgen.runtime.protocol.newest import ErrorCode
@@ -99,6 +100,7 @@ class CountedConnection(Connection):
 
     Attributes:
         client: Who opened it.
+        bucket: Of the calls in its session.
         ticket: Of the request whose messages are being read.
     """
 
@@ -106,6 +108,7 @@ class CountedConnection(Connection):
         super().__init__(engine, writer, spawner)
         self.session.user, self.session.owner = client.user, client.owner
         self.client: Client = client
+        self.bucket: Bucket = Bucket()
         self.ticket: Ticket | None = None
         self._quota = quota
         self._tickets: dict[Exchange, Ticket] = {}

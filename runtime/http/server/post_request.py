@@ -19,7 +19,7 @@ from mcpgen.runtime.http.server import responses, session_request
 from mcpgen.runtime.http.server.direct_calls import CALL, finish_call, start_session_call, start_stateless_call
 from mcpgen.runtime.http.server.http_request import HttpRequest
 from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES
-from mcpgen.runtime.http.server.rate_limit import bucket_name, call_count, send_rate_limited
+from mcpgen.runtime.http.server.rate_limit import send_rate_limited
 from mcpgen.runtime.http.server.response_buffer import SMALL_BYTES
 from mcpgen.runtime.http.server.stateless_request import (
     StatelessConnection,
@@ -31,13 +31,14 @@ from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.messages import Batch, Fault, Malformed, Notification, Request
-from mcpgen.runtime.protocol.negotiation import read_meta
+from mcpgen.runtime.protocol.negotiation import oversized_part, read_meta
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.dispatcher import take
 from mcpgen.runtime.server.exchange import Exchange, OpenRequest
 
 if TYPE_CHECKING:
     from mcpgen.runtime.http.server.direct_calls import DirectCall
+    from mcpgen.runtime.http.server.http_session import HttpSession
     from mcpgen.runtime.protocol.messages import Message
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.connection import Connection
@@ -66,44 +67,38 @@ class PostRequest(HttpRequest, eq=False):
             message = envelope.decode(body, max_batch_length=limits.max_batch_length, max_values=limits.max_values)
             meta = read_meta(message.params) if isinstance(message, Request) else None
             is_stateless = self._is_stateless(message, meta)
-            seconds = self._seconds_to_wait(message, is_stateless)
-            if seconds:
+            session = None if is_stateless else session_request.find_session(self)
+            rates, own = state.rates, None if session is None else session.bucket
+            if rates is not None and (seconds := rates.wait_seconds(message, self.client, own)):
                 await send_rate_limited(self.send, message, seconds)
             elif meta is None or not isinstance(message, Request):
                 await (self._serve_stateless_other(message) if is_stateless else session_request.serve(self, message))
-            elif message.method == CALL and await self._serve_directly(message, meta, is_stateless):
+            elif message.method == CALL and await self._serve_directly(message, meta, session, is_stateless):
                 return
             elif is_stateless:
                 await self._serve_stateless(message, meta)
             else:
                 await session_request.serve(self, message)
         finally:
-            self.release_ticket()
-
-    def _seconds_to_wait(self, message: Message | Batch | Malformed, is_stateless: bool) -> float:  # noqa: FBT001 (of `serve`)
-        """Return how long the client has to wait because of its rate limit; take its tokens if that is 0."""
-        state = self.state
-        if state.limits.rate_limit is None:
-            return 0
-        calls = call_count(message)
-        if not calls:
-            return 0
-        session_id = None if is_stateless else self.headers.get(http.SESSION)
-        return state.rates.wait_seconds(bucket_name(self.client, session_id, state.sessions), calls)
+            if self.ticket is not None:
+                self.ticket.release()
 
     async def _serve_directly(
         self,
         request: Request,
         meta: RequestMeta,
+        session: HttpSession | None,
         is_stateless: bool,  # noqa: FBT001 (of `serve`)
     ) -> bool:
         """Start a tool call in this task, and answer it; return False if that is not possible."""
-        if not self.state.runs_inline:
+        state = self.state
+        if not state.runs_inline:
             return False
-        session = None if is_stateless else session_request.find_session(self)
+        if len(self.body) > state.small_bytes and oversized_part(request, meta, state.engine.limits) is not None:
+            return False
         call: DirectCall | None = None
         if is_stateless:
-            call = start_stateless_call(self.state.engine.handlers, self.headers, request, meta)
+            call = start_stateless_call(state.engine, self.headers, meta)
         elif session is not None:
             call = start_session_call(session.session, request, meta)
         if call is None:
@@ -174,7 +169,7 @@ class PostRequest(HttpRequest, eq=False):
                 response,
                 start_stream=partial(response.start_stream, encode_event),
                 json_seconds=state.limits.keep_alive_seconds,
-                status=partial(http_status, is_complete=has_required_metadata(meta)),
+                status=partial(http_status, is_complete=has_required_metadata(meta, state.engine.limits)),
             )
             if call is None:
                 take(connection.session, request)

@@ -21,14 +21,14 @@ from mcpgen.runtime.http.server import responses
 from mcpgen.runtime.protocol.messages import Batch, Error, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable
 
     from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.http.server.responses import Send
     from mcpgen.runtime.limits import RateLimit
     from mcpgen.runtime.protocol.messages import Malformed, Message
 
-__all__ = ["RATE_LIMITED", "RateLimiter", "bucket_name", "call_count", "rate_limit_error", "send_rate_limited"]
+__all__ = ["RATE_LIMITED", "Bucket", "RateLimiter", "rate_limit_error", "send_rate_limited"]
 
 # JSON-RPC 2.0 reserves -32768 to -32000, of which MCP has taken codes in each revision (2026-07-28, basic/index, "Error
 # Codes"). All other codes are free for applications; this one is the HTTP status.
@@ -40,25 +40,11 @@ _LIMITED_METHODS: Final = frozenset(("tools/call", "completion/complete"))
 _MAX_BUCKETS: Final = 20_000
 
 
-def call_count(message: Message | Batch | Malformed) -> int:
-    """Return how many calls in *message* are limited."""
-    if isinstance(message, Request):
-        return int(message.method in _LIMITED_METHODS)
-    return sum(map(call_count, message.items)) if isinstance(message, Batch) else 0
-
-
 def rate_limit_error(seconds: float) -> Error:
     """Return the error for a call that has to wait for *seconds*."""
     milliseconds = ceil(seconds * 1000)
     reason = f"too many calls of tools and completions (rate_limit); try again in {milliseconds} milliseconds"
     return Error(RATE_LIMITED, reason, {"retryAfterMs": milliseconds})
-
-
-def bucket_name(client: Client, session_id: str | None, sessions: Container[str]) -> str:
-    """Return whose bucket a request takes tokens from: the session's only if it exists and its client is not known."""
-    if client.is_known or session_id is None or session_id not in sessions:
-        return client.owner
-    return f"session {session_id}"
 
 
 async def send_rate_limited(send: Send, message: Message | Batch | Malformed, seconds: float) -> None:
@@ -75,32 +61,71 @@ async def send_rate_limited(send: Send, message: Message | Batch | Malformed, se
     )
 
 
+def _call_count(message: Message | Batch | Malformed) -> int:
+    if isinstance(message, Batch):
+        return sum(isinstance(each, Request) and each.method in _LIMITED_METHODS for each in message.items)
+    return 0
+
+
+class Bucket:
+    """The tokens of one client.
+
+    Attributes:
+        missing: How many tokens were missing when it was last used.
+        used_at: When that was.
+    """
+
+    __slots__ = ("missing", "used_at")
+
+    def __init__(self) -> None:
+        self.missing: float = 0
+        self.used_at: float = 0
+
+
 class RateLimiter:
-    """The buckets of all clients.
+    """The buckets of all clients without a session; a session has its own.
 
     Args:
-        limit: The size of each bucket, and how fast it fills; None for no limit.
+        limit: The size of each bucket, and how fast it fills.
         clock: Returns monotonic seconds.
     """
 
-    def __init__(self, limit: RateLimit | None, clock: Callable[[], float]) -> None:
-        self._limit = limit
+    def __init__(self, limit: RateLimit, clock: Callable[[], float]) -> None:
+        self._burst = limit.burst
+        self._per_second = limit.per_second
         self._clock = clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens, and when; least recent first
+        self._buckets: OrderedDict[str, Bucket] = OrderedDict()  # least recently used first
 
-    def wait_seconds(self, client: str, count: int) -> float:
-        """Take *count* tokens of *client*, or all that a full bucket has; return 0, or how long it has to wait."""
-        limit = self._limit
-        if limit is None:
+    def wait_seconds(self, message: Message | Batch | Malformed, client: Client, own: Bucket | None = None) -> float:
+        """Take a token for each call in *message*, or all that a full bucket has.
+
+        Args:
+            message: Of the client.
+            client: Whose tokens are taken.
+            own: The bucket of its session, which counts if the client is not known.
+
+        Returns:
+            0; or how many seconds the client has to wait, and no token is taken.
+        """
+        count = int(message.method in _LIMITED_METHODS) if isinstance(message, Request) else _call_count(message)
+        if not count:
             return 0
+        bucket = self._bucket(client.owner) if own is None or client.is_known else own
         now = self._clock()
-        needed = min(count, limit.burst)
-        tokens, last = self._buckets.get(client, (limit.burst, now))
-        tokens = min(limit.burst, tokens + (now - last) * limit.per_second)
-        if tokens < needed:
-            return (needed - tokens) / limit.per_second
-        self._buckets[client] = tokens - needed, now
-        self._buckets.move_to_end(client)
+        missing = bucket.missing - (now - bucket.used_at) * self._per_second
+        missing = max(missing, 0)
+        missing += count if count < self._burst else self._burst  # noqa: FURB136 (`min` takes longer)
+        if missing > self._burst:
+            return (missing - self._burst) / self._per_second
+        bucket.missing, bucket.used_at = missing, now
+        return 0
+
+    def _bucket(self, owner: str) -> Bucket:
+        found = self._buckets.get(owner)
+        if found is not None:
+            self._buckets.move_to_end(owner)
+            return found
+        found = self._buckets[owner] = Bucket()
         if len(self._buckets) > _MAX_BUCKETS:
             self._buckets.popitem(last=False)
-        return 0
+        return found

@@ -76,20 +76,21 @@ class SessionTable:
         self._half_open[session.id] = session
         return True
 
-    def __contains__(self, session_id: object) -> bool:
-        return session_id in self._in_use or session_id in self._half_open
-
     def find(self, session_id: str, user: str) -> HttpSession | None:
         """Return the session with that id if it belongs to *user*, and record its use."""
-        found = self._in_use.get(session_id) or self._half_open.get(session_id)
+        in_use = self._in_use
+        found = in_use.get(session_id)
+        if found is None:
+            found = self._half_open.get(session_id)
         if found is None or found.client.user != user:
             return None
         found.last_used = self._clock()
-        self._half_open.pop(session_id, None)
         if found.entry is not None:
             found.entry.move(BUSY if found.is_busy else IDLE)
-        self._in_use[session_id] = found
-        self._in_use.move_to_end(session_id)
+        if session_id in in_use:
+            in_use.move_to_end(session_id)
+        else:
+            in_use[session_id] = self._half_open.pop(session_id)
         return found
 
     def hold(self, session: HttpSession) -> None:

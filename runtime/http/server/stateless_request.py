@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.client_address import Client
     from mcpgen.runtime.http.server.open_requests import Ticket
     from mcpgen.runtime.http.server.response_buffer import ResponseBuffer
+    from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.protocol.messages import Request
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.engine import Engine
@@ -145,7 +146,7 @@ def _read(decode: Callable[[Raw], T], value: Raw) -> T | None:
         return None  # decoding the params reports the error
 
 
-def has_required_metadata(meta: RequestMeta) -> bool:
+def has_required_metadata(meta: RequestMeta, limits: Limits) -> bool:
     """Return whether a request has the metadata that every request must have.
 
     Spec:
@@ -154,7 +155,7 @@ def has_required_metadata(meta: RequestMeta) -> bool:
     if missing_fields(meta) is not None:
         return False
     try:
-        client_peer(str(meta.revision), meta.client_capabilities, meta.client_info)
+        client_peer(str(meta.revision), meta.client_capabilities, meta.client_info, limits)
     except (RequestError, UnknownRevision):
         return False
     return True

@@ -113,10 +113,15 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         """Read the resource at a URI, or else of the first template that the URI matches.
 
         Raises:
-            RequestError: There is none.
+            RequestError: There is none, or the URI is too long for a template.
         """
         found = self._reader(params.uri)
         if found is None:
+            limit = self._registry.max_uri_chars
+            if len(params.uri) > limit:
+                raise RequestError(
+                    ErrorCode.INVALID_PARAMS, f"the URI has more than {limit} characters (max_uri_chars)"
+                )
             raise ResourceNotFound(quoted(params.uri))
         reader, arguments = found
         return await reader.read(params.uri, arguments, context)
@@ -125,6 +130,8 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         """Return the function that reads *uri*, and its arguments; None if there is none."""
         if fixed := self._registry.resources.entries.get(uri):
             return fixed.function, {}
+        if len(uri) > self._registry.max_uri_chars:  # matching takes time
+            return None
         for each in self._registry.templates.entries.values():
             arguments = each.arguments(uri)
             if arguments is not None:

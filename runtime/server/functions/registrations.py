@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 import msgspec
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.limits import MAX_THREADS
+from mcpgen.runtime.limits import MAX_THREADS, MAX_URI_CHARS
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.server.functions.completions import Completion, make_completion
 from mcpgen.runtime.server.functions.dependencies import Injector
@@ -37,6 +37,7 @@ class FunctionRegistry:
     """The registered functions.
 
     Attributes:
+        max_uri_chars: The length of the longest URI that a template reads.
         tools: By name.
         resources: By URI.
         templates: By template.
@@ -47,7 +48,10 @@ class FunctionRegistry:
         injector: Calls them with their dependencies.
     """
 
-    def __init__(self, page_size: int = PAGE_SIZE, max_threads: int = MAX_THREADS) -> None:
+    def __init__(
+        self, page_size: int = PAGE_SIZE, max_threads: int = MAX_THREADS, max_uri_chars: int = MAX_URI_CHARS
+    ) -> None:
+        self.max_uri_chars: int = max_uri_chars
         self.threads: WorkerThreads = WorkerThreads(max_threads)
         self.injector: Injector = Injector(self.threads)
         self.tools: PaginatedList[Tool] = PaginatedList("tool", page_size)
@@ -68,12 +72,18 @@ class Registrations:
         page_size: The number of entries in one page of a list.
         unknown_keys: What happens to arguments that a tool does not have, unless the tool says otherwise.
         max_threads: The most plain functions that run at once.
+        max_uri_chars: The length of the longest URI that a template reads.
     """
 
     def __init__(
-        self, *, page_size: int = PAGE_SIZE, unknown_keys: UnknownKeys | None = None, max_threads: int = MAX_THREADS
+        self,
+        *,
+        page_size: int = PAGE_SIZE,
+        unknown_keys: UnknownKeys | None = None,
+        max_threads: int = MAX_THREADS,
+        max_uri_chars: int = MAX_URI_CHARS,
     ) -> None:
-        self._registry: FunctionRegistry = FunctionRegistry(page_size, max_threads)
+        self._registry: FunctionRegistry = FunctionRegistry(page_size, max_threads, max_uri_chars)
         self._unknown_keys: UnknownKeys | None = check_unknown_keys(unknown_keys)
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from mcpgen.runtime.errors import UsageError
-from mcpgen.runtime.limits import MAX_URI_CHARS
 from mcpgen.runtime.server.functions import uri_values
 from mcpgen.runtime.server.functions.uri_template import Template, Variable
 
@@ -16,9 +15,7 @@ __all__ = ["expand", "match"]
 
 
 def match(template: Template, uri: str) -> dict[str, str | list[str]] | None:
-    """Return the decoded values in a URI; None if it does not match, is too long, or has a refused value."""
-    if len(uri) > MAX_URI_CHARS:
-        return None
+    """Return the decoded values in a URI; None if it does not match, or has a refused value."""
     path, query = uri, None
     if template.query:
         path, mark, rest = uri.partition("?")

@@ -43,12 +43,7 @@ from mcpgen.runtime.http.server.application import Options as AsgiOptions
 from mcpgen.runtime.http.server.event_store import MemoryEventStore
 from mcpgen.runtime.limits import (
     MAX_COMPLETION_VALUES,
-    MAX_DECLARATION_BYTES,
-    MAX_DECLARATION_VALUES,
-    MAX_ID_CHARS,
-    MAX_META_BYTES,
     MAX_SCHEMA_DEPTH,
-    MAX_URI_CHARS,
     HttpLimits,
     RateLimit,
 )
@@ -466,13 +461,8 @@ def test_the_guide_has_the_bounds_of_the_store_of_events() -> None:
 
 
 def test_the_guide_has_what_no_limit_changes() -> None:
-    declaration = f"{in_bytes(MAX_DECLARATION_BYTES)} and {MAX_DECLARATION_VALUES} values"
     expected = {
         "values of one completion": f"{MAX_COMPLETION_VALUES}",
-        "characters of a URI that a template reads, or that a client subscribes to": f"{MAX_URI_CHARS:,}",
-        "characters of a request's id, and of a progress token": f"{MAX_ID_CHARS:,}",
-        "bytes of the `_meta` of a request": in_bytes(MAX_META_BYTES),
-        "clientInfo` and `capabilities` together": declaration,
         "levels of nesting of an output schema that a client checks": f"{MAX_SCHEMA_DEPTH}",
         "page_size` of a `Server": f"{inspect.signature(Server).parameters['page_size'].default}",
         "what one `requestState` carries": in_bytes(MAX_CONTENT_BYTES),

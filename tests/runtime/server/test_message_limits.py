@@ -168,14 +168,20 @@ async def test_a_client_fails_the_call_whose_result_has_too_many_values(count: i
 @with_handshakes
 async def test_the_declaration_of_a_client_is_bounded(revision: str) -> None:
     large: list[tuple[dict[str, object], str]] = [
-        ({"declared": {"experimental": {"a": {"b": "x" * MAX_DECLARATION_BYTES}}}}, "65536 bytes"),
-        ({"name": "x" * MAX_DECLARATION_BYTES}, "65536 bytes"),
-        ({"declared": {"experimental": {"a": {"b": [{}] * MAX_DECLARATION_VALUES}}}}, "250 values"),
+        (
+            {"declared": {"experimental": {"a": {"b": "x" * MAX_DECLARATION_BYTES}}}},
+            "65536 bytes together (max_declaration_bytes)",
+        ),
+        ({"name": "x" * MAX_DECLARATION_BYTES}, "65536 bytes together (max_declaration_bytes)"),
+        (
+            {"declared": {"experimental": {"a": {"b": [{}] * MAX_DECLARATION_VALUES}}}},
+            "250 values together (max_declaration_values)",
+        ),
     ]
     async with memory.wire(server()) as wire:
         for declaration, limit in large:
             refused = (await asked(wire, hello(revision, **declaration)))["error"]
-            assert (-32602, f"clientInfo and capabilities have more than {limit} together, which is the limit") == (
+            assert (-32602, f"clientInfo and capabilities have more than {limit}") == (
                 refused["code"],
                 refused["message"],
             )
@@ -199,10 +205,10 @@ async def test_the_declaration_of_a_stateless_request_is_bounded() -> None:
 @every_revision
 async def test_metadata_is_bounded(revision: str) -> None:
     large: list[tuple[dict[str, object], str]] = [
-        ({"other": "x" * MAX_META_BYTES}, "params._meta has more than 131072 bytes, which is the limit"),
+        ({"other": "x" * MAX_META_BYTES}, "params._meta has more than 131072 bytes (max_meta_bytes)"),
         (
             {"progressToken": "x" * (MAX_ID_CHARS + 1)},
-            "the progress token has more than 1024 characters, which is the limit",
+            "the progress token has more than 1024 characters (max_id_chars)",
         ),
     ]
     async with memory.wire(server()) as wire, caller(server(), revision) as peer:
@@ -220,7 +226,7 @@ async def test_metadata_is_bounded(revision: str) -> None:
 @every_revision
 async def test_an_id_is_bounded(revision: str) -> None:
     identity = "x" * MAX_ID_CHARS
-    reason = {"code": -32600, "message": "the id has more than 1024 characters, which is the limit"}
+    reason = {"code": -32600, "message": "the id has more than 1024 characters (max_id_chars)"}
     async with memory.wire(server()) as wire, caller(server(), revision) as peer:
         await handshake(wire, revision)
         message = call(revision, [], identity + "x")
@@ -240,7 +246,7 @@ async def test_the_uri_of_a_subscription_is_bounded() -> None:
     async def read(path: str) -> str:
         return path
 
-    reason = "a URI has more than 8192 characters, which is the limit"
+    reason = "a URI has more than 8192 characters (max_uri_chars)"
     uri = "file:///" + "x" * MAX_URI_CHARS
     async with memory.wire(watched) as wire:
         await handshake(wire, "2025-11-25")
@@ -251,6 +257,50 @@ async def test_the_uri_of_a_subscription_is_bounded() -> None:
 
     assert {"code": -32602, "message": reason} == refused["error"] == refused_stream["error"]
     assert {} == accepted["result"]
+
+
+async def test_a_template_reads_no_longer_uri() -> None:
+    reading = server(max_uri_chars=20)
+
+    @reading.resource("file:///{+path}")
+    async def read(path: str) -> str:
+        return path
+
+    async with memory.wire(reading) as wire:
+        await handshake(wire, "2025-11-25")
+        served = await asked(wire, request(1, "resources/read", {"uri": "file:///" + "x" * 12}))
+        refused = await asked(wire, request(2, "resources/read", {"uri": "file:///" + "x" * 13}))
+
+    assert "result" in served
+    assert {"code": -32602, "message": "the URI has more than 20 characters (max_uri_chars)"} == refused["error"]
+
+
+SMALL: dict[str, dict[str, Any]] = {
+    "max_id_chars": {"identity": "x" * 201},
+    "max_meta_bytes": {"other": "x" * 201},
+    "max_declaration_bytes": {"capabilities": {"experimental": {"a": {"b": "x" * 201}}}},
+    "max_declaration_values": {"capabilities": {"experimental": {"a": {"b": [[]] * 201}}}},
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+@every_revision
+async def test_each_of_these_limits_is_a_setting(revision: str, name: str) -> None:
+    given = dict(SMALL[name])
+    identity, declared = given.pop("identity", 1), given.pop("capabilities", None)
+    if declared is not None and revision == STATELESS:
+        given["io.modelcontextprotocol/clientCapabilities"] = declared
+    message = call(revision, [], identity, **given)
+    if declared is not None and revision != STATELESS:
+        message = hello(revision, declared=declared)
+    for limit in (200, 1000):
+        async with memory.wire(server(**{name: limit})) as wire:
+            if declared is None:
+                await handshake(wire, revision)
+            answer = await asked(wire, message)
+
+        assert (limit == 200) == ("error" in answer), answer
+        assert limit == 1000 or f"({name})" in answer["error"]["message"]
 
 
 async def test_after_initialize_a_session_keeps_nothing_of_the_frame() -> None:
