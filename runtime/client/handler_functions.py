@@ -102,7 +102,7 @@ def _handler(function: HandlerFunction) -> HandlerFunction:
 def _elicit_handler(form: HandlerFunction | None, url: HandlerFunction | None) -> HandlerFunction:
     async def elicit(self: object, params: Any, context: Any) -> Any:
         del self
-        mode, function = ("url", url) if isinstance(params, models.ElicitRequestURLParams) else ("form", form)
+        mode, function = ("url", url) if params.mode == "url" else ("form", form)
         if function is None:  # unreachable: the server's request was checked against the declared modes
             raise RequestError(ErrorCode.INVALID_PARAMS, f"this client has not declared the elicitation mode {mode}")
         result = await _await(function(params, context))
