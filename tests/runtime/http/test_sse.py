@@ -369,12 +369,12 @@ def test_a_stream_without_events_takes_bounded_memory(chunk: bytes) -> None:
 
 def seconds_for(chunks: int) -> float:
     reader = EventReader(max_event_bytes=10_000_000)
-    begin = time.perf_counter()
+    begin = time.thread_time()  # time of its own: the clock also counts other processes
     reader.feed(b"data: ")
     for _ in range(chunks):
         reader.feed(b"x" * 100)
     reader.feed(b"\n\n")
-    return time.perf_counter() - begin
+    return time.thread_time() - begin
 
 
 def test_a_line_takes_time_in_proportion_to_its_length() -> None:
