@@ -221,6 +221,8 @@ class ClientLimits(_Bounds, frozen=True, kw_only=True):
         max_frame_bytes: The size of the longest message that the client reads.
         max_values: The largest number of values in a message, as for a server.
         max_batch_length: The largest number of messages in a batch (2025-03-26).
+        max_batch_bytes: The total size of the results in the responses to a batch, at most. A result that does not fit
+            is replaced by an error.
         max_in_flight: The largest number of requests of the server that are handled at once. An honest server sends
             one question to the user at a time, and a few requests to the model.
         max_in_flight_bytes: The total size of the params of these requests. The client refuses more.
@@ -250,6 +252,7 @@ class ClientLimits(_Bounds, frozen=True, kw_only=True):
     max_frame_bytes: int = MAX_FRAME_BYTES
     max_values: int = MAX_VALUES
     max_batch_length: int = MAX_BATCH_LENGTH
+    max_batch_bytes: int = MAX_FRAME_BYTES
     max_in_flight: int = 100
     max_in_flight_bytes: int = 16 * 1024 * 1024
     max_buffered_bytes: int = 1024 * 1024

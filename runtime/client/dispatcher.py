@@ -114,7 +114,7 @@ class MessageDispatcher:
         if not envelope.allows_batches(self._session.revision):
             self._handle_malformed(Malformed(Fault.NO_BATCHES))
             return
-        gathered = BatchResponse()
+        gathered = BatchResponse(self._session.limits.max_batch_bytes)
         for item in batch.items:
             self._dispatch_message(item, gathered)
         gathered.is_complete = True

@@ -32,12 +32,27 @@ _INTERNAL_ERROR = "the client failed to handle this request"
 
 
 class BatchResponse:
-    """The responses to the requests of one batch (2025-03-26). They go back as one batch."""
+    """The responses to the requests of one batch (2025-03-26). They go back as one batch.
 
-    def __init__(self) -> None:
+    Args:
+        max_bytes: The most bytes that results of handlers fill. A result that does not fit is replaced by an error.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._free_bytes = max_bytes
         self.open_requests: int = 0
         self.messages: list[bytes] = []
         self.is_complete: bool = False
+
+    def add_result(self, message: bytes, request_id: RequestId) -> None:
+        """Add the response to a request whose handler has ended; an error instead, if there is no room for it."""
+        if len(message) > self._free_bytes:
+            reason = "the responses to this batch have too many bytes (max_batch_bytes); send this request alone"
+            error = error_json(RequestError(ErrorCode.INTERNAL_ERROR, reason))
+            self.messages.append(envelope.encode_error(request_id, error))
+        else:
+            self._free_bytes -= len(message)
+            self.messages.append(message)
 
     def send_if_finished(self, session: ClientSession) -> None:
         """Send the responses, if each request of the batch has one."""
@@ -188,9 +203,13 @@ class IncomingRequests:
 
     def _respond(self, request: IncomingRequest, message: bytes) -> None:
         del self.open[request.id]
-        if request.batch is not None:
-            request.batch.open_requests -= 1
-        self.send(message, request.batch)
+        batch = request.batch
+        if batch is None:
+            self._session.respond(message)
+            return
+        batch.open_requests -= 1
+        batch.add_result(message, request.id)
+        batch.send_if_finished(self._session)
 
     def send(self, message: bytes, batch: BatchResponse | None) -> None:
         """Send a response, or add it to those of its batch."""

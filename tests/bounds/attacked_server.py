@@ -12,7 +12,7 @@ import json
 import os
 import time
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.lowlevel
@@ -20,9 +20,13 @@ import anyio.lowlevel
 from mcpgen import Context, HttpLimits, Limits, MemoryEventStore, MemoryTaskStore, Server
 from mcpgen.generated.v2025_11_25 import CallToolRequestParams, CallToolResult, ServerHandlers, TextContent
 
+if TYPE_CHECKING:
+    from mcpgen.runtime.http.server.application import Application
+
 GIVEN: dict[str, Any] = json.loads(os.environ.get("MCPGEN_ATTACKED", "{}"))
 FORM: dict[str, object] = {"type": "object", "properties": {"name": {"type": "string"}}}
 
+applications: list[Application] = []
 real_time, shift_seconds, waiting = time.time, 0.0, 0
 
 if not GIVEN.get("collects", True):
@@ -62,6 +66,11 @@ async def wait(text: str = "") -> str:
 
 
 @server.tool
+async def wait_for(value: Any) -> str:
+    return await wait(str(value)[:0])
+
+
+@server.tool
 async def wait_with_context(_ctx: Context, text: str = "") -> str:
     return await wait(text)
 
@@ -88,6 +97,13 @@ async def garbage() -> dict[str, int]:
     gc.set_debug(0)
     gc.collect()
     return found
+
+
+@server.tool
+async def charged() -> dict[str, int]:
+    """Return how many bytes the application charges to its clients, by what bounds them."""
+    state = applications[0]._state
+    return {"max_open_bytes": state.open_quota.kept_bytes, "max_sessions_bytes": state.sessions.quota.kept_bytes}
 
 
 @server.tool
@@ -144,6 +160,10 @@ async def change(ctx: Context, count: int, uri: str = "") -> str:
 async def throw(what: str, when: str = "at once") -> str:
     if when == "later":
         await anyio.sleep(0.01)
+    if when == "from a future":
+        future = asyncio.get_running_loop().create_future()
+        future.get_loop().call_later(0.01, future.set_exception, GeneratorExit("hunter2"))
+        await future
     raise {"GeneratorExit": GeneratorExit}[what]("hunter2")
 
 
@@ -196,6 +216,13 @@ def main() -> None:
         return
     from mcpgen.runtime.http.server import uvicorn_server
 
+    serve = server.asgi
+
+    def asgi(**options: Any) -> Application:
+        applications.append(serve(**options))
+        return applications[0]
+
+    server.asgi = asgi  # type: ignore[method-assign] # so that `charged` finds it
     options: Any = {"limits": HttpLimits(**GIVEN["http"])}
     if "events" in GIVEN:
         options["events"] = MemoryEventStore(**GIVEN["events"])

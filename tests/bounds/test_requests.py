@@ -107,7 +107,7 @@ def test_a_content_encoding_gets_415(victims: Victims, encoding: str) -> None:
     assert 200 == http.ask(plain).status
 
 
-@pytest.mark.parametrize("when", ["at once", "later"])
+@pytest.mark.parametrize("when", ["at once", "later", "from a future"])
 @pytest.mark.parametrize("era", ["stateless", "session", "stdio"])
 def test_a_tool_that_raises_generator_exit_gets_an_error_response(victims: Victims, era: str, when: str) -> None:
     if era == "stdio":

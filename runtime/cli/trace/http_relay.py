@@ -22,7 +22,7 @@ from mcpgen.runtime.cli.terminal_text import error_text
 from mcpgen.runtime.cli.trace.stdio_relay import ByteReader, ByteWriter
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.framing import LineFramer, OversizedLine, frame
-from mcpgen.runtime.protocol.messages import Batch, Error, ErrorResponse, Request, Response
+from mcpgen.runtime.protocol.messages import Batch, Error, ErrorResponse, Malformed, Request, Response
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.transports.spawner import open_group
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.errors import TransportClosed
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.framing import Frame
-    from mcpgen.runtime.protocol.messages import RequestId
+    from mcpgen.runtime.protocol.messages import Message, RequestId
     from mcpgen.runtime.transports.interfaces import Channel, Transport
     from mcpgen.runtime.transports.standard_streams import StandardStreams
 
@@ -79,7 +79,7 @@ class HttpRelay:
         """Relay messages until the host or the server ends."""
         limits = self._limits
         async with self._transport.open(limits) as channel, open_group() as group:
-            server = _Server(self._trace_sink, limits.max_buffered_bytes)
+            server = _Server(self._trace_sink, limits.max_buffered_bytes, limits.max_values)
             group.start_soon(self._receive, channel, server)
             group.start_soon(self._write, server)
             with anyio.CancelScope() as scope:
@@ -129,22 +129,25 @@ class _Server:
     Args:
         trace_sink: The receiver of all messages.
         max_queued_bytes: With more in the queue, no more is read from the server.
+        max_values: With more values, a message is passed on, but only its id is read.
     """
 
-    def __init__(self, trace_sink: TraceSink, max_queued_bytes: int) -> None:
+    def __init__(self, trace_sink: TraceSink, max_queued_bytes: int, max_values: int) -> None:
         self.pending: dict[RequestId, None] = {}
         self._trace_sink = trace_sink
         self._max_queued_bytes = max_queued_bytes
+        self._max_values = max_values
         self._lines: deque[bytes] = deque()  # the first is being written
         self._size = 0
         self._changed = anyio.Event()  # set at each change, and then replaced
 
     def note_requests(self, message: bytes) -> None:
         """Remember the requests in *message*."""
-        found = envelope.decode(message)
+        found = envelope.decode(message, max_values=self._max_values)
         for each in found.items if isinstance(found, Batch) else (found,):
-            if isinstance(each, Request):
-                self.pending[each.id] = None
+            kind, known = _kind_and_id(each)
+            if kind == "request" and known is not None:
+                self.pending[known] = None
 
     async def all_answered(self) -> None:
         """Wait until no request is pending."""
@@ -171,10 +174,11 @@ class _Server:
         for each in frames:
             if isinstance(each, OversizedLine):
                 continue  # the HTTP transport has none: it drops messages that are too long
-            found = envelope.decode(each)
+            found = envelope.decode(each, max_values=self._max_values)
             for item in found.items if isinstance(found, Batch) else (found,):
-                if isinstance(item, Response | ErrorResponse) and item.id is not None:
-                    self.pending.pop(item.id, None)
+                kind, known = _kind_and_id(item)
+                if kind == "response" and known is not None:
+                    self.pending.pop(known, None)
             self._write(each)
 
     def request_lost(self, request_id: RequestId, failure: Exception) -> None:
@@ -209,3 +213,15 @@ class _Server:
 async def _cancel_on(event: anyio.Event, scope: anyio.CancelScope) -> None:
     await event.wait()
     scope.cancel()
+
+
+def _kind_and_id(message: Message | Malformed) -> tuple[str | None, RequestId | None]:
+    match message:
+        case Request():
+            return "request", message.id
+        case Response() | ErrorResponse():
+            return "response", message.id
+        case Malformed():
+            return message.kind, message.id
+        case _:
+            return None, None

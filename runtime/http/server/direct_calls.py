@@ -20,7 +20,6 @@ import msgspec
 from msgspec import Struct, UnsetType
 
 from mcpgen.runtime.errors import RequestError
-from mcpgen.runtime.http.server.timeouts import ResumedAwaitable
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.capabilities import client_peer
@@ -106,7 +105,7 @@ class DirectCall:
                 del failure  # its traceback refers to this frame, and to the one of `__init__`
         if not self.is_waiting:
             return self._value
-        return (yield from ResumedAwaitable[Any](self._steps, self._waits_for).__await__())
+        return (yield from _with_wakers(self._steps, self._waits_for))
 
 
 def start_stateless_call(engine: Engine, headers: Mapping[str, str], meta: RequestMeta) -> DirectCall | None:
@@ -144,6 +143,44 @@ def _start(handlers: HandlerTable, meta: RequestMeta, peer: Peer) -> DirectCall 
     if found is None or found[0].takes_context:
         return None
     return DirectCall(found[0], found[1], peer)
+
+
+class _Waker(asyncio.Future[None]):
+    """Is done when *awaited* is, but never has its exception."""
+
+    def __init__(self, awaited: asyncio.Future[Any]) -> None:
+        super().__init__(loop=awaited.get_loop())
+        self._awaited = awaited
+        awaited.add_done_callback(self._wake)
+
+    def cancel(self, msg: Any = None) -> bool:  # noqa: ANN401 (of `Future`)
+        return self._awaited.cancel(msg)
+
+    def _wake(self, _: object) -> None:
+        self.set_result(None)
+
+
+def _with_wakers(steps: Any, waits_for: Any) -> Generator[Any, Any, Any]:  # noqa: ANN401 (only the event loop knows)
+    """Do *steps*, of which one waits already, and wait for each future by means of a `_Waker`.
+
+    The event loop throws the exception of a future into the task that waits for it. GeneratorExit would close every
+    coroutine of this task, those of the ASGI server too. After a waker, the function gets it from the future itself.
+    """
+    try:
+        while True:
+            value = None
+            try:
+                if asyncio.isfuture(waits_for):
+                    waits_for._asyncio_future_blocking = False  # noqa: SLF001 (as a task does that waits for it)
+                    yield from _Waker(waits_for)
+                else:
+                    value = yield waits_for
+            except BaseException as error:  # noqa: BLE001 (the event loop throws a cancellation into the function)
+                waits_for = steps.throw(error)
+            else:
+                waits_for = steps.send(value)
+    except StopIteration as done:
+        return done.value
 
 
 class _RequestTask:

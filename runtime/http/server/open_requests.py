@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["OPEN_REQUEST_BYTES", "TOO_MANY", "CountedConnection", "Ticket", "request_count"]
 
 # What an open request or stream takes beside its body: tasks, connection, session, response, and a part in the ASGI
-# server. An estimate.
-OPEN_REQUEST_BYTES: Final = 16 * 1024
+# server. Measured in CPython 3.11 with uvicorn and uvloop as resident memory of thousands: 31 kB for a request whose
+# client waits, 22 kB for one whose client has hung up, and 22 kB for a stream.
+OPEN_REQUEST_BYTES: Final = 24 * 1024
 
 TOO_MANY: Final = "too many requests and streams are open, or they hold too many bytes (max_open, max_open_bytes)"
 

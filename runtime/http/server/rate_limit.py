@@ -71,15 +71,13 @@ class Bucket:
     """The tokens of one client.
 
     Attributes:
-        missing: How many tokens were missing when it was last used.
-        used_at: When that was.
+        full_at: When no token is missing any more.
     """
 
-    __slots__ = ("missing", "used_at")
+    __slots__ = ("full_at",)
 
     def __init__(self) -> None:
-        self.missing: float = 0
-        self.used_at: float = 0
+        self.full_at: float = 0
 
 
 class RateLimiter:
@@ -92,7 +90,10 @@ class RateLimiter:
 
     def __init__(self, limit: RateLimit, clock: Callable[[], float]) -> None:
         self._burst = limit.burst
-        self._per_second = limit.per_second
+        self._token_seconds = 1 / limit.per_second
+        self._full_seconds = self._token_seconds * limit.burst
+        # Half a token more, because sums of floats are not exact.
+        self._max_seconds = self._token_seconds * (limit.burst + 0.5)
         self._clock = clock
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()  # least recently used first
 
@@ -107,17 +108,22 @@ class RateLimiter:
         Returns:
             0; or how many seconds the client has to wait, and no token is taken.
         """
-        count = int(message.method in _LIMITED_METHODS) if isinstance(message, Request) else _call_count(message)
-        if not count:
-            return 0
+        if isinstance(message, Request):
+            if message.method not in _LIMITED_METHODS:
+                return 0
+            seconds = self._token_seconds
+        else:
+            seconds = self._token_seconds * min(_call_count(message), self._burst)
+            if not seconds:
+                return 0
         bucket = self._bucket(client.owner) if own is None or client.is_known else own
-        now = self._clock()
-        missing = bucket.missing - (now - bucket.used_at) * self._per_second
-        missing = max(missing, 0)
-        missing += count if count < self._burst else self._burst  # noqa: FURB136 (`min` takes longer)
-        if missing > self._burst:
-            return (missing - self._burst) / self._per_second
-        bucket.missing, bucket.used_at = missing, now
+        now, full_at = self._clock(), bucket.full_at
+        if full_at < now:  # noqa: PLR1730 (`max` takes longer)
+            full_at = now
+        full_at += seconds
+        if full_at - now > self._max_seconds:
+            return full_at - now - self._full_seconds
+        bucket.full_at = full_at
         return 0
 
     def _bucket(self, owner: str) -> Bucket:

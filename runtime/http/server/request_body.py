@@ -114,9 +114,10 @@ async def read_body(  # noqa: PLR0913 (the request, and its limits)
         message = await with_timeout(seconds, receive())
         if message["type"] == "http.disconnect":
             raise _disconnected()
-        body: bytes = message.get("body", b"")
+        body: bytes = message.pop("body", b"")
         if message.get("more_body", False):
-            body = await _read_rest(receive, body, max_bytes, seconds, _Upload(uploads, owner))
+            parts, body = [body], b""  # the first part must not be kept while the others arrive
+            body = await _read_rest(receive, parts, max_bytes, seconds, _Upload(uploads, owner))
     except TimeoutError:
         raise BodyRefused(408, f"the body did not arrive within {seconds:g} seconds (body_seconds)") from None
     if len(body) > max_bytes:
@@ -124,12 +125,13 @@ async def read_body(  # noqa: PLR0913 (the request, and its limits)
     return body
 
 
-async def _read_rest(receive: Receive, part: bytes, max_bytes: int, seconds: float, upload: _Upload) -> bytes:
+async def _read_rest(receive: Receive, parts: list[bytes], max_bytes: int, seconds: float, upload: _Upload) -> bytes:
+    """Return the body that *parts* begin, which are taken out of the list."""
     body, is_last = bytearray(), False
     try:
         with anyio.fail_after(seconds), upload.scope:
             while True:
-                body += part
+                body += parts.pop()
                 if len(body) > max_bytes:
                     raise _too_long(max_bytes)
                 if not upload.grow(len(body)):
@@ -139,7 +141,7 @@ async def _read_rest(receive: Receive, part: bytes, max_bytes: int, seconds: flo
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     raise _disconnected()
-                part = message.get("body", b"")
+                parts.append(message.pop("body", b""))
                 is_last = not message.get("more_body", False)
     finally:
         upload.end()

@@ -88,11 +88,12 @@ async def _start_session(post: HttpRequest, request: Request) -> None:
     )
     _, response = session.take(request)
     body = response.take()  # the server session has answered already
-    if session.session.peer is None:
+    peer = session.session.peer
+    if peer is None:
         session.close()
         await responses.send_json(post.send, body)
         return
-    if not state.sessions.add(session, post.body):  # only now, since it may end another client's session
+    if not state.sessions.add(session, peer):  # only now, since it may end another client's session
         session.close()
         reason = "there are too many sessions (max_sessions, max_sessions_bytes)"
         await responses.send_error(post.send, 503, reason, headers=(responses.RETRY_AFTER,))

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.generated import registry
-from mcpgen.runtime.limits import MAX_FRAME_BYTES
+from mcpgen.runtime.limits import MAX_FRAME_BYTES, MAX_VALUES
 from mcpgen.runtime.protocol.envelope import allows_batches, decode, decode_oversized, unknown_id
 from mcpgen.runtime.protocol.framing import LineFramer, OversizedLine
 from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Fault, Malformed, Notification, Request, Response
@@ -41,7 +41,7 @@ _NEWEST_HANDSHAKE: Final = revisions_of_era(_ALL, "handshake")[-1]
 _OTHER: Final[dict[Sender, Sender]] = {"client": "server", "server": "client"}
 
 _ENVELOPE: Final = frozenset(("jsonrpc", "id", "method", "params", "result", "error"))
-_NOT_JSON: Final = (Fault.TOO_LONG, Fault.NOT_UTF8, Fault.NOT_JSON, Fault.TOO_DEEP)
+_NOT_JSON: Final = (Fault.TOO_MANY_VALUES, Fault.TOO_LONG, Fault.NOT_UTF8, Fault.NOT_JSON, Fault.TOO_DEEP)
 _BANNER: Final = "the message is not JSON: a server may write only messages to its standard output"
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -79,9 +79,11 @@ class Tracer:
 
     Args:
         max_frame_bytes: The longest message that is checked.
+        max_values: The most values of a message that is checked.
     """
 
-    def __init__(self, *, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+    def __init__(self, *, max_frame_bytes: int = MAX_FRAME_BYTES, max_values: int = MAX_VALUES) -> None:
+        self._max_values = max_values
         self.messages: int = 0
         self.violations: int = 0
         self._framers = {"to server": LineFramer(max_frame_bytes), "to client": LineFramer(max_frame_bytes)}
@@ -107,7 +109,7 @@ class Tracer:
             draft = Annotation(time_seconds=time, direction=direction, size_bytes=size, frame=None, is_json=False)
             self._oversized(draft, frame)
             return [self._counted(draft)]
-        message = decode(frame)
+        message = decode(frame, max_values=self._max_values)
         draft = Annotation(time_seconds=time, direction=direction, size_bytes=len(frame), frame=frame)
         if not isinstance(message, Batch):
             self._message(draft, message, frame)
@@ -174,6 +176,10 @@ class Tracer:
         draft.violate("frame", "", _BANNER if is_banner else message.reason)
         if message.kind == "response" and message.id is not None:
             self._answered(draft, message.id)
+        elif message.kind == "request" and message.id is not None:
+            # So that its response is not reported as unexpected.
+            request = SeenRequest("", self._negotiated or self._latest, draft.time_seconds)
+            self._requests[_sender(draft)].add(message.id, request)
 
     def _request(self, draft: Annotation, message: Request) -> None:
         draft.kind, draft.method = "request", message.method

@@ -152,7 +152,7 @@ def holders() -> list[tuple[Contender, int]]:
 def tellers() -> list[Contender]:
     """Return who is compared with listeners: FastMCP has no subscriptions."""
     return [
-        Contender(OURS, serving.ours("http_watched.py")),
+        Contender(OURS, serving.ours("http_watched")),
         Contender("mcp", serving.command("http_sdk.py"), (STATELESS,)),
     ]
 

@@ -38,8 +38,10 @@ servers run at once and take turns.
   machine that is busy otherwise. So the promise is held against these.
 * *of `mcp`*, *of floor*: calls a second as a multiple of what `mcp, JSON` has there, and of the first floor; behind
   *CPU* the same of what CPU allows.
-* *mcpgen*: `mcpgen serve FILE --http`, a function registered with `@server.tool` that returns text; and `server.asgi()`
-  on uvicorn as it is.
+* *mcpgen*: a function registered with `@server.tool` that returns text, served as `mcpgen serve FILE --http` does, but
+  with a higher `rate_limit` of `HttpLimits`, which counts each call and is never reached: the default allows a client
+  100 calls a second. Once more with `rate_limit=None`, to show what the limit costs; and `server.asgi()` on uvicorn as
+  it is, without a rate limit, as the others have none.
 * *mcp*: the low-level `Server` of the official SDK, as it is by default, which answers with streams; with JSON instead,
   which is its fastest; and also without sessions. Its tracing is off, and it gets the tool's schema by a function.
 * *FastMCP*: as it is by default, and with JSON; a function registered with `@server.tool`.

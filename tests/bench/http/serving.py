@@ -16,7 +16,6 @@ import msgspec
 
 from tests.bench.http.connections import allow_descriptors, clients
 from tests.bench.http.listening import Listening
-from tests.bench.serving import script
 from tests.bench.stopwatch import Timing, timing
 
 if TYPE_CHECKING:
@@ -89,15 +88,16 @@ def command(server: str, *arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-E", "-s", str(SERVERS / server), *arguments)
 
 
-def ours(file: str = "ours.py") -> tuple[str, ...]:
-    """Return the command that serves one of our servers."""
-    return (script(), "serve", str(SERVERS / file), "--http", "127.0.0.1:0")
+def ours(module: str = "ours", *, limit: str = "high") -> tuple[str, ...]:
+    """Return the command that serves one of our servers, with a rate limit that is ``high``, or with ``none``."""
+    return command("http_served.py", module, limit)
 
 
 def contenders() -> tuple[Contender, ...]:
     """Return who is compared."""
     return (
         Contender(OURS, ours()),
+        Contender(f"{OURS}, `rate_limit=None`", ours(limit="none")),
         Contender(f"{OURS}, `asgi()`", command("http_ours.py")),
         Contender("mcp", command("http_sdk.py")),
         Contender(SDK, command("http_sdk.py", "json")),

@@ -22,7 +22,7 @@ BATCH: Final = 1_000
 # Of each batch; what is left of one that was not closed in order would be found as quickly.
 DESERTERS: Final = 3
 
-COMMAND: Final = serving.ours("http_watched.py")
+COMMAND: Final = serving.ours("http_watched")
 
 
 def run(command: Sequence[str] = COMMAND, *, calls: int = CALLS, batch: int = BATCH) -> list[str]:

@@ -13,7 +13,7 @@ from tests.bench.traffic import WrongAnswer
 
 pytestmark = pytest.mark.slow
 
-OURS = Contender(serving.OURS, serving.ours("http_watched.py"))
+OURS = Contender(serving.OURS, serving.ours("http_watched"))
 
 
 def test_sessions_are_opened_and_can_be_used() -> None:

@@ -460,6 +460,19 @@ def test_deep_nesting_is_survived() -> None:
             assert isinstance(json.loads(as_json(each)), dict)
 
 
+def test_a_message_with_too_many_values_is_not_checked_but_its_response_is_expected() -> None:
+    many = ",".join("1" for _ in range(60))
+    script = (
+        f'> {{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"x","arguments":{{"a":[{many}]}}}}}}\n'
+        '< {"jsonrpc":"2.0","id":7,"result":{"content":[]}}\n'
+    )
+    tracer = Tracer(max_values=50)
+    request, response = traced(opened() + script, tracer=tracer)[-2:]
+
+    assert [("", "the message has more than 50 values (max_values)")] == reasons(request)
+    assert [] == reasons(response)
+
+
 def test_what_is_asked_for_without_end_is_forgotten() -> None:
     tracer = Tracer()
     for number in range(30_000):

@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
+from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.protocol.newest import models
 from tests.specification.citation import HANDSHAKES, spec
 from tests.specification.client.scripted_server import on_both_loops, opened
@@ -128,3 +129,19 @@ async def test_a_batch_of_any_other_revision_is_ignored(revision: str) -> None:
 
         assert [] == await own.wire.rest()
         assert {} == (await own.wire.ask(2, "ping"))["result"]
+
+
+@spec("2025-03-26", "basic/index#batching")
+@on_both_loops
+async def test_the_results_in_the_response_to_a_batch_are_bounded() -> None:
+    def long(*_: Any) -> models.CreateMessageResult:
+        return models.CreateMessageResult(role="assistant", content=models.TextContent(text="x" * 400), model="m")
+
+    async with opened("2025-03-26", sample=long, limits=ClientLimits(max_batch_bytes=1200)) as own:
+        own.wire.say(batch(*((each, "sampling/createMessage", SAMPLE) for each in range(1, 5)), (5, "ping", None)))
+        said = {each["id"]: each for each in await own.wire.hear()}
+
+    refused = [each["error"] for each in said.values() if "error" in each]
+    assert {1, 2, 3, 4, 5} == set(said)
+    assert [-32603, -32603] == [each["code"] for each in refused]
+    assert all("(max_batch_bytes)" in each["message"] for each in refused)
