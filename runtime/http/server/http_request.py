@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct
@@ -11,11 +12,13 @@ from mcpgen.runtime.http.server import responses
 from mcpgen.runtime.http.server.app_state import AppState
 from mcpgen.runtime.http.server.client_address import Client
 from mcpgen.runtime.http.server.open_requests import Ticket
+from mcpgen.runtime.http.server.rate_limit import rate_limit_error
 from mcpgen.runtime.http.server.responses import Receive, Scope, Send
-from mcpgen.runtime.protocol.messages import Fault, Malformed
+from mcpgen.runtime.protocol.messages import Fault, Malformed, Request
 
 if TYPE_CHECKING:
     from mcpgen.runtime.http.server.direct_calls import DirectCall
+    from mcpgen.runtime.protocol.messages import Batch, Message
 
 __all__ = ["HttpRequest"]
 
@@ -67,6 +70,19 @@ class HttpRequest(Struct, eq=False):
     async def refuse_overload(self) -> None:
         """Answer that there is no room."""
         await responses.send_error(self.send, 503, self.state.refusal, headers=(responses.RETRY_AFTER,))
+
+    async def refuse_rate(self, message: Message | Batch | Malformed, seconds: float) -> None:
+        """Answer that the client has to wait for *seconds*."""
+        error = rate_limit_error(seconds)
+        await responses.send_error(
+            self.send,
+            429,
+            error.message,
+            code=error.code,
+            request_id=message.id if isinstance(message, Request) else UNSET,
+            data=error.data,
+            headers=((b"retry-after", b"%d" % ceil(seconds)),),
+        )
 
     async def abandon(self, call: DirectCall | None) -> None:
         """Refuse a request for which there is no room, although its function may have begun."""

@@ -19,7 +19,6 @@ from mcpgen.runtime.http.server import responses, session_request
 from mcpgen.runtime.http.server.direct_calls import CALL, finish_call, start_session_call, start_stateless_call
 from mcpgen.runtime.http.server.http_request import HttpRequest
 from mcpgen.runtime.http.server.open_requests import OPEN_REQUEST_BYTES
-from mcpgen.runtime.http.server.rate_limit import send_rate_limited
 from mcpgen.runtime.http.server.response_buffer import SMALL_BYTES
 from mcpgen.runtime.http.server.stateless_request import (
     StatelessConnection,
@@ -70,7 +69,7 @@ class PostRequest(HttpRequest, eq=False):
             session = None if is_stateless else session_request.find_session(self)
             rates, own = state.rates, None if session is None else session.bucket
             if rates is not None and (seconds := rates.wait_seconds(message, self.client, own)):
-                await send_rate_limited(self.send, message, seconds)
+                await self.refuse_rate(message, seconds)
             elif meta is None or not isinstance(message, Request):
                 await (self._serve_stateless_other(message) if is_stateless else session_request.serve(self, message))
             elif message.method == CALL and await self._serve_directly(message, meta, session, is_stateless):

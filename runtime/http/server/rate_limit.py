@@ -15,20 +15,16 @@ from collections import OrderedDict
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
-from msgspec import UNSET
-
-from mcpgen.runtime.http.server import responses
 from mcpgen.runtime.protocol.messages import Batch, Error, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcpgen.runtime.http.server.client_address import Client
-    from mcpgen.runtime.http.server.responses import Send
     from mcpgen.runtime.limits import RateLimit
     from mcpgen.runtime.protocol.messages import Malformed, Message
 
-__all__ = ["RATE_LIMITED", "Bucket", "RateLimiter", "rate_limit_error", "send_rate_limited"]
+__all__ = ["RATE_LIMITED", "Bucket", "RateLimiter", "rate_limit_error"]
 
 # JSON-RPC 2.0 reserves -32768 to -32000, of which MCP has taken codes in each revision (2026-07-28, basic/index, "Error
 # Codes"). All other codes are free for applications; this one is the HTTP status.
@@ -45,20 +41,6 @@ def rate_limit_error(seconds: float) -> Error:
     milliseconds = ceil(seconds * 1000)
     reason = f"too many calls of tools and completions (rate_limit); try again in {milliseconds} milliseconds"
     return Error(RATE_LIMITED, reason, {"retryAfterMs": milliseconds})
-
-
-async def send_rate_limited(send: Send, message: Message | Batch | Malformed, seconds: float) -> None:
-    """Refuse a request that has to wait for *seconds*.
-
-    Raises:
-        ClientDisconnected: The client has closed its connection.
-    """
-    request_id = message.id if isinstance(message, Request) else UNSET
-    error = rate_limit_error(seconds)
-    headers = ((b"retry-after", b"%d" % ceil(seconds)),)
-    await responses.send_error(
-        send, 429, error.message, code=error.code, request_id=request_id, data=error.data, headers=headers
-    )
 
 
 def _call_count(message: Message | Batch | Malformed) -> int:
