@@ -1,4 +1,4 @@
-"""Derive the blocking client from the source of the asynchronous one: `SyncClient` has each method of `Client`.
+"""Derive the blocking clients from the sources of the asynchronous ones: `SyncClient` has each method of `Client`.
 
 Theory of operation. The sources are parsed, not imported. A coroutine function becomes a method that waits for it in
 the thread of the client's event loop. A function that returns an async iterator becomes one that returns an iterator,
@@ -16,7 +16,7 @@ import msgspec
 from mcpgen.codegen.render import DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 __all__ = ["SYNC_CLIENT", "generate_sync_client"]
@@ -24,11 +24,43 @@ __all__ = ["SYNC_CLIENT", "generate_sync_client"]
 SYNC_CLIENT = "sync_client.py"
 """The name of the file in ``runtime/api/``."""
 
-# The class in each source, base class first, relative to the checkout.
-_SOURCES = (("runtime/client/base_client.py", "BaseClient"), ("runtime/api/client.py", "Client"))
 
-# Written by hand in `BlockingClient`; and `methods`, whose generated class has coroutine functions only.
-_NOT_DERIVED = frozenset({"close", "methods"})
+class _Derived(msgspec.Struct, frozen=True):
+    """A class to derive.
+
+    Attributes:
+        name: Its name.
+        asynchronous: The class that it wraps.
+        docstring: What it is.
+        sources: The file, relative to the checkout, and the name of each class that it is derived from, base first.
+    """
+
+    name: str
+    asynchronous: str
+    docstring: str
+    sources: tuple[tuple[str, str], ...]
+
+
+_CLASSES = (
+    _Derived(
+        "SyncClient",
+        "Client",
+        """A connection to a server, for programs without an event loop. `connect_sync` makes it.
+
+    It has the methods of `Client`. Each waits until the result is there. Types, options and errors are the same.
+    """,
+        (("runtime/client/base_client.py", "BaseClient"), ("runtime/api/client.py", "Client")),
+    ),
+    _Derived(
+        "SyncGroupMethods",
+        "ClientGroup",
+        "The part of `SyncClientGroup` that is derived from `ClientGroup`.",
+        (("runtime/api/hosts/client_group.py", "ClientGroup"),),
+    ),
+)
+
+# Written by hand in `BlockingClient` and `SyncClientGroup`; and `methods`, whose class has coroutine functions only.
+_NOT_DERIVED = frozenset({"clients", "close", "methods"})
 
 _BLOCKING = {"AsyncIterator": "Iterator", "Changes": "SyncChanges"}
 _IMPORTS = {"Iterator": "collections.abc", "Any": "typing"}
@@ -52,31 +84,57 @@ class _Import(msgspec.Struct, frozen=True):
     names: str
 
 
+class _Class(msgspec.Struct, frozen=True):
+    derived: _Derived
+    methods: list[_Method]
+
+
 def generate_sync_client(checkout: Path) -> dict[str, str]:
-    """Return the source of the blocking client by its file name; nothing if *checkout* has no client."""
-    if not all((checkout / path).is_file() for path, _ in _SOURCES):
+    """Return the source of the blocking clients by its file name; nothing if *checkout* has no client."""
+    paths = [path for each in _CLASSES for path, _ in each.sources]
+    if not all((checkout / path).is_file() for path in paths):
         return {}
-    trees = [(ast.parse((checkout / path).read_text(encoding="utf-8")), name) for path, name in _SOURCES]
-    functions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
-    for tree, name in trees:
-        own: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
-        for each in _functions(tree, name):
-            own.setdefault(each.name, []).append(each)
-        functions |= own  # what the subclass overrides is replaced as a whole, overloads included
-    methods = [_method(each, is_overloaded=len(group) > 1) for group in functions.values() for each in group]
-    imported = {name: module for tree, _ in trees for module, name in _imported(tree)} | _IMPORTS
-    for (path, _), (tree, _) in zip(_SOURCES, trees, strict=True):
-        imported |= dict.fromkeys(_type_variables(tree), f"mcpgen.{path.removesuffix('.py').replace('/', '.')}")
-    used = {each for method in methods for each in re.findall(r"\b[A-Za-z_]\w*\b", method.signature)}
-    evaluated = {name for group in functions.values() for each in group for name in _evaluated(each)}
+    trees = {path: ast.parse((checkout / path).read_text(encoding="utf-8")) for path in paths}
+    classes: list[_Class] = []
+    evaluated: set[str] = set()
+    for each in _CLASSES:
+        groups = _method_groups(each, trees)
+        methods = [_method(node, is_overloaded=len(nodes) > 1) for nodes in groups for node in nodes]
+        classes.append(_Class(each, methods))
+        evaluated |= {name for nodes in groups for node in nodes for name in _evaluated(node)}
+    imported = {name: module for tree in trees.values() for module, name in _imported(tree)} | _IMPORTS
+    for path, tree in trees.items():
+        # A type variable of the first file is used for all.
+        own = dict.fromkeys(_type_variables(tree), f"mcpgen.{path.removesuffix('.py').replace('/', '.')}")
+        imported |= {name: module for name, module in own.items() if name not in imported}
+    for each in _CLASSES:
+        path = each.sources[-1][0]
+        imported[each.asynchronous] = f"mcpgen.{path.removesuffix('.py').replace('/', '.')}"
+    signatures = [method.signature for each in classes for method in each.methods]
+    used = {name for each in signatures for name in re.findall(r"\b[A-Za-z_]\w*\b", each)}
+    used |= {each.asynchronous for each in _CLASSES}
     return {
         SYNC_CLIENT: DEFAULT.render(
             "sync_client.py.jinja",
-            methods=methods,
+            classes=classes,
+            sources=", ".join(paths),
             imports=_imports((used - evaluated) & imported.keys(), imported),
             runtime_imports=_imports(evaluated & imported.keys(), imported),
         )
     }
+
+
+def _method_groups(
+    derived: _Derived, trees: Mapping[str, ast.Module]
+) -> list[list[ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Return the methods of a class, each with its overloads."""
+    functions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
+    for path, name in derived.sources:
+        own: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
+        for each in _functions(trees[path], name):
+            own.setdefault(each.name, []).append(each)
+        functions |= own  # what the subclass overrides is replaced as a whole, overloads included
+    return list(functions.values())
 
 
 def _imports(names: set[str], modules: dict[str, str]) -> list[_Import]:
@@ -128,10 +186,10 @@ def _method(node: ast.FunctionDef | ast.AsyncFunctionDef, *, is_overloaded: bool
         body = "..."
     elif "property" in decorators:
         body = f"return {client}.{node.name}"
-    elif isinstance(node, ast.AsyncFunctionDef):
-        body = f"return self._thread.run(lambda: {call})"
     elif returned.startswith("AsyncIterator"):
         body = f"return self._thread.iterate({call})"
+    elif isinstance(node, ast.AsyncFunctionDef):
+        body = f"return self._thread.run(lambda: {call})"
     elif returned == "Changes":
         body = f"return SyncChanges(self._thread, {call})"
     else:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from mcpgen.runtime.api.client import Client
     from mcpgen.runtime.api.connect import connect
     from mcpgen.runtime.api.connect_sync import connect_sync
+    from mcpgen.runtime.api.hosts.client_group import ClientGroup, NoServerConnected
+    from mcpgen.runtime.api.hosts.config import read_config
+    from mcpgen.runtime.api.hosts.sync_group import SyncClientGroup
     from mcpgen.runtime.api.server import Server
     from mcpgen.runtime.api.sync_client import SyncClient
     from mcpgen.runtime.client.base_client import BaseClient, ClientContext
@@ -77,6 +80,7 @@ __all__ = [
     "Client",
     "ClientContext",
     "ClientEndpoint",
+    "ClientGroup",
     "ClientLimits",
     "Context",
     "Depends",
@@ -98,6 +102,7 @@ __all__ = [
     "MemoryTaskStore",
     "MessageWriter",
     "NoCommonRevision",
+    "NoServerConnected",
     "PeerError",
     "Process",
     "PromptError",
@@ -114,6 +119,7 @@ __all__ = [
     "Spawner",
     "SyncChanges",
     "SyncClient",
+    "SyncClientGroup",
     "TaskHandle",
     "TaskStore",
     "ToolError",
@@ -132,6 +138,7 @@ __all__ = [
     "connect",
     "connect_sync",
     "open_spawner",
+    "read_config",
     "register",
 ]
 
@@ -148,6 +155,7 @@ _MODULES = {
     "Client": "mcpgen.runtime.api.client",
     "ClientContext": "mcpgen.runtime.client.base_client",
     "ClientEndpoint": "mcpgen.runtime.transports.interfaces",
+    "ClientGroup": "mcpgen.runtime.api.hosts.client_group",
     "ClientLimits": "mcpgen.runtime.limits",
     "Context": "mcpgen.runtime.server.context",
     "Depends": "mcpgen.runtime.server.functions.dependencies",
@@ -170,6 +178,7 @@ _MODULES = {
     "MemoryTaskStore": "mcpgen.runtime.server.tasks.task_store",
     "MessageWriter": "mcpgen.runtime.transports.interfaces",
     "NoCommonRevision": "mcpgen.runtime.errors",
+    "NoServerConnected": "mcpgen.runtime.api.hosts.client_group",
     "PeerError": "mcpgen.runtime.errors",
     "Process": "mcpgen.runtime.transports.process_transport",
     "PromptError": "mcpgen.runtime.server.functions.prompts",
@@ -185,6 +194,7 @@ _MODULES = {
     "Spawner": "mcpgen.runtime.transports.spawner",
     "SyncChanges": "mcpgen.runtime.api.blocking_client",
     "SyncClient": "mcpgen.runtime.api.sync_client",
+    "SyncClientGroup": "mcpgen.runtime.api.hosts.sync_group",
     "TaskHandle": "mcpgen.runtime.transports.spawner",
     "TaskStore": "mcpgen.runtime.server.tasks.task_store",
     "ToolError": "mcpgen.runtime.server.functions.tools",
@@ -202,6 +212,7 @@ _MODULES = {
     "connect": "mcpgen.runtime.api.connect",
     "connect_sync": "mcpgen.runtime.api.connect_sync",
     "open_spawner": "mcpgen.runtime.transports.spawner",
+    "read_config": "mcpgen.runtime.api.hosts.config",
     "register": "mcpgen.runtime.adapt.registration",
 }
 

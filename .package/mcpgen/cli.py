@@ -46,6 +46,7 @@ COMMANDS: Mapping[str, Entry] = {
     "read": Entry(f"{_CLI}.client_commands:read", None, "Read a resource of a server."),
     "prompt": Entry(f"{_CLI}.client_commands:prompt", None, "Get a prompt of a server."),
     "trace": Entry(f"{_CLI}.trace_command:trace", None, "Show the messages between a host and a server."),
+    "install": Entry(f"{_CLI}.hosts.install_command:install", None, "Write a server into a host's configuration."),
     "losses": Entry("mcpgen.codegen.diff_commands:losses", "codegen", "List the losses between revisions."),
     "schema": Entry(
         "mcpgen.codegen.schema_commands:schema", "codegen", "List, add and verify vendored schema documents."

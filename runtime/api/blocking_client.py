@@ -16,7 +16,7 @@ from __future__ import annotations
 import atexit
 import threading
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from anyio.from_thread import start_blocking_portal
 
@@ -28,13 +28,15 @@ if TYPE_CHECKING:
     from typing import Self
 
     from mcpgen.runtime.api.client import Client
+    from mcpgen.runtime.api.hosts.client_group import ClientGroup
     from mcpgen.runtime.client.changes import Changes
     from mcpgen.runtime.client.subscriptions import Change
     from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
 
-__all__ = ["BlockingClient", "EventLoopThread", "SyncChanges"]
+__all__ = ["BlockingClient", "BorrowedThread", "EventLoopThread", "SyncChanges"]
 
 T = TypeVar("T")
+C = TypeVar("C", bound="Client | ClientGroup")
 
 
 class EventLoopThread:
@@ -101,6 +103,16 @@ class EventLoopThread:
             self._stack.close()
 
 
+class BorrowedThread(EventLoopThread):
+    """The event loop of another blocking client. Its owner ends it."""
+
+    def __init__(self, owner: EventLoopThread) -> None:
+        self._stack = ExitStack()  # empty, so that `stop` has no effect
+        self._portal = owner._portal  # noqa: SLF001 (of the same class)
+        self._lock = threading.Lock()
+        self._thread = owner._thread  # noqa: SLF001 (as above)
+
+
 class _Failure:
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -117,17 +129,17 @@ async def _outcome(function: Callable[[], Awaitable[T]]) -> T | _Failure:
         return _Failure(error)
 
 
-class BlockingClient:
-    """The part of `SyncClient` that is not derived from `Client`."""
+class BlockingClient(Generic[C]):
+    """The part of a blocking client that is not derived from the asynchronous one."""
 
-    def __init__(self, thread: EventLoopThread, client: Client) -> None:
+    def __init__(self, thread: EventLoopThread, client: C) -> None:
         self._thread = thread
         self._client = client
         self._untyped: Any = client
         atexit.register(self.close)
 
     def __repr__(self) -> str:
-        return repr(self._client).replace("<Client ", f"<{type(self).__name__} ", 1)
+        return f"<{type(self).__name__}{repr(self._client).removeprefix(f'<{type(self._client).__name__}')}"
 
     def __enter__(self) -> Self:
         """Return the client, which is connected already. It is closed at the end of the block."""

@@ -37,11 +37,12 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from types import TracebackType
 
+    from mcpgen.runtime.api.hosts.client_group import ClientGroup
     from mcpgen.runtime.client.connection import ClientConnection
 
 __all__ = ["Connection", "Options", "Target", "as_transport", "connect"]
 
-C_co = TypeVar("C_co", bound=BaseClient, covariant=True)
+C_co = TypeVar("C_co", bound="BaseClient | ClientGroup", covariant=True)
 
 Target = str | Sequence[str] | ServerInterface | Transport
 """How a server is reached: a URL, a command, a `Server` of this process, or a transport such as `Http` or `Process`."""
@@ -163,7 +164,15 @@ def connect(target: Target, *, native_revision: None = None, **options: Unpack[O
 def connect(target: Target, *, native_revision: str, **options: Unpack[Options]) -> Connection[BaseClient]: ...
 
 
-def connect(target: Target, *, native_revision: str | None = None, **options: Unpack[Options]) -> Connection[Any]:
+@overload
+def connect(
+    target: Mapping[str, object], *, native_revision: None = None, **options: Unpack[Options]
+) -> Connection[ClientGroup]: ...
+
+
+def connect(
+    target: Target | Mapping[str, object], *, native_revision: str | None = None, **options: Unpack[Options]
+) -> Connection[Any]:
     """Connect to a server of any revision.
 
         async with connect("python server.py") as client:
@@ -171,7 +180,8 @@ def connect(target: Target, *, native_revision: str | None = None, **options: Un
 
     Args:
         target: A URL (http or https); a command, as a string or a list; a `Server` of this process; or a transport. Use
-            the transport `Http` to set headers or credentials, and `Process` to set environment variables.
+            the transport `Http` to set headers or credentials, and `Process` to set environment variables. The
+            configuration of a host, ``{"mcpServers": {…}}``, gives a `ClientGroup` over its servers.
         native_revision: The revision whose types the params and results have; by default the newest. For any other
             revision, you get a `BaseClient`. Pass it to the generated ``ClientMethods`` of that revision:
             ``ClientMethods(client).call_tool(...)``.
@@ -183,6 +193,8 @@ def connect(target: Target, *, native_revision: str | None = None, **options: Un
         UnknownRevision: There is no such revision.
     """
     _refuse_unknown(options)
+    if isinstance(target, Mapping):
+        return _connect_group(target, native_revision, options)
     given: dict[str, Any] = {**_DEFAULTS, **options}
     limits = _limits(given.get("limits"))
     offered = selected_revisions(given.get("revisions"))
@@ -220,6 +232,15 @@ def connect(target: Target, *, native_revision: str | None = None, **options: Un
         return client
 
     return Connection(start, transport.description)
+
+
+def _connect_group(config: Mapping[str, object], native_revision: str | None, options: Options) -> Connection[Any]:
+    from mcpgen.runtime.api.hosts.client_group import prepare_group  # noqa: PLC0415 (most programs need no group)
+
+    if native_revision is not None:
+        raise UsageError("`native_revision` is for a connection to one server; leave it out for a configuration")
+    connect(["any"], **options)  # reports wrong options at once, also if each server of the configuration is wrong
+    return Connection(*prepare_group(config, lambda transport: connect(transport, **options)))
 
 
 def _signature() -> inspect.Signature:

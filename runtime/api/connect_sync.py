@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Unpack
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from mcpgen.runtime.api.blocking_client import EventLoopThread
 from mcpgen.runtime.api.connect import connect
 from mcpgen.runtime.api.sync_client import SyncClient
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.api.connect import Options, Target
+    from mcpgen.runtime.api.connect import Connection, Options, Target
+    from mcpgen.runtime.api.hosts.sync_group import SyncClientGroup
 
 __all__ = ["connect_sync"]
 
 
-def connect_sync(target: Target, **options: Unpack[Options]) -> SyncClient:
+@overload
+def connect_sync(target: Target, **options: Unpack[Options]) -> SyncClient: ...
+
+
+@overload
+def connect_sync(target: Mapping[str, object], **options: Unpack[Options]) -> SyncClientGroup: ...
+
+
+def connect_sync(target: Target | Mapping[str, object], **options: Unpack[Options]) -> SyncClient | SyncClientGroup:
     """Connect to a server of any revision, in a program without an event loop.
 
         with connect_sync("python server.py") as client:
@@ -27,20 +37,30 @@ def connect_sync(target: Target, **options: Unpack[Options]) -> SyncClient:
     Functions such as ``elicit`` may be plain or async. They run in that thread, and cannot call the blocking client.
 
     Args:
-        target: As for `connect`.
+        target: As for `connect`. The configuration of a host gives a `SyncClientGroup`.
         **options: As for `connect`, but without ``native_revision``.
 
     Raises:
         UsageError: An argument is wrong, or two arguments contradict each other.
         McpgenError: The connection failed. Nothing is left behind.
     """
-    connection = connect(target, **options)  # reports wrong arguments before a thread is started
+    # Reports wrong arguments before a thread is started.
+    connection: Connection[Any] = connect(target, **options)
+    blocking = _blocking_class(target)
     thread = EventLoopThread()
     try:
-        return SyncClient(thread, thread.run(lambda: connection))
+        return blocking(thread, thread.run(lambda: connection))
     except BaseException:
         thread.stop()
         raise
+
+
+def _blocking_class(target: object) -> type[SyncClient | SyncClientGroup]:
+    if not isinstance(target, Mapping):
+        return SyncClient
+    from mcpgen.runtime.api.hosts.sync_group import SyncClientGroup  # noqa: PLC0415 (most programs need no group)
+
+    return SyncClientGroup
 
 
 def _signature() -> inspect.Signature:

@@ -1,7 +1,8 @@
-"""The commands of the runtime: ``serve``, ``adapt``, ``inspect``, ``call``, ``read``, ``prompt`` and ``trace``.
+"""The commands: ``serve``, ``adapt``, ``inspect``, ``call``, ``read``, ``prompt``, ``install`` and ``trace``.
 
 Each module ``*_command.py`` (or ``*_commands.py``) is imported when its command is called. ``client/`` holds what
-``inspect``, ``call``, ``read`` and ``prompt`` share; ``trace/`` holds what only ``trace`` needs.
+``inspect``, ``call``, ``read`` and ``prompt`` share; ``trace/`` holds what only ``trace`` needs;
+``hosts/`` holds ``install``, and the option ``--config`` of the client commands.
 """
 
 __all__: list[str] = []

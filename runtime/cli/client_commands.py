@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, NotRequired, TypeVar, Unpack
 
 import click
 
@@ -25,7 +25,7 @@ from mcpgen.runtime.cli.client.overview import overview_lines, parameter_lines
 from mcpgen.runtime.cli.client.progress_display import ProgressDisplay
 from mcpgen.runtime.cli.client.result_output import ResultOutput
 from mcpgen.runtime.cli.client.terminal import Keyboard, Screen
-from mcpgen.runtime.cli.target import parse_target
+from mcpgen.runtime.cli.hosts.config_option import CONFIG, ConfigOptions, ServerCommand, server_target
 from mcpgen.runtime.cli.terminal_text import escaped_line
 from mcpgen.runtime.errors import (
     InvalidPayload,
@@ -119,11 +119,11 @@ _NO_CACHE: Final = click.option(
     is_flag=True,
     help="Do not remember on disk whether the server needs `initialize`, and find it out again.",
 )
-_SERVER: Final = (_NO_CACHE, _REVISION, _JSON, _TIMEOUT, _ENV, _CWD, _HEADER, _BEARER)
+_SERVER: Final = (_NO_CACHE, _REVISION, _JSON, _TIMEOUT, _ENV, _CWD, _HEADER, _BEARER, *CONFIG)
 _CLIENT: Final = (*_SERVER, _ROOT, _LOG_LEVEL)
 
 
-class _ServerOptions(TypedDict):
+class _ServerOptions(ConfigOptions):
     no_cache: bool
     revision: str | None
     is_json: bool
@@ -154,7 +154,7 @@ class _Command:
         self.err: Screen = Screen(sys.stderr)
         self.is_json: bool = options["is_json"]
         self.results: ResultOutput = ResultOutput(self.out, self.err, is_json=self.is_json)
-        self.target = parse_target(words, options["env"], options["cwd"], options["headers"], options["bearer_env"])
+        self.target = server_target(words, options)
         self.display: ProgressDisplay = ProgressDisplay(self.err)
         self.client_run: ClientRun
         self.max_items: int = options.get("max_items", 0)
@@ -197,7 +197,7 @@ class _Command:
             self.display.note("the server has no logging, so --log-level has no effect")
 
 
-@click.command(epilog=_STATUS)
+@click.command(cls=ServerCommand, epilog=_STATUS)
 @_options(*_SERVER)
 @_MAX_ITEMS
 @click.argument("target", nargs=-1, required=True, metavar="TARGET")
@@ -228,7 +228,7 @@ def inspect(*, target: tuple[str, ...], **options: Unpack[_ServerOptions]) -> No
     command.run(work)
 
 
-@click.command(epilog=_STATUS)
+@click.command(cls=ServerCommand, epilog=_STATUS)
 @_options(*_CLIENT, _FOLDER, _MAX_ITEMS)
 @click.option(
     "--json-args",
@@ -292,7 +292,7 @@ async def _fetch_tools(client: Client, command: _Command) -> tuple[list[Any], st
     return items, f"the tool is not listed; {cut}" if cut else ""
 
 
-@click.command(epilog=_STATUS)
+@click.command(cls=ServerCommand, epilog=_STATUS)
 @_options(*_CLIENT)
 @click.option(
     "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write the content to FILE, not standard output."
@@ -318,7 +318,7 @@ def read(*, target: str, uri: str, output: str | None, **options: Unpack[_Client
     command.run(work)
 
 
-@click.command(epilog=_STATUS)
+@click.command(cls=ServerCommand, epilog=_STATUS)
 @_options(*_CLIENT, _FOLDER, _MAX_ITEMS)
 @_TARGET
 @click.argument("name", metavar="NAME")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.transports.interfaces import Transport
 
-__all__ = ["Target", "check_one_url", "parse_target", "parse_url"]
+__all__ = ["Target", "check_one_url", "parse_environment", "parse_target", "parse_url", "split_object"]
 
 _SERVE: Final = "from mcpgen.runtime.cli.serve_command import serve; serve(prog_name='mcpgen serve')"
 
@@ -98,12 +98,12 @@ def parse_target(
     check_one_url(words)
     if headers or bearer_variable is not None:
         raise click.UsageError("`--header` and `--bearer-env` need a URL; TARGET is a command.")
-    variables = _environment(environment)
+    variables = parse_environment(environment)
     if len(words) > 1:
         return _command(list(words), variables, directory)
     (word,) = words
     if _is_file(word):
-        file, rest = _split_object(word)
+        file, rest = split_object(word)
         if not Path(file).is_file():
             raise click.UsageError(f"There is no file {escaped_line(file)}.")
         ours = {name: os.environ[name] for name in _PYTHON_VARIABLES if name in os.environ}
@@ -163,7 +163,12 @@ def parse_url(url: str, headers: Sequence[str], bearer_variable: str | None) -> 
         raise click.UsageError(sentence(error)) from None
 
 
-def _environment(pairs: Sequence[str]) -> dict[str, str]:
+def parse_environment(pairs: Sequence[str]) -> dict[str, str]:
+    """Return the environment variables of ``KEY=VALUE`` items.
+
+    Raises:
+        click.UsageError: One is something else. Its text is not shown.
+    """
     made: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -175,13 +180,13 @@ def _environment(pairs: Sequence[str]) -> dict[str, str]:
 
 def _is_file(word: str) -> bool:
     """Whether *word* is ``FILE.py`` or ``FILE.py:OBJECT``, rather than a command."""
-    file, rest = _split_object(word)
+    file, rest = split_object(word)
     if rest and not (len(file) > 1 and rest[1:].replace(".", "_").isidentifier()):
         return False
     return file.endswith(".py") and (" " not in file or Path(file).is_file())
 
 
-def _split_object(word: str) -> tuple[str, str]:
+def split_object(word: str) -> tuple[str, str]:
     """Split *word* into the file, and the object with the colon before it."""
     file, colon, name = word.rpartition(":")
     return (file, f":{name}") if colon and file.endswith(".py") else (word, "")

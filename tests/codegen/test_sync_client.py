@@ -66,11 +66,34 @@ class Client(BaseClient):
     def tools(self, *names: str) -> AsyncIterator[Tool]:
         """Iterate."""
 '''
+GROUP = '''
+from mcpgen.z import Failure, T, Tool
+
+
+class ClientGroup:
+    @property
+    def clients(self) -> dict[str, Client]: ...
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The failures."""
+
+    async def close(self) -> None: ...
+
+    async def everything(self) -> AsyncIterator[Tool]:
+        """Iterate over all."""
+        yield
+'''
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> str:
-    for path, text in (("runtime/client/base_client.py", BASE), ("runtime/api/client.py", CLIENT)):
+    sources = {
+        "runtime/client/base_client.py": BASE,
+        "runtime/api/client.py": CLIENT,
+        "runtime/api/hosts/client_group.py": GROUP,
+    }
+    for path, text in sources.items():
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).write_text(text, encoding="utf-8")
     return generate_sync_client(tmp_path)[SYNC_CLIENT]
@@ -94,15 +117,22 @@ def source(tmp_path: Path) -> str:
         "    def tools(self, *names: str) -> Iterator[Tool]:\n",
         "        return self._thread.iterate(self._client.tools(*names))\n",
         "from msgspec import UNSET\nfrom typing import overload\n",
-        "    from collections.abc import Iterator\n    from mcpgen.x import Level\n",
-        "    from mcpgen.y import Options, T, Tool\n",
+        "    from collections.abc import Iterator\n",
+        "    from mcpgen.x import Level\n",
+        "    from mcpgen.y import Options\n    from mcpgen.z import Failure, T, Tool\n",
+        'class SyncGroupMethods(BlockingClient["ClientGroup"]):\n',
+        "    def failures(self) -> list[Failure]:\n",
+        "    def everything(self) -> Iterator[Tool]:\n",
+        "        return self._thread.iterate(self._client.everything())\n",
     ],
 )
 def test_each_construct_has_a_blocking_form(source: str, expected: str) -> None:
     assert expected in source
 
 
-@pytest.mark.parametrize("absent", ["async ", "await ", "hidden", "_private", "def close", "def methods"])
+@pytest.mark.parametrize(
+    "absent", ["async ", "await ", "hidden", "_private", "def close", "def methods", "def clients"]
+)
 def test_nothing_else_is_derived(source: str, absent: str) -> None:
     assert absent not in source
 

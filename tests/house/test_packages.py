@@ -192,6 +192,7 @@ def test_importing_the_models_of_a_revision_loads_nothing_else(revision: str) ->
 # The engine's shells: what waits, and what meets descriptors and signals. Everything else is a state machine.
 SHELLS = {
     "api/blocking_client.py",
+    "api/hosts/client_group.py",
     "api/server.py",
     "cli/adapt_command.py",
     "cli/client/client_run.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import subprocess
@@ -98,8 +99,12 @@ async def test_a_process_that_fails_shows_nothing(caplog: pytest.LogCaptureFixtu
     assert SECRET not in "\n".join([repr(transport), repr(connection), all_said(failure.value), caplog.text])
 
 
+CONFIG = {"mcpServers": {"a": {"url": SECRET}}}
+
 WRONG: dict[str, Callable[[], Any]] = {
-    "a configuration": lambda: connect({"url": "http://a", "headers": {"Authorization": SECRET}}),  # type: ignore[call-overload]
+    "a configuration": lambda: connect({"url": "http://a", "headers": {"Authorization": SECRET}}),
+    "the servers of a configuration": lambda: connect({"mcpServers": [{"env": SECRET}]}),
+    "an option for a configuration": lambda: connect(CONFIG, limits=[SECRET]),  # type: ignore[call-overload]
     "options": lambda: connect("http://a", limits={"headers": SECRET}),  # type: ignore[call-overload]
     "a part of a command": lambda: connect(["a", {"env": SECRET}]),  # type: ignore[list-item]
     "quotes": lambda: connect(f"a 'b http://u:{SECRET}@host"),
@@ -144,6 +149,11 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "the environment": ("inspect", "--env", f"KEY={SECRET}", "true"),
     "a URL with a port": ("inspect", f"http://u:{SECRET}/x@host"),
     "a URL among words": ("inspect", "--", "URL", "more"),
+    "a configuration": ("inspect", "--config", "CONFIG"),
+    "a configuration as json": ("inspect", "--json", "--config", "CONFIG", "--server", "url"),
+    "a call with a configuration": ("call", "--config", "CONFIG", "--server", "exiting", "tool"),
+    "an unknown server": ("read", "--config", "CONFIG", "--server", "none", "a:b"),
+    "install": ("install", __file__, "--host", "cursor", "--file", "CONFIG", "--name", "exiting", "--yes"),
     "a missing program": ("inspect", "--", f"u:{SECRET}@host"),
 }
 
@@ -154,7 +164,17 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 def test_commands_write_nothing(what: str, port: int, tmp_path: Path) -> None:
     url = f"http://user:{SECRET}@127.0.0.1:{port}/mcp?token={SECRET}"
     trace = tmp_path / "trace"
-    words = [url if each == "URL" else str(trace) if each == "FILE" else each for each in COMMANDS[what]]
+    servers = {
+        "url": {"url": url, "headers": {"X-Key": SECRET, "Authorization": "Bearer ${TOKEN}"}, "oauth": SECRET},
+        "exiting": {"command": sys.executable, "args": ["-c", "", f"--key={SECRET}"], "env": {"KEY": "${TOKEN}"}},
+        "missing": {"command": "no-such-program", "args": [SECRET], "env": {"KEY": SECRET}},
+        "wrong": {"command": "x", "args": SECRET},
+    }
+    config = tmp_path / "home" / "mcp.json"
+    config.parent.mkdir()
+    config.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+    placed = {"URL": url, "FILE": str(trace), "CONFIG": str(config)}
+    words = [placed.get(each, each) for each in COMMANDS[what]]
     command = "from mcpgen.cli import main; import logging; logging.basicConfig(level='DEBUG'); main()"
     said = subprocess.run(
         [sys.executable, "-c", command, *words],
@@ -164,7 +184,9 @@ def test_commands_write_nothing(what: str, port: int, tmp_path: Path) -> None:
         timeout=PATIENCE_SECONDS,
         check=False,
     )
-    written = b"".join(each.read_bytes() for each in tmp_path.rglob("*") if each.is_file())
+    written = b"".join(
+        each.read_bytes() for each in tmp_path.rglob("*") if each.is_file() and each.parent != config.parent
+    )
 
     assert said.stderr or said.stdout
     assert SECRET.encode() not in said.stdout + said.stderr + written

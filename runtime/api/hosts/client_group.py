@@ -1,0 +1,373 @@
+"""One client over several servers: lists are joined, and each call goes to the server that its name says.
+
+The names are those of FastMCP: the tool ``add`` of the server ``notes`` is ``notes_add``, and so are prompts. A URI
+stays as it is, and goes to the server that lists it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+
+import anyio
+from msgspec.structs import replace
+
+from mcpgen.runtime.api.hosts.config import parse_config
+from mcpgen.runtime.errors import (
+    McpgenError,
+    RequestTimedOut,
+    TransportClosed,
+    UnsupportedByPeer,
+    UsageError,
+    printable,
+)
+from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.transports.errors import ServerExited
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from mcpgen.runtime.api.client import Client
+    from mcpgen.runtime.client.outgoing_requests import CallOptions
+    from mcpgen.runtime.client.tool_results import ToolResult
+    from mcpgen.runtime.transports.interfaces import Transport
+
+__all__ = ["ClientGroup", "NoServerConnected", "prepare_group"]
+
+T = TypeVar("T")
+
+_LOG = logging.getLogger("mcpgen.client")
+
+# A part of a URI template in braces. What it stands for is up to the server; here, any text fits.
+_EXPRESSION = re.compile(r"\{[^{}]*\}")
+
+
+class NoServerConnected(TransportClosed):
+    """None of the servers of a configuration could be connected.
+
+    Attributes:
+        failures: The error of each server, by its name.
+    """
+
+    def __init__(self, failures: Mapping[str, McpgenError]) -> None:
+        self.failures: dict[str, McpgenError] = dict(failures)
+        super().__init__(tuple(self.failures))
+
+    def __str__(self) -> str:
+        if not self.failures:
+            return "no server is connected: the configuration disables all of them"
+        reasons = "".join(f"\n    {printable(name)}: {error}" for name, error in self.failures.items())
+        return f"no server of the configuration could be connected:{reasons}"
+
+
+class ClientGroup:
+    """The connections to the servers of a host's configuration. `connect` makes it.
+
+    A server that cannot be connected does not stop the others: it is in `failures`. The tools and prompts of a server
+    have its name before theirs: ``notes_add`` is the tool ``add`` of the server ``notes``. For all that is not here,
+    such as `Client.listen`, use the client of one server: ``group["notes"]``.
+
+    An error of a request is the one that the client of the server raises, with a note that names the server.
+    """
+
+    def __init__(self, clients: Mapping[str, Client], failures: Mapping[str, McpgenError]) -> None:
+        self._clients = dict(clients)
+        self._failures = dict(failures)
+        self._owners: dict[str, str] = {}  # the server of each listed resource
+
+    @property
+    def clients(self) -> Mapping[str, Client]:
+        """The client of each connected server, by the name of the server."""
+        return MappingProxyType(self._clients)
+
+    @property
+    def failures(self) -> Mapping[str, McpgenError]:
+        """The error of each server that could not be connected, by the name of the server."""
+        return MappingProxyType(self._failures)
+
+    def __getitem__(self, server: str) -> Client:
+        """Return the client of *server*.
+
+        Raises:
+            UsageError: The configuration has no such server.
+            TransportClosed: The server could not be connected.
+        """
+        found = self._clients.get(server)
+        if found is not None:
+            return found
+        if server in self._failures:
+            reason = self._failures[server]
+            raise TransportClosed(f"the server {server!r} is not connected: {reason}") from reason
+        raise UsageError(f"there is no server {server!r}; the servers are {self._names()}")
+
+    def __repr__(self) -> str:
+        failed = ", ".join(map(repr, self._failures))
+        return f"<{type(self).__name__} of {self._names()}{f'; not connected: {failed}' if failed else ''}>"
+
+    async def __aenter__(self) -> Self:
+        """Return the group, which is connected already. It is closed at the end of the block."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close all clients."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all clients, and end the processes of their servers. Any task may call it, any number of times."""
+        async with anyio.create_task_group() as tasks:
+            for each in self._clients.values():
+                tasks.start_soon(each.close)
+
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        returns: None = None,
+        **options: Unpack[CallOptions],
+    ) -> ToolResult: ...
+    @overload
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        returns: type[T],
+        **options: Unpack[CallOptions],
+    ) -> T: ...
+    @overload
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, object] | None = None, *, returns: Any, **options: Unpack[CallOptions]
+    ) -> Any: ...
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        returns: Any = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:
+        """Call a tool, such as ``notes_add``. The arguments and errors are those of `Client.call_tool`.
+
+        Raises:
+            UsageError: The name begins with no server's name, or several servers have such a tool.
+            TransportClosed: The server could not be connected.
+        """
+        server, tool = await self._split(name, "tools")
+        with _named(server):
+            return await self[server].call_tool(tool, arguments, returns=returns, **options)
+
+    async def get_prompt(
+        self, name: str, arguments: Mapping[str, str] | None = None, **options: Unpack[CallOptions]
+    ) -> models.GetPromptResult:
+        """Return the messages of a prompt, such as ``notes_review``.
+
+        Raises:
+            UsageError: The name begins with no server's name, or several servers have such a prompt.
+            TransportClosed: The server could not be connected.
+        """
+        server, prompt = await self._split(name, "prompts")
+        with _named(server):
+            return await self[server].get_prompt(prompt, arguments, **options)
+
+    async def read_resource(self, uri: str, **options: Unpack[CallOptions]) -> models.ReadResourceResult:
+        """Return the contents of a resource of the server that lists it, or lists a template for it.
+
+        Raises:
+            UsageError: No server lists the URI, or several do; use the client of one server then.
+        """
+        server = await self._owner(uri)
+        with _named(server):
+            return await self[server].read_resource(uri, **options)
+
+    async def complete(
+        self,
+        ref: models.PromptReference | models.ResourceTemplateReference,
+        argument: str,
+        value: str,
+        *,
+        context: Mapping[str, str] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> models.CompleteResultCompletion:
+        """Return suggestions for the value of an argument. *ref* has the name or the URI that the group lists.
+
+        Raises:
+            UsageError: The prompt or the template belongs to no server, or to several.
+        """
+        if isinstance(ref, models.PromptReference):
+            server, prompt = await self._split(ref.name, "prompts")
+            ref = replace(ref, name=prompt)
+        else:
+            server = self._sole(ref.uri, await self._listing("resource_templates", "uri_template", ref.uri))
+        with _named(server):
+            return await self[server].complete(ref, argument, value, context=context, **options)
+
+    async def tools(self, **options: Unpack[CallOptions]) -> AsyncIterator[models.Tool]:
+        """Iterate over the tools of all servers, with the name of the server before theirs."""
+        async for server, tool in self._items("tools", options):
+            yield replace(tool, name=f"{server}_{tool.name}")
+
+    async def prompts(self, **options: Unpack[CallOptions]) -> AsyncIterator[models.Prompt]:
+        """Iterate over the prompts of all servers, with the name of the server before theirs."""
+        async for server, prompt in self._items("prompts", options):
+            yield replace(prompt, name=f"{server}_{prompt.name}")
+
+    async def resources(self, **options: Unpack[CallOptions]) -> AsyncIterator[models.Resource]:
+        """Iterate over the resources of all servers."""
+        async for _, resource in self._items("resources", options):
+            yield resource
+
+    async def resource_templates(self, **options: Unpack[CallOptions]) -> AsyncIterator[models.ResourceTemplate]:
+        """Iterate over the resource templates of all servers."""
+        async for _, template in self._items("resource_templates", options):
+            yield template
+
+    def _names(self) -> str:
+        return ", ".join(repr(each) for each in (*self._clients, *self._failures))
+
+    async def _items(self, listing: str, options: Mapping[str, Any]) -> AsyncIterator[tuple[str, Any]]:
+        """Iterate over a list of all servers that have it."""
+        for server, client in self._clients.items():
+            with _named(server):
+                try:
+                    async for each in getattr(client, listing)(**options):
+                        yield server, each
+                except UnsupportedByPeer:  # this server has no such list
+                    continue
+
+    async def _listing(self, listing: str, key: str, value: str) -> list[str]:
+        """Return the servers in whose list an item has the value *value* of *key*."""
+        return [server async for server, each in self._items(listing, {}) if getattr(each, key) == value]
+
+    async def _split(self, name: str, listing: str) -> tuple[str, str]:
+        """Return the server and its own name of *name*.
+
+        If the names of two servers fit, as with ``a`` and ``a_b``, the one that lists the name is meant.
+        """
+        fitting = [each for each in (*self._clients, *self._failures) if name.startswith(f"{each}_")]
+        if not fitting:
+            kind = listing.removesuffix("s")
+            raise UsageError(
+                f"the {kind} {name!r} begins with the name of no server; write SERVER_{kind.upper()}, where SERVER is "
+                f"one of {self._names()}"
+            )
+        if len(fitting) > 1:
+            listed = [server async for server, each in self._items(listing, {}) if f"{server}_{each.name}" == name]
+            fitting = [self._sole(name, listed)]
+        return fitting[0], name.removeprefix(f"{fitting[0]}_")
+
+    async def _owner(self, uri: str) -> str:
+        """Return the server of the resource *uri*. The lists are read if it is not known yet."""
+        if uri not in self._owners:
+            servers = await self._listing("resources", "uri", uri) or [
+                server
+                async for server, each in self._items("resource_templates", {})
+                if _template_fits(each.uri_template, uri)
+            ]
+            self._owners[uri] = self._sole(uri, list(dict.fromkeys(servers)))
+        return self._owners[uri]
+
+    def _sole(self, what: str, servers: list[str]) -> str:
+        if len(servers) == 1:
+            return servers[0]
+        problem = f"the servers {', '.join(map(repr, servers))} all have" if servers else "no server lists"
+        example = servers[0] if servers else next(iter(self._clients), "name")
+        raise UsageError(f"{problem} {what!r}; use the client of one server, such as group[{example!r}]")
+
+
+def _template_fits(template: str, uri: str) -> bool:
+    pattern = ".*".join(re.escape(each) for each in _EXPRESSION.split(template))
+    return re.fullmatch(pattern, uri, re.DOTALL) is not None
+
+
+@contextmanager
+def _named(server: str) -> Generator[None]:
+    """Add the name of the server to the errors of the block."""
+    try:
+        yield
+    except McpgenError as error:
+        _name(error, server)
+        raise
+
+
+def _name(error: McpgenError, server: str) -> None:
+    if isinstance(error, ServerExited):
+        error.command = server
+    elif isinstance(error, RequestTimedOut) and error.server is not None:
+        error.server = server
+    note = f"This is about the server {server!r}."
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+
+
+def prepare_group(
+    config: object, connect: Callable[[Transport], Awaitable[Client]]
+) -> tuple[Callable[[], Awaitable[ClientGroup]], str]:
+    """Return a function that connects to all servers of a configuration, and what to call them in messages.
+
+    Args:
+        config: The configuration of a host.
+        connect: Returns a connection to one server, which is not open yet. It checks the options.
+
+    Raises:
+        UsageError: It is no such configuration, or an option is wrong.
+    """
+    connections: dict[str, Awaitable[Client]] = {}
+    failures: dict[str, McpgenError] = {}
+    for entry in parse_config(config):
+        if entry.is_disabled:
+            _LOG.info("the server %r is disabled in the configuration", entry.name)
+            continue
+        if entry.ignored:
+            ignored = ", ".join(printable(each) for each in entry.ignored)
+            _LOG.warning("the server %r of the configuration has keys without a meaning here: %s", entry.name, ignored)
+        try:
+            transport = entry.transport()
+        except UsageError as error:
+            failures[entry.name] = error
+        else:
+            connections[entry.name] = connect(transport)
+
+    async def start() -> ClientGroup:
+        return await _open_all(connections, dict(failures))
+
+    return start, ", ".join((*connections, *failures))
+
+
+async def _open_all(connections: Mapping[str, Awaitable[Client]], failures: dict[str, McpgenError]) -> ClientGroup:
+    """Connect to all servers at once.
+
+    Raises:
+        NoServerConnected: None of them could be connected.
+    """
+    clients: dict[str, Client] = {}
+
+    async def open_one(server: str, connection: Awaitable[Client]) -> None:
+        try:
+            clients[server] = await connection
+        except McpgenError as error:
+            _name(error, server)
+            failures[server] = error
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            for name, connection in connections.items():
+                tasks.start_soon(open_one, name, connection)
+    except BaseException:
+        for client in clients.values():
+            await client.close()
+        raise
+    if not clients:
+        raise NoServerConnected(failures)
+    for name, error in failures.items():
+        _LOG.warning("the server %r is not connected: %s", name, error)
+    # In the order of the configuration, and not in that in which they were ready.
+    return ClientGroup({name: clients[name] for name in connections if name in clients}, failures)

@@ -1,0 +1,331 @@
+"""The configuration of a host: the servers that it names, and how each is reached.
+
+Each host has its own file, but the entry of a server has the same keys in all of them: `command`, `args`, `env` and
+`cwd` for a program, `url` and `headers` for a URL, and `type`. The servers are under `mcpServers`, in VS Code under
+`servers`.
+
+Values may refer to variables, in the forms that hosts know:
+
+* ``${NAME}`` and ``${NAME:-default}``, as in Claude Code (https://code.claude.com/docs/en/mcp, "Environment variable
+  expansion in .mcp.json");
+* ``${env:NAME}``, ``${userHome}``, ``${pathSeparator}``, ``${/}`` and ``${workspaceFolder}``, as in Cursor
+  (https://cursor.com/docs/context/mcp, "Config interpolation") and VS Code
+  (https://code.visualstudio.com/docs/reference/variables-reference).
+
+Any other reference, such as ``${input:key}``, has a value in the host only, so the entry is refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
+
+from msgspec import Struct
+
+from mcpgen.runtime.adapt.json_pointer import is_array, is_object
+from mcpgen.runtime.api.hosts.jsonc import JsoncError, parse_jsonc
+from mcpgen.runtime.errors import UsageError, printable
+from mcpgen.runtime.http.client.transport import Http
+from mcpgen.runtime.transports.process_transport import Process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcpgen.runtime.transports.interfaces import Transport
+
+__all__ = ["SECTIONS", "ServerEntry", "decode_config", "parse_config", "read_config"]
+
+SECTIONS: Final = ("mcpServers", "servers")
+"""The keys under which hosts have their servers."""
+
+_COMMAND: Final = ("command", "args", "env", "cwd")
+_URL: Final = ("url", "headers")
+_KNOWN: Final = (*_COMMAND, *_URL, "type", "disabled")
+
+# The spellings of `type` in hosts. A URL is asked in the same way for all of them: the client finds out what it speaks.
+_STDIO: Final = frozenset({"stdio", "local"})
+_HTTP: Final = frozenset({"http", "streamable-http", "streamableHttp", "sse", "remote"})
+
+_REFERENCE: Final = re.compile(r"\$\{([^{}]*)\}")
+_VARIABLE: Final = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+
+# The configuration of Claude Code holds the state of all its projects, and has some hundred KiB.
+_MAX_BYTES: Final = 16 * 1024 * 1024
+
+# The folders in a project that hold the file of a host.
+_PROJECT_FOLDERS: Final = frozenset({".vscode", ".cursor"})
+
+
+class ServerEntry(Struct, frozen=True):
+    """One server of a configuration.
+
+    Attributes:
+        name: Its name in the configuration.
+        problem: Why it cannot be started; empty if it can. It shows no value of the entry.
+        ignored: The keys of the entry that have no meaning here.
+        is_disabled: Whether the entry says that the server must not be started.
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+    problem: str = ""
+    ignored: tuple[str, ...] = ()
+    is_disabled: bool = False
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"  # without the settings, which may hold secrets
+
+    def transport(self, on_stderr: Callable[[str], None] | None = None) -> Transport:
+        """Return the transport to the server.
+
+        Raises:
+            UsageError: The entry has a problem.
+        """
+        if self.problem:
+            raise UsageError(f"the server {self.name!r} of the configuration is wrong: {self.problem}")
+        try:
+            if "url" in self.settings:
+                return Http(self.settings["url"], headers=self.settings.get("headers"))
+            return _NamedProcess(self.name, self.settings, on_stderr)
+        except UsageError as error:
+            raise UsageError(f"the server {self.name!r} of the configuration is wrong: {error}") from None
+
+
+class _NamedProcess(Process):
+    """A process that messages call by its name in the configuration, because its arguments may be secret."""
+
+    def __init__(self, name: str, settings: Mapping[str, Any], on_stderr: Callable[[str], None] | None) -> None:
+        super().__init__(
+            [settings["command"], *settings.get("args", ())],
+            environment=settings.get("env"),
+            directory=settings.get("cwd"),
+            on_stderr=on_stderr,
+        )
+        self._name = name
+
+    @property
+    def description(self) -> str:
+        """The name of the server in the configuration."""
+        return self._name
+
+
+def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the configuration of a host that is in a file, for `connect`.
+
+    The file is JSON, and may have comments and trailing commas. ``${workspaceFolder}`` is replaced by the folder of the
+    project: the folder of the file, or the folder above if the file is in ``.vscode`` or ``.cursor``.
+
+    Raises:
+        UsageError: The file cannot be read, or it is not the configuration of a host.
+    """
+    file = Path(path).expanduser()
+    shown = printable(str(file))
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"{shown} cannot be read: {error.strerror}") from None
+    try:
+        config = parse_jsonc(decode_config(data, shown)).value
+    except JsoncError as error:
+        raise UsageError(f"{shown} is not valid JSON: {error}") from None
+    _section(config)
+    folder = file.absolute().parent
+    project = folder.parent if folder.name in _PROJECT_FOLDERS else folder
+    return cast("dict[str, Any]", _with_folder(config, str(project)))
+
+
+def decode_config(data: bytes, shown: str) -> str:
+    """Return the text of a configuration file, without a byte order mark. *shown* is its name for messages.
+
+    Raises:
+        UsageError: It is too large, or not UTF-8.
+    """
+    if len(data) > _MAX_BYTES:
+        raise UsageError(f"{shown} has more than {_MAX_BYTES} bytes, so it is not the configuration of a host")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{shown} is not UTF-8; save it as UTF-8") from None
+
+
+def _with_folder(value: Any, folder: str) -> Any:
+    if isinstance(value, str):
+        return value.replace("${workspaceFolder}", folder)
+    if is_array(value):
+        return [_with_folder(each, folder) for each in value]
+    if is_object(value):
+        return {key: _with_folder(each, folder) for key, each in value.items()}
+    return value
+
+
+def parse_config(config: object) -> list[ServerEntry]:
+    """Return the servers of the configuration of a host.
+
+    Raises:
+        UsageError: It is not such a configuration, or it names no server.
+    """
+    servers = _section(config)
+    if not servers:
+        raise UsageError("the configuration names no server")
+    return [_entry(str(name), settings) for name, settings in servers.items()]
+
+
+def _section(config: object) -> Mapping[str, Any]:
+    """Return the servers by their names.
+
+    Raises:
+        UsageError: There are none. The message shows keys, but no values.
+    """
+    example = '{"mcpServers": {"name": {"command": "python", "args": ["server.py"]}}}'
+    if not isinstance(config, Mapping):
+        raise UsageError(f"the configuration is not an object, such as {example}")
+    found = [each for each in SECTIONS if each in config]
+    if not found:
+        raise UsageError(f"the configuration has no `mcpServers` (in VS Code, `servers`); an example is {example}")
+    if len(found) > 1:
+        raise UsageError("the configuration has both `mcpServers` and `servers`; remove one of them")
+    section = cast("Mapping[str, Any]", config)[found[0]]
+    if not isinstance(section, Mapping):
+        raise UsageError(f"`{found[0]}` of the configuration is not an object, such as in {example}")
+    return cast("Mapping[str, Any]", section)
+
+
+def _entry(name: str, settings: object) -> ServerEntry:
+    if not isinstance(settings, Mapping):
+        return ServerEntry(name, {}, f"the entry is not an object, but {_kind(settings)}")
+    given = cast("Mapping[str, Any]", settings)
+    ignored = tuple(str(each) for each in given if each not in _KNOWN)
+    try:
+        used = _checked(given, ignored)
+    except _EntryError as error:
+        return ServerEntry(name, {}, str(error), ignored, given.get("disabled") is True)
+    return ServerEntry(name, used, "", ignored, given.get("disabled") is True)
+
+
+class _EntryError(Exception):
+    """An entry is wrong. Its text shows no value."""
+
+
+def _checked(given: Mapping[str, Any], ignored: tuple[str, ...]) -> dict[str, Any]:
+    """Return the settings of a server, checked and with the values of variables.
+
+    Raises:
+        _EntryError: One of them is wrong.
+    """
+    kind = _transport_kind(given, ignored)
+    used: dict[str, Any] = {}
+    for key in _COMMAND if kind == "command" else _URL:
+        if given.get(key) is None:
+            continue
+        value = given[key]
+        match key:
+            case "args":
+                used[key] = [_text(f"args[{index}]", each) for index, each in enumerate(_sequence(key, value))]
+            case "env" | "headers":
+                used[key] = {name: _text(f"{key}.{name}", each) for name, each in _texts(key, value).items()}
+            case _:
+                used[key] = _text(key, value)
+    if kind == "command" and not used["command"]:
+        raise _EntryError("`command` is empty")
+    if "cwd" in used:
+        used["cwd"] = str(Path(used["cwd"]).expanduser())
+    return used
+
+
+def _transport_kind(given: Mapping[str, Any], ignored: tuple[str, ...]) -> str:
+    """Return ``command`` or ``url``: the key that says how the server is reached."""
+    named = given.get("type")
+    if named is not None and named not in _STDIO | _HTTP:
+        shown = printable(named[:40]) if isinstance(named, str) else _kind(named)
+        raise _EntryError(f"`type` is {shown}, but must be stdio, http or sse")
+    kinds = [each for each in ("command", "url") if given.get(each) is not None]
+    if named is not None:
+        expected = "command" if named in _STDIO else "url"
+        if expected not in kinds:
+            raise _EntryError(f"`type` is {named}, so `{expected}` is missing")
+        return expected
+    if len(kinds) > 1:
+        raise _EntryError("it has both `command` and `url`; remove one of them, or add `type`")
+    if not kinds:
+        close = difflib.get_close_matches("command", ignored, 1) or difflib.get_close_matches("url", ignored, 1)
+        hint = f"; did you mean that by `{printable(close[0])}`?" if close else ""
+        raise _EntryError(f"it has neither `command` nor `url`{hint}")
+    return kinds[0]
+
+
+def _sequence(key: str, value: object) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise _EntryError(f'`{key}` must be a list of strings, such as ["server.py"], not {_kind(value)}')
+    return list(cast("list[Any]", value))
+
+
+def _texts(key: str, value: object) -> dict[str, Any]:
+    if not _is_mapping(value):
+        raise _EntryError(f'`{key}` must be an object with strings, such as {{"NAME": "value"}}, not {_kind(value)}')
+    # VS Code removes a variable whose value is null; the server does not inherit any but the basic ones anyway.
+    return {printable(str(name)): each for name, each in value.items() if each is not None}
+
+
+def _is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
+    return isinstance(value, Mapping)
+
+
+def _text(where: str, value: object) -> str:
+    """Return *value* as text with the values of its variables.
+
+    Raises:
+        _EntryError: It is not text, or a variable has no value.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):  # a port, for example, without its quotes
+        return str(value)
+    if not isinstance(value, str):
+        raise _EntryError(f"`{where}` must be a string, not {_kind(value)}")
+
+    def replacement(found: re.Match[str]) -> str:
+        return _variable(where, found[1])
+
+    return _REFERENCE.sub(replacement, value)
+
+
+def _variable(where: str, name: str) -> str:
+    match name:
+        case "userHome":
+            return str(Path.home())
+        case "pathSeparator" | "/":
+            return os.sep
+        case _:
+            pass
+    found = _VARIABLE.fullmatch(name)
+    if found is None or name == "workspaceFolder":
+        shown = printable(name.partition(":-")[0][:40])
+        raise _EntryError(f"`{where}` refers to ${{{shown}}}, which only the host can replace; write the value itself")
+    default: str | None = found[2]
+    value = os.environ.get(found[1])
+    value = default if value is None else value
+    if value is None:
+        raise _EntryError(f"`{where}` refers to ${{{name}}}, but the environment variable {found[1]} is not set")
+    return value
+
+
+def _kind(value: object) -> str:
+    """Return what *value* is, in the words of JSON."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case str():
+            return "a string"
+        case int() | float():
+            return "a number"
+        case list() | tuple():
+            return "a list"
+        case Mapping():
+            return "an object"
+        case _:
+            return type(value).__name__
