@@ -49,6 +49,7 @@ FLOORS: Final = (
     "tests/runtime/server/functions/test_schemas.py",
     "tests/specification/http_client/test_connections.py",
     "tests/specification/http_client/test_failures.py",
+    "tests/runtime/cli/test_reload.py",
     "tests/runtime/transports/test_stdio.py",
 )
 
@@ -70,7 +71,7 @@ def wheel(session: nox.Session) -> Path:
 def install(session: nox.Session, *groups: str) -> None:
     """Install the wheel with all its extras, and the dependency groups named."""
     built = wheel(session)
-    extras = "codegen,http,validate"
+    extras = "codegen,http,reload,validate"
     session.install(f"mcpgen[{extras}] @ {built.as_uri()}", *nox.project.dependency_groups(PROJECT, *groups))
     # An environment that is used again (nox -r) holds a wheel of the same version already, and pip would keep it.
     session.install("--quiet", "--no-deps", "--force-reinstall", str(built))
@@ -144,7 +145,7 @@ def floors(session: nox.Session) -> None:
     install(session, "test")
     project = PROJECT["project"]
     extras = project["optional-dependencies"]
-    bounds = [*project["dependencies"], *extras["http"], *extras["validate"]]  # codegen's are exact
+    bounds = [*project["dependencies"], *extras["http"], *extras["reload"], *extras["validate"]]  # codegen's are exact
     # After the tests' own tools, some of which come with newer ones.
     session.install("--only-binary=:all:", *(bound.replace(">=", "==", 1) for bound in bounds))
     session.run("pytest", *(session.posargs or FLOORS), "--numprocesses=auto", env=SAFE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import contextmanager
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -52,8 +53,14 @@ def echo_diagnostics(diagnostics: Sequence[Diagnostic], *, as_json: bool, option
 
 
 def echo_json(value: object) -> None:
-    """Write *value* to stdout as JSON, in ASCII so that every terminal encoding supports it."""
-    click.echo(json.dumps(value, indent=2))
+    """Write *value* to stdout as JSON: indented at a terminal, on one line elsewhere.
+
+    It is in ASCII, which every terminal encoding supports.
+    """
+    if sys.stdout.isatty():
+        click.echo(json.dumps(value, indent=2))
+    else:
+        click.echo(json.dumps(value, separators=(",", ":")))
 
 
 def exit_status(diagnostics: Sequence[Diagnostic]) -> int:

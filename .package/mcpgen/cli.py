@@ -51,6 +51,7 @@ COMMANDS: Mapping[str, Entry] = {
     "schema": Entry(
         "mcpgen.codegen.schema_commands:schema", "codegen", "List, add and verify vendored schema documents."
     ),
+    "completion": Entry(f"{_CLI}.completion_command:completion", None, "Write a completion script for a shell."),
 }
 
 # The exit status that a shell reports for a program ended by SIGPIPE, as most programs end when their reader is gone.

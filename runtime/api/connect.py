@@ -15,6 +15,7 @@ from msgspec import UNSET
 from mcpgen import __version__
 from mcpgen.generated import registry
 from mcpgen.runtime.api.client import Client
+from mcpgen.runtime.api.server_runner import PYTHON_VARIABLES, serve_command
 from mcpgen.runtime.client.base_client import BaseClient, ClientContext
 from mcpgen.runtime.client.client_features import ClientFeatures, merge_capabilities
 from mcpgen.runtime.client.connection_task import ConnectionTask
@@ -44,8 +45,11 @@ __all__ = ["Connection", "Options", "Target", "as_transport", "connect"]
 
 C_co = TypeVar("C_co", bound="BaseClient | ClientGroup", covariant=True)
 
-Target = str | Sequence[str] | ServerInterface | Transport
-"""How a server is reached: a URL, a command, a `Server` of this process, or a transport such as `Http` or `Process`."""
+Target = str | Sequence[str] | Path | ServerInterface | Transport
+"""How a server is reached: a URL, a command, the path of a Python file, a `Server` of this process, or a transport.
+
+Transports are `Http` and `Process`, for example.
+"""
 
 _ERAS = EraCache()
 
@@ -179,9 +183,10 @@ def connect(
             await client.call_tool("echo", {"text": "hi"})
 
     Args:
-        target: A URL (http or https); a command, as a string or a list; a `Server` of this process; or a transport. Use
-            the transport `Http` to set headers or credentials, and `Process` to set environment variables. The
-            configuration of a host, ``{"mcpServers": {…}}``, gives a `ClientGroup` over its servers.
+        target: A URL (http or https); a command, as a string or a list; a `Path` of a Python file, which is run with
+            ``mcpgen serve``; a `Server` of this process; or a transport. Use the transport `Http` to set headers or
+            credentials, and `Process` to set environment variables. The configuration of a host,
+            ``{"mcpServers": {…}}``, gives a `ClientGroup` over its servers.
         native_revision: The revision whose types the params and results have; by default the newest. For any other
             revision, you get a `BaseClient`. Pass it to the generated ``ClientMethods`` of that revision:
             ``ClientMethods(client).call_tool(...)``.
@@ -291,6 +296,8 @@ def as_transport(target: Any) -> Transport:
         return Http(target)
     if isinstance(target, str | list | tuple):
         return Process(cast("str | Sequence[str]", target))  # which checks the parts of a list
+    if isinstance(target, Path):
+        return _python_file(target)
     if isinstance(target, ServerInterface) and not isinstance(target, type):
         return Memory(target)
     if isinstance(target, Transport) and not isinstance(target, type):
@@ -300,7 +307,21 @@ def as_transport(target: Any) -> Transport:
     hint = f"; write {named}()" if isinstance(target, type) else ""
     if isinstance(target, Mapping):
         hint = "; write Http(url, headers=…) or Process(command, environment=…)"
-    raise UsageError(f"`target` must be a URL, a command, a Server or a transport such as Process, not {named}{hint}")
+    raise UsageError(
+        f"`target` must be a URL, a command, a Path, a Server or a transport such as Process, not {named}{hint}"
+    )
+
+
+def _python_file(path: Path) -> Process:
+    """Return the transport to the server in the file *path*."""
+    if path.suffix != ".py":
+        hint = f"for a program, pass a command, such as [{str(path)!r}]"
+        raise UsageError(f"`target` is the path {str(path)!r}, which is not a Python file (.py); {hint}")
+    if not path.is_file():
+        raise UsageError(f"`target` is the path {str(path)!r}, but there is no such file")
+    # Where Python finds modules: the file needs the same settings as we do.
+    ours = {name: os.environ[name] for name in PYTHON_VARIABLES if name in os.environ}
+    return Process(serve_command(str(path)), environment=ours)
 
 
 def _features(options: Mapping[str, Any], native_revision: str) -> ClientFeatures:

@@ -79,6 +79,8 @@ class Server(Registrations, ChangeNotifier, Generic[StateT]):
         tasks: A `TaskStore`, such as `MemoryTaskStore()`, for handlers of 2025-11-25. The class of the handlers must
             then have a method ``task_support(name)``, which takes the name of a tool and returns forbidden, optional or
             required.
+        debug: Whether errors tell clients the type and the message of the exception that a handler raised, and whether
+            a handler that blocks the event loop is logged. For development only: messages can contain secrets.
 
     Attributes:
         native_revision: The revision against which the handlers are written.
@@ -107,6 +109,7 @@ class Server(Registrations, ChangeNotifier, Generic[StateT]):
         state_keys: Sequence[bytes] | None = None,
         state_audience: str | None = None,
         tasks: TaskStore | None = None,
+        debug: bool = False,
     ) -> None:
         self.name: str = name
         if not isinstance(cast("object", limits), (Limits, NoneType)):
@@ -152,6 +155,7 @@ class Server(Registrations, ChangeNotifier, Generic[StateT]):
         if tasks is not None:  # a store of the author's own need not count
             self._engine.ledger.add_store("tasks", lambda: getattr(tasks, "kept_bytes", 0))
         self.native_revision: str = table.native_revision
+        self.debug = debug
 
     def __repr__(self) -> str:
         if self._has_handlers:
@@ -160,6 +164,15 @@ class Server(Registrations, ChangeNotifier, Generic[StateT]):
         resources = len(registered.resources.entries) + len(registered.templates.entries)
         tools, prompts = len(registered.tools.entries), len(registered.prompts.entries)
         return f"<Server {self.name!r}: tools {tools}, resources {resources}, prompts {prompts}>"
+
+    @property
+    def debug(self) -> bool:
+        """Whether errors tell clients which exception a handler raised; set it before the server runs."""
+        return self._engine.debug
+
+    @debug.setter
+    def debug(self, value: bool) -> None:
+        self._engine.debug = value
 
     @property
     def state(self) -> StateT:
@@ -229,11 +242,39 @@ class Server(Registrations, ChangeNotifier, Generic[StateT]):
                 raise UsageError(f"asgi() has no option `{each}`; the options are {', '.join(Options.__annotations__)}")
         return Application(self._engine, **options)
 
-    def run(self) -> None:
-        """Serve standard input and output until the input ends, or the process gets a signal to stop."""
-        from mcpgen.runtime.transports import stdio_server  # noqa: PLC0415 (only this transport needs descriptors and signals)
+    def run(self, *, http: str | None = None, **options: Unpack[Options]) -> None:
+        """Serve standard input and output, or HTTP at an address, until the process gets a signal to stop.
 
-        stdio_server.run(self)
+            server.run(http="127.0.0.1:8000")
+
+        On standard input and output, the end of the input stops the server, too.
+
+        Args:
+            http: The address, ``HOST:PORT``, to serve over HTTP. Port 0 is any free port.
+            **options: Those of `asgi`, over HTTP.
+
+        Raises:
+            UsageError: The address or an option is not valid, or something that HTTP needs is not installed.
+        """
+        from mcpgen.runtime.api import server_runner  # noqa: PLC0415 (an ASGI application needs no transport)
+
+        server_runner.run(self, http, options)
+
+    async def run_async(self, *, http: str | None = None, **options: Unpack[Options]) -> None:
+        """Serve as `run` does, in the event loop that is running already. Signals are left to the program.
+
+        To stop the server, cancel the task.
+
+        Args:
+            http: As for `run`. It needs asyncio.
+            **options: As for `run`.
+
+        Raises:
+            UsageError: As for `run`.
+        """
+        from mcpgen.runtime.api import server_runner  # noqa: PLC0415 (as in `run`)
+
+        await server_runner.run_async(self, http, options)
 
 
 def _check(info: models.Implementation, lifespan: object, tasks: object) -> None:

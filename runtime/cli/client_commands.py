@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NotRequired, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import click
 
@@ -21,11 +20,23 @@ from mcpgen.runtime.cli.client.arguments import (
 from mcpgen.runtime.cli.client.client_run import ClientRun
 from mcpgen.runtime.cli.client.elicitation_prompt import ElicitationPrompt
 from mcpgen.runtime.cli.client.inventory import PROMPTS, TOOLS, fetch_inventory, fetch_list
+from mcpgen.runtime.cli.client.options import (
+    CLIENT,
+    FOLDER,
+    MAX_ITEMS,
+    SERVER,
+    STATUS,
+    TARGET,
+    ClientOptions,
+    ServerOptions,
+    options_of,
+)
 from mcpgen.runtime.cli.client.overview import overview_lines, parameter_lines
 from mcpgen.runtime.cli.client.progress_display import ProgressDisplay
 from mcpgen.runtime.cli.client.result_output import ResultOutput
 from mcpgen.runtime.cli.client.terminal import Keyboard, Screen
-from mcpgen.runtime.cli.hosts.config_option import CONFIG, ConfigOptions, ServerCommand, server_target
+from mcpgen.runtime.cli.completion_command import complete_target
+from mcpgen.runtime.cli.hosts.config_option import ServerCommand, server_target
 from mcpgen.runtime.cli.terminal_text import escaped_line
 from mcpgen.runtime.errors import (
     InvalidPayload,
@@ -35,7 +46,6 @@ from mcpgen.runtime.errors import (
     RequestTimedOut,
     UnsupportedByPeer,
 )
-from mcpgen.runtime.protocol.log_levels import LEVELS
 from mcpgen.runtime.protocol.newest import models
 
 if TYPE_CHECKING:
@@ -47,97 +57,8 @@ if TYPE_CHECKING:
 
 __all__ = ["call", "inspect", "prompt", "read"]
 
-F = TypeVar("F", bound="Callable[..., object]")
-
-_REVISION: Final = click.option(
-    "--revision", metavar="REVISION", help="Use this revision only. Default: the newest that both sides support."
-)
-_JSON: Final = click.option("--json", "is_json", is_flag=True, help="Write what the server sent, as JSON.")
-_TIMEOUT: Final = click.option(
-    "--timeout",
-    "seconds",
-    type=click.FloatRange(0, min_open=True),
-    metavar="SECONDS",
-    help="Time limit for the start of the server, and for each request.",
-)
-_ENV: Final = click.option(
-    "--env", multiple=True, metavar="KEY=VALUE", help="Set an environment variable of the server. Repeatable."
-)
-_CWD: Final = click.option(
-    "--cwd", type=click.Path(exists=True, file_okay=False), metavar="DIR", help="Working directory of the server."
-)
-_HEADER: Final = click.option(
-    "--header", "headers", multiple=True, metavar='"NAME: VALUE"', help="Send this header to the URL. Repeatable."
-)
-_BEARER: Final = click.option(
-    "--bearer-env", metavar="VARIABLE", help="Read a bearer token from this environment variable. Send it to the URL."
-)
-_ROOT: Final = click.option(
-    "--root",
-    "roots",
-    multiple=True,
-    type=click.Path(exists=True),
-    metavar="PATH",
-    help="Offer this file or folder to the server as a root. Repeatable.",
-)
-_LOG_LEVEL: Final = click.option(
-    "--log-level",
-    type=click.Choice(list(LEVELS)),
-    metavar="LEVEL",
-    help=f"Show the server's log entries of this level and above on standard error. Levels: {', '.join(LEVELS)}.",
-)
-_FOLDER: Final = click.option(
-    "--output",
-    type=click.Path(file_okay=False),
-    metavar="DIR",
-    help="Save images, audio and other binary content in DIR.",
-)
-_MAX_ITEMS: Final = click.option(
-    "--max-items",
-    type=click.IntRange(1),
-    default=10_000,
-    show_default=True,
-    metavar="NUMBER",
-    help="Read at most NUMBER items of a list.",
-)
-_TARGET: Final = click.argument("target", metavar="TARGET")
-
 # The input schema of a tool that is not listed.
 _ANY_ARGUMENTS: Final = {"type": "object", "additionalProperties": True}
-
-_STATUS: Final = (
-    "Exit status: 0 if it worked, 1 if the server failed or sent an error, 2 if the command was used wrongly."
-)
-
-
-def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
-    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
-
-
-_NO_CACHE: Final = click.option(
-    "--no-cache",
-    is_flag=True,
-    help="Do not remember on disk whether the server needs `initialize`, and find it out again.",
-)
-_SERVER: Final = (_NO_CACHE, _REVISION, _JSON, _TIMEOUT, _ENV, _CWD, _HEADER, _BEARER, *CONFIG)
-_CLIENT: Final = (*_SERVER, _ROOT, _LOG_LEVEL)
-
-
-class _ServerOptions(ConfigOptions):
-    no_cache: bool
-    revision: str | None
-    is_json: bool
-    seconds: float | None
-    env: tuple[str, ...]
-    cwd: str | None
-    headers: tuple[str, ...]
-    bearer_env: str | None
-    max_items: NotRequired[int]
-
-
-class _ClientOptions(_ServerOptions):
-    roots: tuple[str, ...]
-    log_level: Level | None
 
 
 class _Command:
@@ -148,7 +69,7 @@ class _Command:
         words: Sequence[str],
         roots: Sequence[str] = (),
         log_level: Level | None = None,
-        **options: Unpack[_ServerOptions],
+        **options: Unpack[ServerOptions],
     ) -> None:
         self.out: Screen = Screen(sys.stdout)
         self.err: Screen = Screen(sys.stderr)
@@ -156,17 +77,18 @@ class _Command:
         self.results: ResultOutput = ResultOutput(self.out, self.err, is_json=self.is_json)
         self.target = server_target(words, options)
         self.display: ProgressDisplay = ProgressDisplay(self.err)
+        self.target.stderr.show = None if options["quiet"] else self.display.server_line
         self.client_run: ClientRun
         self.max_items: int = options.get("max_items", 0)
-        self._options = options
+        self.options_of = options
         self._roots = roots
         self._level: Level | None = log_level
 
     def prepare(self, **features: Unpack[Options]) -> None:
         """Prepare a client with these options of `connect`."""
-        revision, seconds = self._options["revision"], self._options["seconds"]
-        note = self.display.note
-        features["cache"] = not self._options["no_cache"]
+        given, note = self.options_of, self.display.note
+        revision, seconds = given["revision"], given["seconds"]
+        features["cache"] = not given["no_cache"]
         self.client_run = ClientRun(self.target, self.err, note, revision=revision, seconds=seconds, **features)
 
     def declare_features(self) -> None:
@@ -197,11 +119,11 @@ class _Command:
             self.display.note("the server has no logging, so --log-level has no effect")
 
 
-@click.command(cls=ServerCommand, epilog=_STATUS)
-@_options(*_SERVER)
-@_MAX_ITEMS
-@click.argument("target", nargs=-1, required=True, metavar="TARGET")
-def inspect(*, target: tuple[str, ...], **options: Unpack[_ServerOptions]) -> None:
+@click.command(cls=ServerCommand, epilog=STATUS)
+@options_of(*SERVER)
+@MAX_ITEMS
+@click.argument("target", nargs=-1, required=True, metavar="TARGET", shell_complete=complete_target)
+def inspect(*, target: tuple[str, ...], **options: Unpack[ServerOptions]) -> None:
     """List the tools, resources and prompts of a server.
 
     TARGET is the server's URL, its command (in quotes, or after "--"), or FILE.py[:OBJECT] as for "mcpgen serve".
@@ -228,14 +150,14 @@ def inspect(*, target: tuple[str, ...], **options: Unpack[_ServerOptions]) -> No
     command.run(work)
 
 
-@click.command(cls=ServerCommand, epilog=_STATUS)
-@_options(*_CLIENT, _FOLDER, _MAX_ITEMS)
+@click.command(cls=ServerCommand, epilog=STATUS)
+@options_of(*CLIENT, FOLDER, MAX_ITEMS)
 @click.option(
     "--json-args",
     metavar="JSON|@FILE|-",
     help="All arguments as one JSON object: given here, in FILE, or on standard input (-).",
 )
-@_TARGET
+@TARGET
 @click.argument("tool", metavar="TOOL")
 @click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]...")
 def call(
@@ -245,7 +167,7 @@ def call(
     arguments: tuple[str, ...],
     json_args: str | None,
     output: str | None,
-    **options: Unpack[_ClientOptions],
+    **options: Unpack[ClientOptions],
 ) -> None:
     """Call a tool of a server, and show its result.
 
@@ -292,14 +214,14 @@ async def _fetch_tools(client: Client, command: _Command) -> tuple[list[Any], st
     return items, f"the tool is not listed; {cut}" if cut else ""
 
 
-@click.command(cls=ServerCommand, epilog=_STATUS)
-@_options(*_CLIENT)
+@click.command(cls=ServerCommand, epilog=STATUS)
+@options_of(*CLIENT)
 @click.option(
     "--output", type=click.Path(dir_okay=False), metavar="FILE", help="Write the content to FILE, not standard output."
 )
-@_TARGET
+@TARGET
 @click.argument("uri", metavar="URI")
-def read(*, target: str, uri: str, output: str | None, **options: Unpack[_ClientOptions]) -> None:
+def read(*, target: str, uri: str, output: str | None, **options: Unpack[ClientOptions]) -> None:
     """Read a resource of a server, and write its content.
 
     TARGET is the server's URL, its command (in quotes), or FILE.py[:OBJECT] as for "mcpgen serve".
@@ -318,13 +240,13 @@ def read(*, target: str, uri: str, output: str | None, **options: Unpack[_Client
     command.run(work)
 
 
-@click.command(cls=ServerCommand, epilog=_STATUS)
-@_options(*_CLIENT, _FOLDER, _MAX_ITEMS)
-@_TARGET
+@click.command(cls=ServerCommand, epilog=STATUS)
+@options_of(*CLIENT, FOLDER, MAX_ITEMS)
+@TARGET
 @click.argument("name", metavar="NAME")
 @click.argument("arguments", nargs=-1, metavar="[KEY=VALUE]...")
 def prompt(
-    *, target: str, name: str, arguments: tuple[str, ...], output: str | None, **options: Unpack[_ClientOptions]
+    *, target: str, name: str, arguments: tuple[str, ...], output: str | None, **options: Unpack[ClientOptions]
 ) -> None:
     """Get a prompt of a server, and show its messages.
 

@@ -5,25 +5,30 @@ from __future__ import annotations
 import importlib.util
 import sys
 import traceback
-from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar, cast
 
 import click
 
 from mcpgen.runtime.api.server import Server
+from mcpgen.runtime.api.server_runner import print_terminal_hint, serve_command, stdin_is_terminal
+from mcpgen.runtime.cli.completion_command import complete_target
+from mcpgen.runtime.cli.server.request_log import LoggedApplication, LoggedServer
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.transports import stdio_server
 from mcpgen.runtime.transports.interfaces import ServerInterface
 from mcpgen.runtime.transports.standard_streams import StandardStreams
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType, TracebackType
 
-    from mcpgen.runtime.http.server.application import Options
+    from mcpgen.runtime.http.server.application import Application, Options
 
 __all__ = ["serve"]
+
+F = TypeVar("F", bound="Callable[..., object]")
 
 # The usual names of a server, in a file that has several.
 _USUAL_NAMES: Final = ("server", "mcp", "app")
@@ -35,8 +40,20 @@ class Unservable(click.ClickException):
     exit_code = 2  # as for other usage errors
 
 
+def _refuse_elsewhere(ctx: click.Context, option: click.Parameter, value: str | None) -> None:
+    """Refuse an option of other frameworks, and name ours."""
+    if value is not None and not ctx.resilient_parsing:
+        port = value if option.name == "port" else "8000"
+        host = value if option.name == "host" else "127.0.0.1"
+        raise click.UsageError(f"There is no option `--{option.name}`. To serve over HTTP, use `--http {host}:{port}`.")
+
+
+def _elsewhere(name: str) -> Callable[[F], F]:
+    return click.option(f"--{name}", hidden=True, expose_value=False, callback=_refuse_elsewhere)
+
+
 @click.command()
-@click.argument("target", metavar="FILE.py[:OBJECT]")
+@click.argument("target", metavar="FILE.py[:OBJECT]", shell_complete=complete_target)
 @click.option(
     "--http", "address", metavar="HOST:PORT", help="Use HTTP at this address instead of stdio. Port 0: any free port."
 )
@@ -62,17 +79,33 @@ class Unservable(click.ClickException):
     metavar="ADDRESS",
     help="Believe X-Forwarded-For and Forwarded of this proxy, an address or a network such as 10.0.0.0/8. Repeatable.",
 )
-def serve(  # noqa: PLR0913, PLR0917 (the options of the command)
+@click.option("--reload", "is_reloaded", is_flag=True, help="Restart the server when a Python file changes.")
+@click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Show each request on standard error.")
+@click.option(
+    "--debug",
+    "is_debug",
+    is_flag=True,
+    help="Put the exceptions of handlers into the errors that clients get, and log handlers that block the event loop. "
+    "--reload includes it.",
+)
+@_elsewhere("host")
+@_elsewhere("port")
+@_elsewhere("transport")
+def serve(  # noqa: PLR0913 (the options of the command)
+    *,
     target: str,
     address: str | None,
     path: str,
     origins: tuple[str, ...],
     hosts: tuple[str, ...],
     proxies: tuple[str, ...],
+    is_reloaded: bool,
+    is_verbose: bool,
+    is_debug: bool,
 ) -> None:
     """Run a server on standard input and output (stdio), or over HTTP with --http.
 
-    FILE.py is a Python file; the dotted name of a module works too. OBJECT is the name of the server in the file. You
+    FILE.py is a Python file; package.module:OBJECT works too. OBJECT is the name of the server in the file. You
     can leave OBJECT out if there is one server, or if its name is server, mcp or app.
 
     On stdio, standard output carries only MCP messages. Text that the file or a handler prints goes to standard error.
@@ -86,7 +119,17 @@ def serve(  # noqa: PLR0913, PLR0917 (the options of the command)
     The server has limits, for example on sessions, and divides them fairly between the addresses of its clients. Behind
     a reverse proxy, all clients have the address of the proxy. Name this address with --trusted-proxy: the server then
     reads the address of each client from a header that the proxy sends.
+
+    --reload is for development. It watches the Python files in the folder of FILE.py, or in the working directory if
+    the server is in a module. A host on stdio keeps its connection.
     """
+    if address is None and (origins or hosts or proxies or path != "/mcp"):
+        raise click.UsageError(
+            "`--path`, `--allow-origin`, `--allow-host` and `--trusted-proxy` are for HTTP: add `--http HOST:PORT`."
+        )
+    if is_reloaded:
+        _serve_reloaded(target, address, click.get_current_context())
+        return
     if address is not None:
         options: Options = {
             "path": path,
@@ -94,19 +137,46 @@ def serve(  # noqa: PLR0913, PLR0917 (the options of the command)
             "allowed_hosts": hosts or None,
             "trusted_proxies": proxies or None,
         }
-        _serve_http(target, address, options)
+        _serve_http(target, address, options, LoggedApplication if is_verbose else None, is_debug=is_debug)
         return
-    if origins or hosts or proxies or path != "/mcp":
-        raise click.UsageError(
-            "`--path`, `--allow-origin`, `--allow-host` and `--trusted-proxy` are for HTTP: add `--http HOST:PORT`."
-        )
+    is_at_terminal = stdin_is_terminal()
     with StandardStreams() as streams:
-        origin, name = _split_object(target)
-        found = _find_server(_load(origin), origin, name)
-        stdio_server.run(found, streams=streams)
+        found = _load_server(target, is_debug=is_debug)
+        if is_at_terminal:
+            print_terminal_hint(getattr(found, "name", "the server"), target)
+        stdio_server.run(LoggedServer(found) if is_verbose else found, streams=streams)
 
 
-def _serve_http(target: str, address: str, options: Options) -> None:
+def _load_server(target: str, *, is_debug: bool) -> ServerInterface:
+    origin, name = _split_object(target)
+    found = _find_server(_load(origin), origin, name)
+    if isinstance(found, Server):
+        found.debug = found.debug or is_debug
+    return found
+
+
+def _serve_http(
+    target: str,
+    address: str,
+    options: Options,
+    wrap: Callable[[Application], LoggedApplication] | None,
+    *,
+    is_debug: bool,
+) -> None:
+    uvicorn_server = _import_uvicorn_server()
+    _address(address)
+    found = _load_server(target, is_debug=is_debug)
+    if not isinstance(found, Server):
+        raise Unservable(f"{target} can be served on stdio only: HTTP needs an object of type Server.")
+    try:
+        uvicorn_server.serve_http(cast("Any", found), address, options, wrap)
+    except UsageError as error:
+        message = str(error).replace("allowed_origins", "--allow-origin").replace("allowed_hosts", "--allow-host")
+        message = message.replace("trusted_proxies", "--trusted-proxy")
+        raise Unservable(f"{message}.") from None
+
+
+def _import_uvicorn_server() -> ModuleType:
     try:
         from mcpgen.runtime.http.server import uvicorn_server  # noqa: PLC0415 (an extra that stdio does not need)
     except ModuleNotFoundError as error:
@@ -114,37 +184,62 @@ def _serve_http(target: str, address: str, options: Options) -> None:
             f"HTTP needs the module {error.name!r}, which is not installed.\n"
             'Install it with: pip install "mcpgen[http]"'
         ) from None
-    host, port = _host_and_port(address)
-    origin, name = _split_object(target)
-    found = _find_server(_load(origin), origin, name)
-    if not isinstance(found, Server):
-        raise Unservable(f"{target} can be served on stdio only: HTTP needs an object of type Server.")
-    try:
-        with ExitStack() as stack:
-            sockets = [stack.enter_context(each) for each in uvicorn_server.bind(host, port)]
-            uvicorn_server.serve_http(cast("Any", found), sockets, options)
-    except UsageError as error:
-        message = str(error).replace("allowed_origins", "--allow-origin").replace("allowed_hosts", "--allow-host")
-        message = message.replace("trusted_proxies", "--trusted-proxy")
-        raise Unservable(f"{message}.") from None
+    return uvicorn_server
 
 
-def _host_and_port(address: str) -> tuple[str, int]:
+def _address(address: str) -> tuple[str, int]:
     """Split an address into host and port.
 
     Raises:
         click.BadParameter: The address is not ``HOST:PORT``.
     """
-    host, _, port = address.rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        host = ""  # an IPv6 address without brackets: its port is ambiguous
-    if not host or not port.isdecimal() or not port.isascii() or int(port) > 65535:  # noqa: PLR2004 (of TCP)
-        raise click.BadParameter(
-            f"{address!r} is not HOST:PORT, such as 127.0.0.1:8000 or [::1]:8000.", param_hint="'--http'"
-        )
-    return host, int(port)
+    try:
+        host, port = _import_uvicorn_server().split_address(address)
+    except UsageError as error:
+        raise click.BadParameter(f"{error}.", param_hint="'--http'") from None
+    return host, port
+
+
+def _serve_reloaded(target: str, address: str | None, context: click.Context) -> None:
+    """Run this command without ``--reload`` in a process, and restart the process when a file changes."""
+    from mcpgen.runtime.cli.server import reloader  # noqa: PLC0415 (for development only)
+    from mcpgen.runtime.cli.server.source_changes import SourceChanges  # noqa: PLC0415 (likewise)
+
+    origin, _ = _split_object(target)
+    _check_origin(origin)
+    changes = SourceChanges(Path(origin).resolve().parent if _is_file(origin) else Path.cwd())
+    if address is None:
+        if stdin_is_terminal():
+            print_terminal_hint(target, target)
+        reloader.reload_stdio(_command(context), changes)
+    else:
+        context.params["address"] = _free_address(address)
+        reloader.reload_http(_command(context), changes)
+
+
+def _free_address(address: str) -> str:
+    """Return *address* with a port of its own, which all processes use, in place of port 0."""
+    uvicorn_server = _import_uvicorn_server()
+    host, port = _address(address)
+    try:
+        bound = uvicorn_server.bind(host, port)
+    except UsageError as error:
+        raise Unservable(f"{error}.") from None
+    number = bound[0].getsockname()[1]
+    for each in bound:
+        each.close()
+    return f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
+
+
+def _command(context: click.Context) -> list[str]:
+    """Return the command of the process: this one, with ``--debug`` in place of ``--reload``."""
+    words = ["--debug"]
+    for option in context.command.params:
+        value = context.params.get(option.name or "")
+        if isinstance(option, click.Option) and value and option.name not in {"is_reloaded", "is_debug"}:
+            for each in value if option.multiple else [value]:
+                words += option.opts[:1] if option.is_flag else [option.opts[0], str(each)]
+    return serve_command(context.params["target"], words)
 
 
 def _split_object(target: str) -> tuple[str, str]:
@@ -162,19 +257,33 @@ def _load(origin: str) -> ModuleType:
     Raises:
         Unservable: There is none; or it raises an exception, whose traceback is printed first.
     """
-    is_file = origin.endswith(".py") or "/" in origin or "\\" in origin
-    path = Path(origin)
-    if is_file and not path.is_file():
-        raise Unservable(f"There is no file {origin}.")
-    if not (is_file or all(part.isidentifier() for part in origin.split("."))):
-        raise Unservable(f"There is no file or module {origin!r}.")
+    _check_origin(origin)
+    is_file = _is_file(origin)
     try:
-        return _load_file(path) if is_file else _load_module(origin)
+        return _load_file(Path(origin)) if is_file else _load_module(origin)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (the user's file can raise anything, and is shown it)
         if _is_missing(error, origin) and not is_file:
             raise Unservable(f"There is no module {origin}.") from None
         _print_traceback(error)
         raise Unservable(f"{origin} cannot be loaded: it raised {type(error).__name__}.") from None
+
+
+def _is_file(origin: str) -> bool:
+    """Whether *origin* is a file rather than a module."""
+    return origin.endswith(".py") or "/" in origin or "\\" in origin
+
+
+def _check_origin(origin: str) -> None:
+    """Check that *origin* is a file, or can be the name of a module.
+
+    Raises:
+        Unservable: It is neither.
+    """
+    if _is_file(origin):
+        if not Path(origin).is_file():
+            raise Unservable(f"There is no file {origin}.")
+    elif not all(part.isidentifier() for part in origin.split(".")):
+        raise Unservable(f"There is no file or module {origin!r}.")
 
 
 def _load_file(path: Path) -> ModuleType:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
+from mcpgen.runtime.api.server_runner import PYTHON_VARIABLES, serve_command
 from mcpgen.runtime.cli.terminal_text import escaped_line, sentence
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.http.client.bearer_auth import bearer
@@ -19,18 +19,23 @@ from mcpgen.runtime.transports.command_line import is_url, join_command
 from mcpgen.runtime.transports.process_transport import Process
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from mcpgen.runtime.transports.interfaces import Transport
 
-__all__ = ["Target", "check_one_url", "parse_environment", "parse_target", "parse_url", "split_object"]
+__all__ = [
+    "StandardError",
+    "Target",
+    "check_one_url",
+    "parse_environment",
+    "parse_target",
+    "parse_url",
+    "split_object",
+]
 
-_SERVE: Final = "from mcpgen.runtime.cli.serve_command import serve; serve(prog_name='mcpgen serve')"
-
-# Where Python finds modules. A server file that we start needs the same settings as we do.
-_PYTHON_VARIABLES: Final = ("PYTHONPATH", "PYTHONHOME")
-
-_MAX_STDERR_LINES: Final = 12
+# Before it is connected, a server may print many lines, such as a long traceback.
+_MAX_KEPT_LINES: Final = 1000
+_MAX_SHOWN_LINES: Final = 12
 
 
 class Target:
@@ -40,12 +45,12 @@ class Target:
         name: Its command as the user writes it, or its URL without secrets.
         kind: Whether *name* is a command or a URL.
         transport: The transport that reaches the server.
-        is_file: Whether the server is a Python file, run with ``mcpgen serve``.
+        is_file: Whether the server is a Python file or module, run with ``mcpgen serve``.
 
     Args:
         transport: The transport that reaches the server.
         kind: Whether that is by a command or a URL.
-        stderr: The lines that the process writes to its standard error, as they come.
+        stderr: The standard error of the server's process.
         name: The name to show; default: the description of *transport*.
     """
 
@@ -53,23 +58,55 @@ class Target:
         self,
         transport: Transport,
         kind: Literal["command", "url"],
-        stderr: deque[str] | None = None,
+        stderr: StandardError | None = None,
         name: str | None = None,
     ) -> None:
         self.transport: Transport = transport
         self.kind: Literal["command", "url"] = kind
         self.name: str = transport.description if name is None else name
         self.is_file: bool = name is not None
-        self._stderr: deque[str] = deque() if stderr is None else stderr
+        self.stderr: StandardError = StandardError() if stderr is None else stderr
 
-    def forget_stderr(self) -> None:
-        """Forget what the server has written to its standard error."""
-        self._stderr.clear()
+
+class StandardError:
+    """What the process of a server writes to its standard error: kept at first, and shown once it is connected.
+
+    Attributes:
+        show: Called with each line, once the server is connected. None: lines are only kept.
+    """
+
+    def __init__(self) -> None:
+        self.show: Callable[[str], object] | None = None
+        self._kept: deque[str] = deque(maxlen=_MAX_KEPT_LINES)
+        self._is_connected = False
+
+    def add(self, line: str) -> None:
+        """Take a line that the process has written."""
+        if self.show is not None and self._is_connected:
+            self.show(line)
+        else:
+            self._kept.append(line)
+
+    def forget(self) -> None:
+        """Forget the lines so far."""
+        self._kept.clear()
+
+    def connected(self) -> None:
+        """Show the lines so far, and from now on each line that comes."""
+        self._is_connected = True
+        kept, self._kept = self._kept, deque(maxlen=_MAX_KEPT_LINES)
+        for line in kept:
+            self.add(line)
 
     @property
-    def stderr_lines(self) -> list[str]:
-        """The last lines that the server wrote to its standard error."""
-        return [each for each in self._stderr if each.strip()]
+    def is_shown(self) -> bool:
+        """Whether lines are shown now."""
+        return self.show is not None and self._is_connected
+
+    @property
+    def last_lines(self) -> list[str]:
+        """The last lines that are not empty, if they are not shown."""
+        return [each for each in self._kept if each.strip()][-_MAX_SHOWN_LINES:]
 
 
 def parse_target(
@@ -82,7 +119,8 @@ def parse_target(
     """Return the server that the command line names.
 
     Args:
-        words: One word: a URL, a quoted command, or ``FILE.py[:OBJECT]``. Several words: a program and its arguments.
+        words: One word: a URL, a quoted command, ``FILE.py[:OBJECT]`` or ``package.module:OBJECT``. Several words: a
+            program and its arguments.
         environment: ``KEY=VALUE`` items, for a command.
         directory: The working directory, for a command.
         headers: ``NAME: VALUE`` items, for a URL.
@@ -102,12 +140,12 @@ def parse_target(
     if len(words) > 1:
         return _command(list(words), variables, directory)
     (word,) = words
-    if _is_file(word):
+    if _is_file(word) or _is_module(word):
         file, rest = split_object(word)
-        if not Path(file).is_file():
+        if _is_file(word) and not Path(file).is_file():
             raise click.UsageError(f"There is no file {escaped_line(file)}.")
-        ours = {name: os.environ[name] for name in _PYTHON_VARIABLES if name in os.environ}
-        command = [sys.executable, "-P", "-c", _SERVE, f"{Path(file).resolve()}{rest}" if directory else word]
+        ours = {name: os.environ[name] for name in PYTHON_VARIABLES if name in os.environ}
+        command = serve_command(f"{Path(file).resolve()}{rest}" if directory and _is_file(word) else word, ["--debug"])
         return _command(command, {**ours, **variables}, directory, join_command(["mcpgen", "serve", word]))
     return _command([word] if shutil.which(word) is not None else word, variables, directory)
 
@@ -127,9 +165,9 @@ def check_one_url(words: Sequence[str]) -> None:
 def _command(
     words: str | Sequence[str], environment: dict[str, str], directory: str | None, name: str | None = None
 ) -> Target:
-    stderr: deque[str] = deque(maxlen=_MAX_STDERR_LINES)
+    stderr = StandardError()
     try:
-        process = Process(words, environment=environment, directory=directory, on_stderr=stderr.append)
+        process = Process(words, environment=environment, directory=directory, on_stderr=stderr.add)
     except UsageError as error:
         raise click.UsageError(sentence(error)) from None
     return Target(process, "command", stderr, name)
@@ -184,6 +222,12 @@ def _is_file(word: str) -> bool:
     if rest and not (len(file) > 1 and rest[1:].replace(".", "_").isidentifier()):
         return False
     return file.endswith(".py") and (" " not in file or Path(file).is_file())
+
+
+def _is_module(word: str) -> bool:
+    """Whether *word* is ``package.module:OBJECT``."""
+    module, colon, name = word.partition(":")
+    return bool(colon) and all(part.isidentifier() for part in (*module.split("."), *name.split(".")))
 
 
 def split_object(word: str) -> tuple[str, str]:

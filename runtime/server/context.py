@@ -17,6 +17,7 @@ from mcpgen.runtime.server.elicitation_forms import Elicited, form_schema, form_
 from mcpgen.runtime.server.engine import ChangeNotifier
 from mcpgen.runtime.server.functions.signatures import BaseContext
 from mcpgen.runtime.server.server_requests import send_request
+from mcpgen.runtime.server.sync_context import SyncContext, awaited
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,8 +53,8 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
     To send requests with the types of the native revision, pass the context to the generated ``ServerMethods`` of that
     revision: ``ServerMethods(context).create_message(...)``.
 
-    Await the methods in the handler's own task. A function in a worker thread calls
-    ``anyio.from_thread.run(context.log, "info", "...")``.
+    An ``async def`` function awaits the methods in its own task. A plain function, which runs in a worker thread, calls
+    those of `sync`: ``context.sync.log("info", "...")``.
     """
 
     __slots__ = ("_engine", "_exchange", "_peer", "_session")
@@ -72,6 +73,11 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
     def peer(self) -> Peer:
         """The client: its revision, era, name and capabilities."""
         return self._peer if self._exchange is None else self._exchange.peer
+
+    @property
+    def debug(self) -> bool:
+        """Whether errors tell the client which exception a function raised: ``Server(debug=True)``."""
+        return self._engine.debug
 
     @property
     def method(self) -> str | None:
@@ -125,10 +131,16 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
         return state
 
     @property
+    def sync(self) -> SyncContext:
+        """The methods for plain functions, without ``await``: ``ctx.sync.log("info", "...")``."""
+        return SyncContext(self)
+
+    @property
     def is_cancelled(self) -> bool:
         """Whether the client has cancelled the request. A function in a worker thread has to check this itself."""
         return self._exchange is not None and self._exchange.has_ended
 
+    @awaited
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Send the progress of the request, if the client asked for progress. Only values that grow are sent.
 
@@ -139,6 +151,7 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
             notifications.send_progress(self._exchange, progress, total, message)
             await self._drain()
 
+    @awaited
     async def log(self, level: Level, data: object, *, logger: str | None = None) -> None:
         """Send a log entry, if the client asked for entries of this *level*. *data* is any JSON value.
 
@@ -153,6 +166,7 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
     async def elicit(self, message: str, requested: type[T]) -> Elicited[T]: ...
     @overload
     async def elicit(self, message: str, requested: Mapping[str, Any]) -> Elicited[dict[str, Any]]: ...
+    @awaited
     async def elicit(self, message: str, requested: type[Any] | Mapping[str, Any]) -> Elicited[Any]:
         """Ask the user to fill in a form.
 
@@ -172,6 +186,7 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
         result = await self._request("elicitation/create", params, NEWEST)
         return form_value(result, requested, self.peer)
 
+    @awaited
     async def elicit_url(self, message: str, url: str) -> Literal["accept", "decline", "cancel"]:
         """Ask the user to open a web page. Return the user's answer, which does not say whether the page was opened.
 
@@ -186,6 +201,7 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
         action: Literal["accept", "decline", "cancel"] = result.action
         return action
 
+    @awaited
     async def sample(
         self,
         messages: str | Sequence[models.SamplingMessage],
@@ -213,6 +229,7 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
         result: models.CreateMessageResult = await self._request("sampling/createMessage", params, NEWEST)
         return result
 
+    @awaited
     async def roots(self) -> list[models.Root]:
         """Return the folders and files that the client lets the server work on.
 
@@ -226,6 +243,7 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
         found: list[models.Root] = result.roots
         return found
 
+    @awaited
     async def disconnect(self, *, retry_seconds: float | None = None) -> bool:
         """Close the connection, if the client can reconnect later to get the response; return whether it was closed.
 
@@ -245,6 +263,7 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
         retry_ms = None if retry_seconds is None else round(retry_seconds * 1000)
         return request.session.output.disconnect(self._exchange, retry_ms)
 
+    @awaited
     async def request(self, method: Any, params: Any = UNSET, /) -> Any:
         """Send a request to the client, and return the result. ``ServerMethods(context)`` calls this.
 
@@ -260,6 +279,7 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
         """
         return await self._request(method.name, params, self._session.handlers.native_revision)
 
+    @awaited
     async def notify(self, method: Any, params: Any = UNSET, /) -> None:
         """Send a notification to the client.
 
@@ -272,6 +292,28 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
         native_revision = self._session.handlers.native_revision
         notifications.send_notification(self._session, self._exchange, method.name, params, terms=native_revision)
         await self._drain()
+
+    # A server has these, too. It may be called where no event loop runs, as in `anyio.run(server.tools_changed)`.
+
+    @awaited
+    async def resource_updated(self, uri: str) -> None:
+        """Report a change of the resource *uri* to every client that is subscribed to the resource."""
+        await super().resource_updated(uri)
+
+    @awaited
+    async def tools_changed(self) -> None:
+        """Report a change of the list of tools to every client that is subscribed to the list."""
+        await super().tools_changed()
+
+    @awaited
+    async def prompts_changed(self) -> None:
+        """Report a change of the list of prompts to every client that is subscribed to the list."""
+        await super().prompts_changed()
+
+    @awaited
+    async def resources_changed(self) -> None:
+        """Report a change of the list of resources to every client that is subscribed to the list."""
+        await super().resources_changed()
 
     async def _drain(self) -> None:
         """Wait until the peer has read most of what was sent on the connection of the open request."""

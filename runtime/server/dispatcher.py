@@ -152,7 +152,7 @@ def _take_request(session: ServerSession, message: Request, batch: BatchResponse
     try:
         request = _open(session, message, meta, batch, size)
     except Exception as error:  # noqa: BLE001 (the boundary: the client gets an answer in any case)
-        body = envelope.error_json(error_mapping.as_request_error(error, message.method))
+        body = envelope.error_json(error_mapping.as_request_error(error, message.method, debug=session.engine.debug))
         error_mapping.forget_frames(error)
         # Stateless revisions have no batches, so the error is not part of one either.
         in_batch = batch if isinstance(meta.revision, UnsetType) else None
@@ -165,7 +165,7 @@ def _take_request(session: ServerSession, message: Request, batch: BatchResponse
     try:
         _serve(session, message, request, meta)
     except Exception as error:  # noqa: BLE001 (the boundary: methods such as `capabilities` of an author's object may fail)
-        body = envelope.error_json(error_mapping.as_request_error(error, message.method))
+        body = envelope.error_json(error_mapping.as_request_error(error, message.method, debug=session.engine.debug))
         error_mapping.forget_frames(error)
         session.reply(request, ResponseBody(body, is_error=True))
 
@@ -274,4 +274,5 @@ def fail(session: ServerSession, exchange: Exchange, failure: BaseException) -> 
     if result is not None:
         session.end(exchange, ResponseBody(result))
         return
-    session.end(exchange, ResponseBody(error_mapping.error_body(exchange, failure), is_error=True))
+    body = error_mapping.error_body(exchange, failure, debug=session.engine.debug)
+    session.end(exchange, ResponseBody(body, is_error=True))

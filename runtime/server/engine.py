@@ -95,6 +95,7 @@ class Engine:
         parked: The exchanges that wait for a stateless client's retry.
         sealer: Seals the states of those.
         process: Names this engine in them.
+        debug: Whether errors tell clients which exception a handler raised; never, unless the author asks for it.
         is_expiring: Whether a connection already expires parked requests and tasks.
     """
 
@@ -124,6 +125,7 @@ class Engine:
         self.clock: Callable[[], float] = time.monotonic
         self.parked: ParkedRequests = ParkedRequests(limits, self.clock, self.ledger)
         self.state: Any = None
+        self.debug: bool = False
         self.is_expiring: bool = False
         self.connections: dict[SessionOutput, None] = {}
         self._lifespan = lifespan
@@ -151,6 +153,11 @@ class Engine:
     async def _open(self) -> None:
         opened = self._opened = anyio.Event()
         try:
+            if self.debug:
+                # A server in production has no such thread, and need not import its module.
+                from mcpgen.runtime.server.loop_watchdog import watching  # noqa: PLC0415
+
+                self._stack.enter_context(watching())
             if self._lifespan is not None:
                 self.state = await self._stack.enter_async_context(self._lifespan())
         finally:

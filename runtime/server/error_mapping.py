@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -28,6 +28,7 @@ from mcpgen.runtime.errors import (
 )
 from mcpgen.runtime.protocol.envelope import error_json
 from mcpgen.runtime.protocol.newest import ErrorCode, methods
+from mcpgen.runtime.server.functions.results import exception_text
 from mcpgen.runtime.server.functions.tools import ToolError
 
 if TYPE_CHECKING:
@@ -43,8 +44,14 @@ _LOG = logging.getLogger("mcpgen.handlers")
 MISSING_CLIENT_CAPABILITY = methods.ErrorCode.MISSING_REQUIRED_CLIENT_CAPABILITY
 
 
-def as_request_error(failure: BaseException, what: str) -> RequestError:
-    """Return the error that a peer gets for *failure*; *what* names the request in the log."""
+def as_request_error(failure: BaseException, what: str, *, debug: bool) -> RequestError:
+    """Return the error that a peer gets for *failure*.
+
+    Args:
+        failure: What the handler raised.
+        what: The name of the request in the log.
+        debug: Whether the error says what *failure* is, although the author did not raise it for the client.
+    """
     match failure:
         case RequestRefused():  # its code is about our request, and would mean something else for the client's
             return RequestError(ErrorCode.INTERNAL_ERROR, f"the client refused {failure.method}: {failure.message}")
@@ -67,18 +74,21 @@ def as_request_error(failure: BaseException, what: str) -> RequestError:
             return _INTERNAL
         case _:
             _LOG.error("%s failed", what, exc_info=failure)
-            return _INTERNAL
+            return _internal(failure) if debug else _INTERNAL
 
 
-def error_body(exchange: Exchange, failure: BaseException) -> bytes:
-    """Return the error that the client of *exchange* gets for *failure*, as its revision writes it."""
+def error_body(exchange: Exchange, failure: BaseException, *, debug: bool) -> bytes:
+    """Return the error that the client of *exchange* gets for *failure*, as its revision writes it.
+
+    *debug* is that of `as_request_error`.
+    """
     failure = sole_exception(failure)
     if isinstance(failure, UnsupportedByPeer):
         return _unsupported(exchange, failure)
     if isinstance(failure, InvalidPayload):  # the request was valid, so the handler's own result or request is not
         _LOG.error("%s failed", _name(exchange), exc_info=failure)
-        return error_json(_INTERNAL)
-    error = as_request_error(failure, _name(exchange))
+        return error_json(_internal(failure) if debug else _INTERNAL)
+    error = as_request_error(failure, _name(exchange), debug=debug)
     try:
         body = exchange.handler.codec.error(error.code, error.message, error.data)
     except (AdaptationError, InvalidPayload, TypeError, ValueError) as problem:
@@ -98,12 +108,17 @@ def error_body(exchange: Exchange, failure: BaseException) -> bytes:
     return body
 
 
+def _internal(failure: BaseException) -> RequestError:
+    return RequestError(ErrorCode.INTERNAL_ERROR, f"{_INTERNAL.message}: {exception_text(failure)}")
+
+
 def _name(exchange: Exchange) -> str:
     """Return the name of a request for the log: its method, and the tool, prompt or resource that it is about."""
     method = exchange.handler.method
-    if exchange.handler.slow_path is not None:
-        return method
-    fields = [getattr(exchange.params, each, UNSET) for each in ("name", "uri")]
+    params: Any = exchange.params
+    if exchange.handler.slow_path is not None:  # then those are the arguments of a tool
+        params = exchange.handler.codec.params(exchange.raw)
+    fields = [getattr(params, each, UNSET) for each in ("name", "uri")]
     named = [each for each in fields if isinstance(each, str)]
     return f"{method} {named[0]!r}" if named else method
 

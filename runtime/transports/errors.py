@@ -26,13 +26,18 @@ class ServerExited(TransportClosed):
         self.stderr = stderr
         super().__init__(command, status)
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """How the process has ended, without its standard error."""
         if self.status is None:
             how = "has closed its output"
         elif self.status < 0:
             how = f"was ended by {_signal_name(-self.status)}"
         else:
             how = f"has exited with status {self.status}"
+        return f"the server {self.command!r} {how}"
+
+    def __str__(self) -> str:
         lines = self.stderr.strip().splitlines()[-_MAX_LINES:]
         if lines:
             last = "; the last lines of its standard error:\n" + "\n".join(
@@ -41,7 +46,7 @@ class ServerExited(TransportClosed):
         else:
             hint = "; if it is a Python file, the file has to call server.run()" if self.status == 0 else ""
             last = f"; it wrote nothing to its standard error{hint}"
-        return f"the server {self.command!r} {how}{last}"
+        return f"{self.summary}{last}"
 
 
 def _signal_name(number: int) -> str:

@@ -226,7 +226,7 @@ def main() -> None:
     options: Any = {"limits": HttpLimits(**GIVEN["http"])}
     if "events" in GIVEN:
         options["events"] = MemoryEventStore(**GIVEN["events"])
-    uvicorn_server.serve_http(server, uvicorn_server.bind("127.0.0.1", 0), options)
+    uvicorn_server.serve_http(server, "127.0.0.1:0", options)
 
 
 if __name__ == "__main__":

@@ -198,8 +198,7 @@ def main(text: str) -> None:
         setattr(sys.modules[module], constant, value)
     guest = Guest(limits=Limits(**given.get("limits", {})), lifespan=LIFESPANS.get(given.get("lifespan")))
     options = {"limits": HttpLimits(**given.get("http", {})), **given.get("options", {})}
-    bound = uvicorn_server.bind("127.0.0.1", given.get("port", 0))
-    uvicorn_server.serve_http(guest.server, bound, options)
+    uvicorn_server.serve_http(guest.server, f"127.0.0.1:{given.get('port', 0)}", options)
 
 
 if __name__ == "__main__":

@@ -9,14 +9,27 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from mcpgen import __version__
 from mcpgen.cli import COMMANDS, Entry, LazyGroup, main
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+
+
+class HelpText(SingleFileSnapshotExtension):
+    """A help text, in a file of its own."""
+
+    file_extension = "txt"
+    _write_mode = WriteMode.TEXT
+
 
 PROBE = """
 import json, sys
@@ -236,11 +249,71 @@ def test_every_line_of_the_table_leads_to_a_command_of_that_name(name: str) -> N
     assert name == command.name
 
 
+EXTRAS = ("black", "datamodel_code_generator", "httpx", "jinja2", "jsonschema_rs", "pydantic", "uvicorn", "watchfiles")
+
+
+def bare(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run ``mcpgen`` as if no extra was installed."""
+    hidden = f"import sys; sys.modules.update(dict.fromkeys({EXTRAS!r}))"
+    program = f"{hidden}; from mcpgen.cli import main; main({list(arguments)!r}, prog_name='mcpgen')"
+    return subprocess.run([sys.executable, "-I", "-c", program], check=False, capture_output=True, encoding="utf-8")
+
+
 def test_building_without_the_extra_says_what_to_install() -> None:
-    hidden = "import sys; sys.modules.update(dict.fromkeys(['jinja2', 'black', 'datamodel_code_generator']))"
-    program = f"{hidden}; from mcpgen.cli import main; main(['build', '--revision', '2025-11-25'])"
-    done = subprocess.run([sys.executable, "-I", "-c", program], check=False, capture_output=True, encoding="utf-8")
+    done = bare("build", "--revision", "2025-11-25")
 
     assert 2 == done.returncode
     assert 'pip install "mcpgen[codegen]"' in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_shows_its_help_without_any_extra(name: str) -> None:
+    done = bare(name, "--help")
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert done.stdout.startswith(f"Usage: mcpgen {name} ")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_has_a_help_text(name: str) -> None:
+    module, _, attribute = COMMANDS[name].target.partition(":")
+    command = getattr(importlib.import_module(module), attribute)
+    options = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
+
+    assert [] == [each.name for each in options if not each.help]
+
+
+JSON_COMMANDS = [
+    ["schema", "list", "--json"],
+    ["diff", "2024-11-05", "2025-03-26", "--format", "json"],
+    ["losses", "--from", "2024-11-05", "--to", "2025-03-26", "--json"],
+    ["inspect", f"{sys.executable} {Path(__file__).parents[1] / 'runtime' / 'cli' / 'everything.py'}", "--json"],
+]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the helper needs pseudo terminals")
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", JSON_COMMANDS, ids=lambda arguments: arguments[0])
+def test_json_is_indented_at_a_terminal_and_one_line_elsewhere(arguments: list[str]) -> None:
+    from tests.runtime.cli.terminals import Terminal, run  # there are pseudo terminals on POSIX only
+
+    status, compact, _ = run(*arguments)
+    terminal = Terminal(*arguments, is_output_too=True)
+    try:
+        _, _, shown = terminal.end()
+    finally:
+        terminal.close()
+
+    assert (0, 1) == (status, compact.count("\n"))
+    assert ": " not in compact[:20]
+    assert json.loads(compact) == json.loads(shown)
+    assert "\n  " in shown
+
+
+@pytest.mark.parametrize("command", ["serve", "completion"])
+def test_the_help_of_a_command_is_as_reviewed(command: str, snapshot: SnapshotAssertion) -> None:
+    done = CliRunner().invoke(main, [command, "--help"], prog_name="mcpgen", terminal_width=100)
+
+    assert snapshot(extension_class=HelpText) == done.output

@@ -47,6 +47,7 @@ DEPENDENCIES = {
         "typing_extensions",  # for type checkers only, which have its stubs
         "uvicorn",
         "uvloop",
+        "watchfiles",  # of `mcpgen serve --reload`
     },
 }
 PACKAGE = Path(str(files("mcpgen")))
@@ -199,6 +200,10 @@ SHELLS = {
     "cli/client/elicitation_prompt.py",
     "cli/client/terminal.py",
     "cli/serve_command.py",
+    "cli/server/reloaded_server.py",
+    "cli/server/reloader.py",
+    "cli/server/request_log.py",
+    "cli/server/source_changes.py",
     "cli/trace/http_relay.py",
     "cli/trace/output_buffer.py",
     "cli/trace/stdio_relay.py",
@@ -235,6 +240,8 @@ SHELLS = {
     "server/context.py",
     "server/engine.py",
     "server/functions/worker_threads.py",
+    "server/loop_watchdog.py",
+    "server/sync_context.py",
     "transports/auto_reset_event.py",
 }
 WORLD = {"anyio", "asyncio", "trio", "select", "socket", "subprocess", "threading", "time"}

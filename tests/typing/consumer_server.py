@@ -28,6 +28,16 @@ async def greet(name: str, ctx: Context) -> str:
     return name
 
 
+@server.tool
+def ask(ctx: Context) -> str:
+    ctx.sync.log("info", {"asks": True})
+    assert_type(ctx.sync.elicit("Who?", Person), Elicited[Person])
+    assert_type(ctx.sync.elicit("Who?", {"type": "object"}), Elicited[dict[str, Any]])
+    assert_type(ctx.sync.sample("Hello", max_tokens=10), CreateMessageResult)
+    assert_type(ctx.sync.roots(), list[Root])
+    return "asked"
+
+
 @server.tool(title="Add")
 def add(a: int, b: int = 1) -> int:
     return a + b

@@ -46,6 +46,11 @@ _INTERRUPTED: Final = 130  # 128 + SIGINT, as in shells
 _MAX_DATA: Final = 2000
 
 
+# A user who waits this long is told for what. It is looked at in short steps.
+_WAIT_SECONDS: Final = 5.0
+_STEP_SECONDS: Final = 0.25
+
+
 class ClientRun:
     """One run of a client command.
 
@@ -73,6 +78,7 @@ class ClientRun:
     ) -> None:
         self.target: Target = target
         self._screen = screen
+        self._note = note
         self._log_handler = _NoteHandler(note)
         self._recorder = RecordingTransport(target.transport)
         try:
@@ -108,6 +114,7 @@ class ClientRun:
         outcome: int | Exception = 1
         async with anyio.create_task_group() as group:
             group.start_soon(on_signal, group.cancel_scope.cancel, signals)
+            group.start_soon(self._note_waits)
             outcome = await self._outcome(work)
             group.cancel_scope.cancel()
         self._screen.clear_status()
@@ -117,11 +124,28 @@ class ClientRun:
             raise outcome
         return outcome
 
+    async def _note_waits(self) -> None:
+        """Note once for each wait of some seconds what is awaited, unless messages pass meanwhile."""
+        frames, begin = self._recorder.frames, anyio.current_time()
+        is_noted = False
+        while True:
+            await anyio.sleep(_STEP_SECONDS)
+            method, now = self._recorder.awaited, anyio.current_time()
+            if method is None or frames != self._recorder.frames:
+                frames, begin, is_noted = self._recorder.frames, now, False
+            elif now - begin >= _WAIT_SECONDS and not is_noted:
+                is_noted = True
+                self._note(
+                    f"the server has not answered {method} for {_WAIT_SECONDS:g} seconds; still waiting. "
+                    "`--timeout SECONDS` sets a limit, and Ctrl-C cancels."
+                )
+
     async def _outcome(self, work: Callable[[Client], Awaitable[int]]) -> int | Exception:
         try:
             async with self._connection as client:
                 if client.era == "handshake" and _PROBE in self._recorder.sent:
-                    self.target.forget_stderr()  # it may have printed that it does not know the probe
+                    self.target.stderr.forget()  # it may have printed that it does not know the probe
+                self.target.stderr.connected()
                 return await work(client)
         except McpgenError as error:
             self._screen.clear_status()
@@ -146,6 +170,8 @@ class ClientRun:
         if isinstance(error, RequestTimedOut) and error.server is not None:
             error.server = self.target.name
         message = _message(error)
+        if isinstance(error, ServerExited) and self.target.stderr.is_shown and error.stderr.strip():
+            message = f"{error.summary}; its standard error is above"
         lines = [self._screen.paint("Error:", "bad") + " " + escaped_text(message)]
         if isinstance(error, ServerExited) and self.target.is_file and "There is no server in" in error.stderr:
             file = escaped_line(self.target.name.removeprefix("mcpgen serve "))
@@ -154,9 +180,9 @@ class ClientRun:
             lines.append("The server asks the user for input. That needs a terminal, and revision 2025-06-18 or later.")
         if isinstance(error, ServerExited) and _MISSING_VARIABLE.search(error.stderr):
             lines.append("The server gets only basic environment variables. Add others with --env KEY=VALUE.")
-        if isinstance(error, RequestTimedOut) and self.target.stderr_lines:
+        if isinstance(error, RequestTimedOut) and self.target.stderr.last_lines:
             lines.append("The last lines of its standard error:")
-            lines += [f"    {escaped_line(line)}" for line in self.target.stderr_lines]
+            lines += [f"    {escaped_line(line)}" for line in self.target.stderr.last_lines]
         self._screen.lines(lines)
 
 

@@ -1,4 +1,4 @@
-"""Show what arrives while a server works: progress, and log entries."""
+"""Show what arrives while a server works: progress, log entries, and its standard error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STYLES: Final = {"warning": "warning", "debug": "dim", "info": "plain", "notice
 
 
 class ProgressDisplay:
-    """Write progress and log entries to a screen; hold them back while the user answers a question there.
+    """Write what arrives to a screen; hold it back while the user answers a question there.
 
     Args:
         screen: The screen.
@@ -67,6 +67,10 @@ class ProgressDisplay:
     def note(self, text: str) -> None:
         """Write a warning of the client."""
         self._write(f"{self._screen.paint('Note:', 'warning')} {escaped_line(text)}")
+
+    def server_line(self, line: str) -> None:
+        """Write a line of the server's standard error."""
+        self._write(self._screen.paint(escaped_line(line), "dim"))
 
     def _write(self, line: str) -> None:
         if not self.is_held:

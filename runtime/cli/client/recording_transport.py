@@ -7,7 +7,7 @@ several rounds (``input_required``) is known only after the last one.
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from mcpgen.runtime.transports.interfaces import Channel, ClientEndpoint, Transport
 
 __all__ = ["RecordingTransport"]
+
+
+# Requests whose response comes only at their end.
+_STREAMS: Final = frozenset({"subscriptions/listen"})
 
 
 class _Message(Struct):
@@ -41,10 +45,14 @@ class RecordingTransport:
 
     Attributes:
         sent: The methods of the requests that were sent.
+        frames: How many frames have passed, in both directions.
     """
 
     def __init__(self, transport: Transport) -> None:
         self.sent: set[str] = set()
+        self.frames: int = 0
+        self._pending: dict[object, str] = {}
+        self._asked: set[object] = set()
         self._transport = transport
         self._results: dict[str, bytes] = {}
 
@@ -67,19 +75,60 @@ class RecordingTransport:
         """Return the bytes of the last result of *method*; 0 if there is none."""
         return len(self._results.get(method, b""))
 
+    @property
+    def awaited(self) -> str | None:
+        """The method of a request that the server has not answered.
+
+        None if there is none, or if the server itself waits for an answer.
+        """
+        return None if self._asked else next(iter(self._pending.values()), None)
+
+    def note_sent(self, message: bytes) -> None:
+        """Record the messages in a frame for the server."""
+        self.frames += 1
+        for each in _messages(message):
+            if isinstance(each.method, UnsetType):
+                self._asked.discard(each.id)
+            elif not isinstance(each.id, UnsetType):
+                self.sent.add(each.method)
+                if each.method not in _STREAMS:
+                    self._pending[each.id] = each.method
+
+    def note_received(self, frames: Sequence[Frame | OversizedLine]) -> None:
+        """Record the messages in frames of the server."""
+        self.frames += len(frames)
+        for each in (message for frame in frames for message in _messages(frame)):
+            if not isinstance(each.method, UnsetType):
+                if not isinstance(each.id, UnsetType):
+                    self._asked.add(each.id)
+                continue
+            method = self._pending.pop(each.id, None)
+            if method is not None and not isinstance(each.result, UnsetType):
+                self._results[method] = bytes(each.result)
+
+    def note_lost(self, request_id: RequestId) -> None:
+        """Record that a request will not be answered."""
+        self._pending.pop(request_id, None)
+
+    def note_closed(self) -> None:
+        """Record that the connection has ended."""
+        self._pending.clear()
+        self._asked.clear()
+
     @asynccontextmanager
     async def open(self, limits: ClientLimits, /) -> AsyncGenerator[Channel]:
         """Open the other transport, and record its results."""
         async with self._transport.open(limits) as channel:
-            yield _RecordingChannel(channel, self._results, self.sent)
+            try:
+                yield _RecordingChannel(channel, self)
+            finally:
+                self.note_closed()
 
 
 class _RecordingChannel:
-    def __init__(self, channel: Channel, results: dict[str, bytes], sent: set[str]) -> None:
+    def __init__(self, channel: Channel, recorder: RecordingTransport) -> None:
         self._channel = channel
-        self._results = results
-        self._sent = sent
-        self._methods: dict[object, str] = {}
+        self._recorder = recorder
         self.drain = channel.drain
         self.close_reason = channel.close_reason
         self._endpoint: ClientEndpoint
@@ -93,10 +142,7 @@ class _RecordingChannel:
         return self._channel.stderr
 
     def write(self, message: bytes) -> None:
-        for each in _messages(message):
-            if isinstance(each.method, str) and not isinstance(each.id, UnsetType):
-                self._methods[each.id] = each.method
-                self._sent.add(each.method)
+        self._recorder.note_sent(message)
         self._channel.write(message)
 
     async def run(self, endpoint: ClientEndpoint, /) -> None:
@@ -106,14 +152,11 @@ class _RecordingChannel:
     # --- as the endpoint of the other channel
 
     def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
-        for frame in frames:
-            for each in _messages(frame):
-                method = None if isinstance(each.id, UnsetType) else self._methods.get(each.id)
-                if method is not None and not isinstance(each.result, UnsetType):
-                    self._results[method] = bytes(each.result)
+        self._recorder.note_received(frames)
         self._endpoint.receive(frames)
 
     def request_lost(self, request_id: RequestId, failure: Exception) -> None:
+        self._recorder.note_lost(request_id)
         self._endpoint.request_lost(request_id, failure)
 
     async def ready(self) -> None:

@@ -7,7 +7,6 @@ before click reads the arguments.
 
 from __future__ import annotations
 
-from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
@@ -15,7 +14,7 @@ import click
 
 from mcpgen.runtime.api.hosts.config import parse_config, read_config
 from mcpgen.runtime.cli.client.arguments import did_you_mean
-from mcpgen.runtime.cli.target import Target, parse_target
+from mcpgen.runtime.cli.target import StandardError, Target, parse_target
 from mcpgen.runtime.cli.terminal_text import escaped_line, sentence
 from mcpgen.runtime.errors import UsageError
 
@@ -39,8 +38,6 @@ CONFIG: Final = (
 
 # Options that the entry of a server has instead.
 _IN_ENTRY: Final = {"env": "--env", "cwd": "--cwd", "headers": "--header", "bearer_env": "--bearer-env"}
-
-_MAX_STDERR_LINES: Final = 12
 
 _KEY: Final = "mcpgen.config"
 
@@ -106,9 +103,9 @@ def server_target(words: Sequence[str], options: Mapping[str, Any]) -> Target:
     if entry.ignored:
         ignored = ", ".join(escaped_line(each) for each in entry.ignored)
         click.echo(f"Note: keys of {escaped_line(entry.name)} without a meaning here: {ignored}", err=True)
-    stderr: deque[str] = deque(maxlen=_MAX_STDERR_LINES)
+    stderr = StandardError()
     try:
-        transport = entry.transport(stderr.append)
+        transport = entry.transport(stderr.add)
     except UsageError as error:
         raise click.UsageError(sentence(error)) from None
     return Target(transport, "url" if "url" in entry.settings else "command", stderr)

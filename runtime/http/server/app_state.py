@@ -68,7 +68,7 @@ class AppState:
         self.rates: RateLimiter | None = None if rate_limit is None else RateLimiter(rate_limit, clock)
         self.open_quota: Quota = Quota(limits.max_open, limits.max_open_bytes)
         self.small_bytes: int = min(engine.limits.max_id_chars, engine.limits.max_meta_bytes)
-        self._is_asyncio = False
+        self._runs_inline = False
         self._tag_key = secrets.token_bytes(16)
         self._host = HandlerHost(engine, self.sessions.expire)
 
@@ -81,13 +81,14 @@ class AppState:
         if self._host.spawner is not None:
             return self._host.spawner
         spawner = await self._host.open()
-        self._is_asyncio = is_asyncio()
+        # There, a function gets no context, which says whether errors name the exception.
+        self._runs_inline = is_asyncio() and not self.engine.debug
         return spawner
 
     @property
     def runs_inline(self) -> bool:
         """Whether a handler may start in the task of its request; see `direct_calls`."""
-        return self._is_asyncio and self._host.spawner is not None
+        return self._runs_inline and self._host.spawner is not None
 
     @property
     def has_ended(self) -> bool:

@@ -7,9 +7,10 @@ And it raises signals again after it has handled them, where a server that was t
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -23,12 +24,12 @@ from mcpgen.runtime.transports.graceful_shutdown import GracefulShutdown
 from mcpgen.runtime.transports.spawner import open_group
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
-    from typing import Unpack
+    from collections.abc import Callable, Generator
+    from typing import Self, Unpack
 
     from mcpgen.runtime.http.server.application import Application, Options
 
-__all__ = ["bind", "serve_http"]
+__all__ = ["bind", "serve_http", "serve_http_async", "split_address"]
 
 # MCP hosts and people wait about two seconds for a process to exit; the interpreter needs a part of them.
 _SHUTDOWN_SECONDS: Final = 1.7
@@ -38,6 +39,22 @@ _LINGER_SECONDS: Final = 1
 
 # How long an idle connection stays open, which saves the next request a TCP handshake.
 _KEEP_ALIVE_SECONDS: Final = 30
+
+
+def split_address(address: object) -> tuple[str, int]:
+    """Split an address into host and port.
+
+    Raises:
+        UsageError: The address is not ``HOST:PORT``.
+    """
+    host, _, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        host = ""  # an IPv6 address without brackets: its port is ambiguous
+    if not host or not port.isdecimal() or not port.isascii() or int(port) > 65535:  # noqa: PLR2004 (of TCP)
+        raise UsageError(f"{address!r} is not HOST:PORT, such as 127.0.0.1:8000 or [::1]:8000")
+    return host, int(port)
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
@@ -86,31 +103,106 @@ class AsgiServer(Protocol):
         ...
 
 
-def serve_http(server: AsgiServer, sockets: Sequence[socket.socket], options: Options) -> None:
-    """Serve *server* on *sockets* until SIGINT or SIGTERM, then close them.
+def serve_http(
+    server: AsgiServer,
+    address: str,
+    options: Options,
+    wrap: Callable[[Application], Any] | None = None,
+) -> None:
+    """Serve *server* at *address* until SIGINT or SIGTERM.
 
     Print the URL on standard error when connections are accepted. If a handler does not end in time after the signal,
     exit the process with status 0.
 
     Args:
         server: The server.
-        sockets: From `bind`.
+        address: ``HOST:PORT``.
         options: The options of the application except ``bound_to``, which is set here.
+        wrap: Returns the ASGI application that uvicorn calls instead.
+
+    Raises:
+        UsageError: The address or an option is not valid.
     """
-    address, port = sockets[0].getsockname()[:2]
-    app_options: Options = {"bound_to": address, **options}
-    app = server.asgi(**app_options)
-    shown = f"[{address}]" if ":" in address else address
-    line = f"mcpgen: serving {server.name} at http://{shown}:{port}{options.get('path', '/mcp')}"
-    with tune_gc(), GracefulShutdown(_SHUTDOWN_SECONDS) as shutdown:
+    with (
+        _Listener(server, address, options, wrap) as listener,
+        tune_gc(),
+        GracefulShutdown(_SHUTDOWN_SECONDS) as shutdown,
+    ):
         use_uvloop = {"use_uvloop": sys.platform != "win32"}
-        anyio.run(partial(_serve, app, sockets, line, shutdown), backend_options=use_uvloop)
+        anyio.run(partial(listener.serve_until, shutdown), backend_options=use_uvloop)
 
 
-async def _serve(app: Application, sockets: Sequence[socket.socket], line: str, shutdown: GracefulShutdown) -> None:
-    config = uvicorn.Config(
-        app,  # pyright: ignore[reportArgumentType] (uvicorn has types of its own for each kind of scope)
-        http=partial(BoundedProtocol, write_seconds=app.limits.write_seconds),  # type: ignore[arg-type] # uvicorn only calls it
+async def serve_http_async(server: AsgiServer, address: str, options: Options) -> None:
+    """Serve *server* at *address* in the running event loop, until this is cancelled. The caller handles signals.
+
+    Args:
+        server: The server.
+        address: ``HOST:PORT``.
+        options: The options of the application except ``bound_to``, which is set here.
+
+    Raises:
+        UsageError: The address or an option is not valid, or the event loop is not one of asyncio.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise UsageError("serving over HTTP needs asyncio, because uvicorn does; run this with asyncio.run()") from None
+    with _Listener(server, address, options) as listener:
+        await listener.serve_until_cancelled()
+
+
+class _Listener:
+    """A server with the sockets that it listens on. They are closed at the end of the ``with`` block."""
+
+    def __init__(
+        self,
+        server: AsgiServer,
+        address: str,
+        options: Options,
+        wrap: Callable[[Application], Any] | None = None,
+    ) -> None:
+        self._stack = ExitStack()
+        with self._stack:
+            self._sockets = [self._stack.enter_context(each) for each in bind(*split_address(address))]
+            host, port = self._sockets[0].getsockname()[:2]
+            app_options: Options = {"bound_to": host, **options}
+            self._app = server.asgi(**app_options)
+            self._stack = self._stack.pop_all()
+        shown = f"[{host}]" if ":" in host else host
+        line = f"mcpgen: serving {server.name} at http://{shown}:{port}{options.get('path', '/mcp')}"
+        outer = self._app if wrap is None else wrap(self._app)
+        self._uvicorn = _UvicornServer(_config(outer, self._app.limits.write_seconds), self._app, line)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    async def serve_until(self, shutdown: GracefulShutdown) -> None:
+        """Serve until a signal requests the shutdown."""
+        async with self._app.running(), open_group() as group:
+            group.start_soon(self._uvicorn.exit_on_signal, shutdown)
+            await self._uvicorn.serve(sockets=self._sockets)
+
+    async def serve_until_cancelled(self) -> None:
+        """Serve until this is cancelled, and then end the streams and connections."""
+        async with self._app.running():
+            # A task of its own: a cancelled uvicorn ends neither its streams nor its connections.
+            serving = asyncio.ensure_future(self._uvicorn.serve(sockets=self._sockets))
+            try:
+                await asyncio.shield(serving)
+            except asyncio.CancelledError:
+                self._uvicorn.should_exit = True
+                with anyio.CancelScope(shield=True):
+                    await asyncio.wait([serving])
+                raise
+
+
+def _config(app: Any, write_seconds: float) -> uvicorn.Config:  # noqa: ANN401 (uvicorn has types of its own for each kind of scope)
+    return uvicorn.Config(
+        app,
+        http=partial(BoundedProtocol, write_seconds=write_seconds),  # type: ignore[arg-type] # uvicorn only calls it
         ws="none",
         lifespan="off",
         log_config=None,
@@ -120,10 +212,6 @@ async def _serve(app: Application, sockets: Sequence[socket.socket], line: str, 
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_LINGER_SECONDS,
     )
-    server = _UvicornServer(config, app, line)
-    async with app.running(), open_group() as group:
-        group.start_soon(server.exit_on_signal, shutdown)
-        await server.serve(sockets=list(sockets))
 
 
 class _UvicornServer(uvicorn.Server):

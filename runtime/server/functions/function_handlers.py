@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
@@ -13,11 +15,18 @@ from mcpgen.runtime.server.functions.registrations import FunctionRegistry, Regi
 from mcpgen.runtime.server.functions.resources import ResourceFunction, ResourceNotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mcpgen.runtime.server.functions.prompts import Prompt
     from mcpgen.runtime.server.functions.signatures import BaseContext
     from mcpgen.runtime.server.functions.tools import Tool
 
 __all__ = ["FunctionHandlers"]
+
+# A client decides how long a name is, and how often it is compared with others. That takes a millisecond, if the names
+# are much alike.
+MAX_COMPARED_CHARS = 64
+MAX_COMPARED_NAMES = 100
 
 
 class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
@@ -89,7 +98,7 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         """
         tool = self._registry.tools.entries.get(params.name)
         if tool is None:
-            raise RequestError(ErrorCode.INVALID_PARAMS, f"Unknown tool: {quoted(params.name)}")
+            raise _unknown("tool", params.name, self._registry.tools.entries)
         return await tool.call(params.arguments, context)
 
     async def list_resources(
@@ -156,7 +165,7 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         """
         prompt = self._registry.prompts.entries.get(params.name)
         if prompt is None:
-            raise RequestError(ErrorCode.INVALID_PARAMS, f"Unknown prompt: {quoted(params.name)}")
+            raise _unknown("prompt", params.name, self._registry.prompts.entries)
         return await prompt.get(params.arguments, context)
 
     async def complete(self, params: models.CompleteRequestParams, context: BaseContext, /) -> models.CompleteResult:
@@ -176,3 +185,12 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         if argument not in known:
             raise RequestError(ErrorCode.INVALID_PARAMS, f"Unknown argument: {quoted(argument)}")
         return models.CompleteResult(completion=models.CompleteResultCompletion(values=[], total=0, has_more=False))
+
+
+def _unknown(kind: str, name: str, known: Iterable[str]) -> RequestError:
+    """Return the error for an unknown tool or prompt. It suggests the name that is most like *name*."""
+    hint = ""
+    if len(name) <= MAX_COMPARED_CHARS:
+        found = get_close_matches(name, islice(known, MAX_COMPARED_NAMES), 1)
+        hint = f"; did you mean {found[0]}?" if found else ""
+    return RequestError(ErrorCode.INVALID_PARAMS, f"Unknown {kind}: {quoted(name)}{hint}")

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Sequence, ValuesView
 from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, defstruct
 
-from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.errors import UsageError, quoted
 from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.protocol.value_types import any_object, dump_value, pydantic_type, uses_pydantic
 from mcpgen.runtime.server.functions.media import Media
@@ -31,6 +31,7 @@ __all__ = [
     "UnsendableResult",
     "encode_result",
     "error_result",
+    "exception_text",
     "list_items",
     "result_format",
 ]
@@ -89,6 +90,8 @@ def _why_unsendable(value: object, error: Exception) -> str:
         return f"an awaitable of the type {type(value).__name__}; await it"
     if inspect.isgenerator(value) or inspect.isasyncgen(value):
         return "a generator; return a list"
+    if isinstance(value, (Iterator, KeysView, ValuesView, ItemsView)):
+        return f"a value of the type {type(value).__name__}, which is not a list; return a list"
     reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
     return f"a value of the type {type(value).__name__} that cannot be written as JSON: {reason}"
 
@@ -143,6 +146,16 @@ def list_items(value: object) -> Sequence[object] | None:
 def error_result(text: str) -> models.CallToolResult:
     """Return the result of a tool that failed, with a message for the model."""
     return models.CallToolResult(content=[models.TextContent(text=text)], is_error=True)
+
+
+def exception_text(error: BaseException) -> str:
+    """Return the type and the message of an exception, for the clients of a server with ``debug=True``."""
+    try:
+        message = quoted(str(error))
+    except Exception:  # noqa: BLE001 (a class of the author, whose message may be computed)
+        message = "its message cannot be shown"
+    name = type(error).__qualname__
+    return f"{name}: {message}" if message else name
 
 
 def _block(value: object) -> models.ContentBlock:

@@ -193,11 +193,14 @@ def _check_default(parameter: Parameter, what: str) -> None:
     """Refuse a default that is not of the parameter's type, such as None for an int.
 
     A default that JSON cannot express, such as a sentinel object, is refused: clients could not read it in the schema.
+    A lone ``inf`` or ``nan`` is allowed, and missing in the schema.
     """
     if parameter.default is NODEFAULT or parameter.default is UNSET:
         return
     try:
         value = msgspec.to_builtins(parameter.default, str_keys=True, enc_hook=dump_value)
+        if not isinstance(value, float):
+            value = msgspec.json.decode(msgspec.json.encode(value))  # where nan becomes null, as in the schema
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(
             f"the default of {what} cannot be written as JSON ({error}); use another default, such as None with the "
@@ -211,15 +214,11 @@ def _check_default(parameter: Parameter, what: str) -> None:
 
 
 def _default_json(default: object) -> object | UnsetType:
-    """Return a default as JSON; UNSET if there is none, or JSON cannot express it."""
+    """Return a default as JSON; UNSET if there is none, or if it is ``inf`` or ``nan``."""
     if default is NODEFAULT or default is UNSET or (isinstance(default, float) and not math.isfinite(default)):
         return UNSET
-    try:
-        return cast(
-            "object", msgspec.json.decode(msgspec.json.encode(default, order="deterministic", enc_hook=dump_value))
-        )
-    except (TypeError, ValueError, RecursionError):
-        return UNSET
+    value = msgspec.to_builtins(default, str_keys=True, order="deterministic", enc_hook=dump_value)
+    return cast("object", msgspec.json.decode(msgspec.json.encode(value)))
 
 
 def in_declared_order(schema: dict[str, Any], annotation: Annotation) -> dict[str, Any]:

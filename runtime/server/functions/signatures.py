@@ -58,6 +58,11 @@ class BaseContext:
     def peer(self) -> Peer:
         """The client: its revision, era, name and capabilities."""
 
+    @property
+    @abstractmethod
+    def debug(self) -> bool:
+        """Whether errors tell the client which exception a function raised: ``Server(debug=True)``."""
+
 
 class Dependency(Struct, frozen=True):
     """What `Depends` returns: the mark of a parameter that gets the value of a function."""

@@ -39,6 +39,7 @@ from mcpgen.runtime.server.functions.results import (
     ResultFormat,
     UnsendableResult,
     error_result,
+    exception_text,
     result_format,
 )
 from mcpgen.runtime.server.functions.schemas import argument_type, input_schema
@@ -121,9 +122,11 @@ class Tool(Struct, frozen=True):
             return None
 
     async def run(
-        self, arguments: Struct, context: BaseContext
+        self, arguments: Struct, context: BaseContext | None
     ) -> str | models.CallToolResult | models.InputRequiredResult:
         """Call the function with the arguments that `read` returned; return text as it is, any other value as a result.
+
+        *context* may be None if the function takes none.
 
         Raises:
             RequestError: The function raised it.
@@ -136,7 +139,7 @@ class Tool(Struct, frozen=True):
             is_text = type(value) is str and self._format.schema is UNSET
             return value if is_text else self._format.to_result(value)
         except Exception as error:  # noqa: BLE001 (where a tool's failure becomes its result)
-            return self._failed(error)
+            return self._failed(error, context)
 
     def _decode(self, given: dict[str, object]) -> Struct:
         if self._check is not None:
@@ -153,7 +156,7 @@ class Tool(Struct, frozen=True):
             return error_result(text)
         raise RequestError(ErrorCode.INVALID_PARAMS, text)
 
-    def _failed(self, error: Exception) -> models.CallToolResult:
+    def _failed(self, error: Exception, context: BaseContext | None) -> models.CallToolResult:
         """Return the result of a function that raised *error*; raise it again if it answers the request itself."""
         error = sole_exception(error)
         match error:
@@ -165,13 +168,15 @@ class Tool(Struct, frozen=True):
                 raise error
             case NonconformingResult():
                 _LOG.error("the result of %s is not of its annotated type: %s", self.label, error)
-                return error_result(f"The result of the tool {self.definition.name} does not fit its output schema.")
+                text = f"The result of the tool {self.definition.name} does not fit its output schema"
+                reason = quoted(str(error))
             case UnsendableResult():
                 _LOG.error("%s returned %s", self.label, error)
-                return error_result(f"The tool {self.definition.name} failed.")
+                text, reason = f"The tool {self.definition.name} failed", f"it returned {quoted(str(error))}"
             case _:
                 _LOG.error("%s failed", self.label, exc_info=error)
-                return error_result(f"The tool {self.definition.name} failed.")
+                text, reason = f"The tool {self.definition.name} failed", exception_text(error)
+        return error_result(f"{text}: {reason}" if context is not None and context.debug else f"{text}.")
 
 
 def whole_numbers(value: object) -> object:

@@ -321,7 +321,7 @@ def test_a_program_that_is_taken_for_a_file_to_serve_is_explained() -> None:
 
 
 def test_a_server_that_takes_too_long_is_told_with_its_last_words() -> None:
-    status, out, err = run("call", COMMAND, "hang", "--timeout", "0.5")
+    status, out, err = run("call", COMMAND, "hang", "--quiet", "--timeout", "0.5")
 
     assert (1, "") == (status, out)
     assert (
@@ -356,7 +356,7 @@ def test_progress_does_not_lengthen_the_time_that_one_has_given(tmp_path: Path) 
 
 
 def test_a_server_that_crashes_is_told_with_its_last_words() -> None:
-    status, out, err = run("call", COMMAND, "crash")
+    status, out, err = run("call", "--quiet", COMMAND, "crash")
 
     assert (1, "") == (status, out)
     assert (
@@ -364,6 +364,52 @@ def test_a_server_that_crashes_is_told_with_its_last_words() -> None:
         "    about to fail\n"
     ) in err
     assert "\x1b" not in err
+
+
+def test_what_a_server_prints_as_errors_is_shown_and_escaped_while_it_works() -> None:
+    status, out, err = run("call", COMMAND, "crash")
+
+    assert (1, "") == (status, out)
+    assert err.startswith("about to fail\n\\x1b[31mred")
+    assert err.endswith(f"\nError: the server {COMMAND!r} has exited with status 3; its standard error is above\n")
+    assert 1 == err.count("about to fail")
+    assert "\x1b" not in err
+
+
+BOOM = """
+from mcpgen import Server
+
+server = Server("boom")
+print("imported")
+
+@server.tool
+def divide(a: int, b: int) -> float:
+    return a / b
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--quiet",), ("-q",)])
+def test_the_traceback_of_a_tool_in_a_file_is_on_the_screen_unless_it_is_quiet(
+    options: tuple[str, ...], tmp_path: Path
+) -> None:
+    file = tmp_path / "boom.py"
+    file.write_text(BOOM, encoding="utf-8")
+
+    status, out, err = run("call", *options, str(file), "divide", "a=1", "b=0")
+
+    assert (1, "") == (status, out)
+    assert "The tool divide failed: ZeroDivisionError: division by zero\n" in err
+    assert (not options) == (f'  File "{file}", line 9, in divide\n    return a / b\n' in err)
+    assert (not options) == ("imported\n" in err)
+
+
+def test_only_the_commands_that_start_a_file_put_its_exceptions_into_errors(tmp_path: Path) -> None:
+    file = tmp_path / "boom.py"
+    file.write_text(BOOM, encoding="utf-8")
+    serve = f"{sys.executable} -m mcpgen serve {file}"
+
+    assert "The tool divide failed.\n" == run("call", "-q", serve, "divide", "a=1", "b=0")[2]
+    assert "ZeroDivisionError" in run("call", "-q", f"{serve} --debug", "divide", "a=1", "b=0")[2]
 
 
 def test_an_interrupt_ends_the_server_and_is_status_130(tmp_path: Path) -> None:
@@ -601,3 +647,45 @@ def test_an_encoding_that_lacks_characters_costs_no_line() -> None:
 
     assert (0, "") == (status, err)
     assert out.startswith("boats 1.2.3 - Boats of the bay\n")
+
+
+def test_after_five_seconds_a_note_says_what_is_awaited() -> None:
+    status, _, err = run("call", COMMAND, "hang", "--timeout", "6.5")
+
+    note = (
+        "Note: the server has not answered tools/call for 5 seconds; still waiting. "
+        "`--timeout SECONDS` sets a limit, and Ctrl-C cancels.\n"
+    )
+    assert (1, 1) == (status, err.count(note))
+
+
+def test_a_wait_of_a_few_seconds_is_not_noted() -> None:
+    _, _, err = run("call", COMMAND, "hang", "--timeout", "3")
+
+    assert "Note:" not in err
+
+
+@pytest.mark.parametrize("target", ["shops.tea:server", "shops.tea:holder.server"])
+def test_a_server_in_a_module_is_a_target(target: str, tmp_path: Path) -> None:
+    (tmp_path / "shops").mkdir()
+    (tmp_path / "shops" / "tea.py").write_text(f"{OURS}\nclass holder:\n    server = server\n", encoding="utf-8")
+
+    status, out, _ = run("call", "--cwd", str(tmp_path), target, "about")
+    assert 0 == status
+    assert str(tmp_path) == json.loads(out)["cwd"]
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("shops.tea:server", "Error: There is no module shops.tea."),
+        ("json:server", "Error: There is no server in json."),
+        ("json:dumps", "Error: dumps in json is not a Server; it is of type function."),
+    ],
+)
+def test_a_module_without_the_server_is_explained(target: str, reason: str) -> None:
+    status, _, err = run("inspect", target)
+
+    assert 1 == status
+    assert f"the server 'mcpgen serve {target}' has exited with status 2" in err
+    assert reason in err

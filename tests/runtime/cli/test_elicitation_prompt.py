@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -88,6 +89,16 @@ def test_a_server_of_every_revision_can_ask_and_its_final_result_is_the_one_that
     terminal.types("y\n")
 
     assert "accept Ada" == answered(terminal)["content"][0]["text"]
+
+
+def test_while_a_user_thinks_about_an_answer_no_note_says_that_the_server_is_slow(at_terminal: Begin) -> None:
+    terminal = at_terminal("call", COMMAND, "ask")
+    terminal.sees(FIELD)
+    time.sleep(5.5)  # longer than the command waits with its note
+    terminal.types("\x04")
+    terminal.end()
+
+    assert "has not answered" not in terminal.all
 
 
 def test_one_can_go_back_and_leave_things_out(at_terminal: Begin) -> None:

@@ -43,3 +43,26 @@ def test_what_makes_no_sense_is_explained(options: list[str], reason: str, tmp_p
 
     assert 2 == done.exit_code
     assert reason in done.output
+
+
+@pytest.mark.parametrize(
+    ("options", "address"),
+    [
+        (["--port", "9000"], "127.0.0.1:9000"),
+        (["--host", "0.0.0.0"], "0.0.0.0:8000"),  # noqa: S104 (only in a text)
+        (["--transport", "http"], "127.0.0.1:8000"),
+        (["--port=9000", "--http", "127.0.0.1:0"], "127.0.0.1:9000"),
+    ],
+)
+def test_options_of_other_frameworks_are_answered_with_ours(options: list[str], address: str) -> None:
+    done = CliRunner().invoke(serve, ["server.py", *options])
+
+    name = options[0].partition("=")[0]
+    assert 2 == done.exit_code
+    assert f"There is no option `{name}`. To serve over HTTP, use `--http {address}`." in done.output
+
+
+def test_help_does_not_show_options_of_other_frameworks() -> None:
+    shown = CliRunner().invoke(serve, ["--help"]).output
+
+    assert [] == [each for each in ("--port", "--host ", "--transport") if each in shown]

@@ -93,6 +93,7 @@ async def test_arguments_arrive_as_text_and_become_what_they_are_annotated_with(
 @pytest.mark.parametrize(
     ("name", "arguments", "expected"),
     [
+        ("reviw", {}, "Unknown prompt: reviw; did you mean review?"),
         ("nope", {}, "Unknown prompt: nope"),
         ("review", {}, "Invalid arguments for prompt review: Object missing required field `code`"),
         ("review", {"code": "", "x": ""}, "Invalid arguments for prompt review: Object contains unknown field `x`"),

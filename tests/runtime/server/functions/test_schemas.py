@@ -251,12 +251,25 @@ def test_a_default_that_json_has_no_number_for_is_left_out_but_holds() -> None:
 # --- what is refused, and how
 
 
-@pytest.mark.parametrize("default", [Opaque, Opaque(), [object()]])
+@pytest.mark.parametrize("default", [Opaque, Opaque(), [object()], print, "\ud800", (each for each in "ab")])
 def test_a_default_that_cannot_be_written_as_json_is_refused(default: object) -> None:
     def wait(mark: Any = default) -> None: ...
 
     with pytest.raises(UsageError, match=r"the default of parameter `mark` of .* cannot be written as JSON .*; use"):
         schema(wait)
+
+
+def test_a_default_that_json_would_change_is_refused() -> None:
+    def wait(seconds: list[float] = [float("nan")]) -> None: ...  # noqa: B006 (what is tested)
+
+    with pytest.raises(UsageError, match=r"the default of parameter `seconds` of .*Expected `float`, got `null`"):
+        schema(wait)
+
+
+def test_the_keys_of_a_default_are_texts_in_the_schema() -> None:
+    def count(sizes: dict[int, str] = {2: "b", 1: "a"}) -> None: ...  # noqa: B006 (what is tested)
+
+    assert {"1": "a", "2": "b"} == schema(count)["properties"]["sizes"]["default"]
 
 
 def test_what_no_schema_can_say_is_refused_with_function_parameter_and_way_out() -> None:  # noqa: C901 (a list)

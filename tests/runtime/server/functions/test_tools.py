@@ -240,6 +240,41 @@ async def test_an_unknown_tool_is_an_error_of_the_request_in_every_revision(
 
 
 @pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("pirce", "Unknown tool: pirce; did you mean price?"),
+        ("get_price", "Unknown tool: get_price; did you mean price?"),
+        ("weather", "Unknown tool: weather"),
+        ("", "Unknown tool: "),
+        (64 * "p", f"Unknown tool: {64 * 'p'}; did you mean {66 * 'p'}?"),
+        (65 * "p", f"Unknown tool: {65 * 'p'}"),  # too long to be compared
+    ],
+)
+async def test_an_unknown_tool_suggests_the_nearest(
+    catalogue: FunctionHandlers, caller: Caller, asked: str, told: str
+) -> None:
+    catalogue.tool(name="price")(returning(int, 1))
+    catalogue.tool(name="add")(returning(int, 1))
+    catalogue.tool(name=66 * "p")(returning(int, 1))
+    with pytest.raises(RequestError) as caught:
+        await caller.call(asked)
+
+    assert told == caught.value.message
+
+
+async def test_an_unknown_name_is_compared_with_a_limited_number_of_tools(
+    catalogue: FunctionHandlers, caller: Caller
+) -> None:
+    for number in range(150):
+        catalogue.tool(name=f"{number:03}{'abc' * 15}")(returning(int, 1))
+
+    with pytest.raises(RequestError, match="did you mean 0"):
+        await caller.call(f"xyz{'abc' * 15}")
+    with pytest.raises(RequestError, match=r"did you mean (?!14)"):
+        await caller.call(f"14x{'abc' * 15}")
+
+
+@pytest.mark.parametrize(
     ("of_server", "of_tool", "is_ignored"),
     [("refuse", None, False), ("ignore", None, True), ("ignore", "refuse", False), ("refuse", "ignore", True)],
 )
@@ -466,6 +501,8 @@ class Handle:
     [
         (_later, "it() returned a coroutine; await it"),
         (lambda: (each for each in "ab"), "it() returned a generator; return a list"),
+        (lambda: map(str, "ab"), "it() returned a value of the type map, which is not a list; return a list"),
+        ({"a": 1}.keys, "it() returned a value of the type dict_keys, which is not a list; return a list"),
         (Handle, "it() returned a value of the type Handle that cannot be written as JSON: a value of the type"),
     ],
 )

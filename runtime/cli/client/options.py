@@ -1,0 +1,125 @@
+"""The options that the commands of a client have in common."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Final, NotRequired, TypeVar
+
+import click
+
+from mcpgen.runtime.cli.completion_command import complete_target
+from mcpgen.runtime.cli.hosts.config_option import CONFIG, ConfigOptions
+from mcpgen.runtime.protocol.log_levels import LEVELS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcpgen.runtime.protocol.log_levels import Level
+
+__all__ = [
+    "CLIENT",
+    "ClientOptions",
+    "FOLDER",
+    "MAX_ITEMS",
+    "SERVER",
+    "STATUS",
+    "ServerOptions",
+    "TARGET",
+    "options_of",
+]
+
+F = TypeVar("F", bound="Callable[..., object]")
+
+_REVISION: Final = click.option(
+    "--revision", metavar="REVISION", help="Use this revision only. Default: the newest that both sides support."
+)
+_JSON: Final = click.option("--json", "is_json", is_flag=True, help="Write what the server sent, as JSON.")
+_TIMEOUT: Final = click.option(
+    "--timeout",
+    "seconds",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Time limit for the start of the server, and for each request.",
+)
+_ENV: Final = click.option(
+    "--env", multiple=True, metavar="KEY=VALUE", help="Set an environment variable of the server. Repeatable."
+)
+_CWD: Final = click.option(
+    "--cwd", type=click.Path(exists=True, file_okay=False), metavar="DIR", help="Working directory of the server."
+)
+_HEADER: Final = click.option(
+    "--header", "headers", multiple=True, metavar='"NAME: VALUE"', help="Send this header to the URL. Repeatable."
+)
+_BEARER: Final = click.option(
+    "--bearer-env", metavar="VARIABLE", help="Read a bearer token from this environment variable. Send it to the URL."
+)
+_ROOT: Final = click.option(
+    "--root",
+    "roots",
+    multiple=True,
+    type=click.Path(exists=True),
+    metavar="PATH",
+    help="Offer this file or folder to the server as a root. Repeatable.",
+)
+_LOG_LEVEL: Final = click.option(
+    "--log-level",
+    type=click.Choice(list(LEVELS)),
+    metavar="LEVEL",
+    help=f"Show the server's log entries of this level and above on standard error. Levels: {', '.join(LEVELS)}.",
+)
+FOLDER: Final = click.option(
+    "--output",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Save images, audio and other binary content in DIR.",
+)
+MAX_ITEMS: Final = click.option(
+    "--max-items",
+    type=click.IntRange(1),
+    default=10_000,
+    show_default=True,
+    metavar="NUMBER",
+    help="Read at most NUMBER items of a list.",
+)
+TARGET: Final = click.argument("target", metavar="TARGET", shell_complete=complete_target)
+
+STATUS: Final = (
+    "Exit status: 0 if it worked, 1 if the server failed or sent an error, 2 if the command was used wrongly."
+)
+
+
+def options_of(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return a decorator that gives a command *options*, in this order."""
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
+
+
+_NO_CACHE: Final = click.option(
+    "--no-cache",
+    is_flag=True,
+    help="Do not remember on disk whether the server needs `initialize`, and find it out again.",
+)
+_QUIET: Final = click.option("-q", "--quiet", is_flag=True, help="Hide the standard error of the server's process.")
+SERVER: Final = (_QUIET, _NO_CACHE, _REVISION, _JSON, _TIMEOUT, _ENV, _CWD, _HEADER, _BEARER, *CONFIG)
+CLIENT: Final = (*SERVER, _ROOT, _LOG_LEVEL)
+
+
+class ServerOptions(ConfigOptions):
+    """The values of `SERVER`."""
+
+    quiet: bool
+    no_cache: bool
+    revision: str | None
+    is_json: bool
+    seconds: float | None
+    env: tuple[str, ...]
+    cwd: str | None
+    headers: tuple[str, ...]
+    bearer_env: str | None
+    max_items: NotRequired[int]
+
+
+class ClientOptions(ServerOptions):
+    """The values of `CLIENT`."""
+
+    roots: tuple[str, ...]
+    log_level: Level | None

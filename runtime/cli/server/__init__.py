@@ -1,0 +1,1 @@
+"""Inside of the command ``serve``: a log of the requests, and the restart when a file changes."""

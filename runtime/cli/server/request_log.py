@@ -1,0 +1,263 @@
+"""The log of ``mcpgen serve --verbose``: a line for each request, and a line for its response."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from mcpgen.runtime.cli.client.terminal import Screen
+from mcpgen.runtime.cli.terminal_text import escaped_line
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from mcpgen.runtime.limits import Limits
+    from mcpgen.runtime.protocol.framing import Frame, OversizedLine
+    from mcpgen.runtime.transports.interfaces import Endpoint, MessageWriter, ServerInterface
+    from mcpgen.runtime.transports.spawner import Spawner
+
+    Event = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[Event]]
+    Send = Callable[[Event], Awaitable[None]]
+
+__all__ = ["LoggedApplication", "LoggedServer", "messages_of"]
+
+# A longer text says no more in one line of a log.
+_MAX_TEXT: Final = 200
+
+# Larger bodies are not decoded a second time for the log.
+_MAX_BODY_BYTES: Final = 1 << 20
+
+# A client that never gets an answer must not fill our memory.
+_MAX_PENDING: Final = 10_000
+
+
+class _Params(Struct):
+    name: str | UnsetType = UNSET
+    uri: str | UnsetType = UNSET
+
+
+class _Error(Struct):
+    code: int
+    message: str = ""
+
+
+class _Block(Struct):
+    text: str = ""
+
+
+class _Result(Struct, rename="camel"):
+    is_error: bool = False
+    content: Raw | UnsetType = UNSET
+
+
+class Message(Struct):
+    """What the log shows of a JSON-RPC message."""
+
+    id: str | int | float | UnsetType | None = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+def messages_of(frame: Frame | OversizedLine) -> list[Message]:
+    """Return the messages in *frame*; none if it is not valid, which the server itself reports."""
+    if not isinstance(frame, bytes):
+        return []
+    try:
+        if frame[:64].lstrip().startswith(b"["):
+            return msgspec.json.decode(frame, type=list[Message])
+        return [msgspec.json.decode(frame, type=Message)]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return []
+
+
+class _Log:
+    """Write lines about the requests of one connection."""
+
+    def __init__(self) -> None:
+        self._pending: dict[object, tuple[str, float]] = {}
+
+    def came(self, message: Message) -> None:
+        """Write that a request or a notification of the client came."""
+        if isinstance(message.method, UnsetType):
+            return
+        label = _label(message)
+        _write(f"→ {label}")
+        if not isinstance(message.id, UnsetType) and len(self._pending) < _MAX_PENDING:
+            self._pending[message.id] = (label, time.monotonic())
+
+    def went(self, message: Message) -> None:
+        """Write that a response was sent."""
+        if message.method is UNSET and message.id in self._pending:
+            label, begin = self._pending.pop(message.id)
+            _write(f"← {label}  {_outcome(message)}, {_duration(begin)}")
+
+
+def _write(line: str) -> None:
+    Screen(sys.stderr).line(f"{time.strftime('%H:%M:%S')} {line}")
+
+
+def _label(message: Message) -> str:
+    params = _decoded(message.params, _Params)
+    subject = "" if params is None else params.name or params.uri or ""
+    number = "" if isinstance(message.id, UnsetType) else f"#{message.id}"
+    return " ".join(_short(each) for each in (message.method, subject, number) if each)
+
+
+def _outcome(message: Message) -> str:
+    error = _decoded(message.error, _Error)
+    if error is not None:
+        return f"error {error.code}: {_short(error.message)}"
+    result = _decoded(message.result, _Result)
+    if result is None or not result.is_error:
+        return "ok"
+    blocks: list[_Block] = _decoded(result.content, list[_Block]) or []
+    return f"failed: {_short(' '.join(each.text for each in blocks))}"
+
+
+def _decoded(data: Raw | UnsetType, kind: Any) -> Any:  # noqa: ANN401 (any type; None if it does not fit)
+    try:
+        return None if isinstance(data, UnsetType) else msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _short(text: object) -> str:
+    whole = str(text)
+    return escaped_line(whole if len(whole) <= _MAX_TEXT else f"{whole[:_MAX_TEXT]}…")
+
+
+def _duration(begin: float) -> str:
+    seconds = time.monotonic() - begin
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
+
+
+class LoggedServer:
+    """A server on stdio whose requests are logged. It is a `ServerInterface`."""
+
+    def __init__(self, server: ServerInterface) -> None:
+        self._server = server
+
+    @property
+    def limits(self) -> Limits:
+        """Those of the server."""
+        return self._server.limits
+
+    def running(self) -> AbstractAsyncContextManager[object]:
+        """Keep the server's lifespan open within the block."""
+        return self._server.running()
+
+    def connect(self, writer: MessageWriter, spawner: Spawner, /) -> Endpoint:
+        """Return a new connection of the server, which is logged."""
+        log = _Log()
+        return _LoggedEndpoint(self._server.connect(_LoggedWriter(writer, log), spawner), log)
+
+
+class _LoggedWriter:
+    def __init__(self, writer: MessageWriter, log: _Log) -> None:
+        self._writer = writer
+        self._log = log
+        self.drain = writer.drain
+
+    @property
+    def is_full(self) -> bool:
+        return self._writer.is_full
+
+    def write(self, message: bytes) -> None:
+        self._writer.write(message)
+        for each in messages_of(message):
+            self._log.went(each)
+
+
+class _LoggedEndpoint:
+    def __init__(self, endpoint: Endpoint, log: _Log) -> None:
+        self._endpoint = endpoint
+        self._log = log
+        self.end_of_input = endpoint.end_of_input
+        self.wait_finished = endpoint.wait_finished
+        self.close = endpoint.close
+
+    def receive(self, frames: Sequence[Frame | OversizedLine]) -> None:
+        for frame in frames:
+            for each in messages_of(frame):
+                self._log.came(each)
+        self._endpoint.receive(frames)
+
+
+class LoggedApplication:
+    """An ASGI application whose HTTP requests are logged."""
+
+    def __init__(self, app: Callable[[Event, Receive, Send], Awaitable[None]]) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
+        """Handle one ASGI scope."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = _LoggedExchange(scope, receive, send)
+        await self._app(scope, exchange.receive, exchange.send)
+
+
+class _LoggedExchange:
+    """One HTTP request, and its response."""
+
+    def __init__(self, scope: Event, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._send = send
+        self._begin = time.monotonic()
+        self._label = f"{scope['method']} {_short(scope['path'])}"
+        self._request = bytearray()
+        self._response = bytearray()
+        self._status = 0
+        self._is_read = False
+
+    async def receive(self) -> Event:
+        """Return the next part of the request. Log the request when it is complete."""
+        event = await self._receive()
+        if event["type"] == "http.request" and not self._is_read:
+            if len(self._request) <= _MAX_BODY_BYTES:
+                self._request += event.get("body", b"")
+            if not event.get("more_body", False):
+                self._came()
+        return event
+
+    def _came(self) -> None:
+        self._is_read = True
+        labels = [_label(each) for each in self._messages(self._request) if each.method is not UNSET]
+        if labels:
+            self._label = ", ".join(labels)
+        _write(f"→ {self._label}")
+
+    async def send(self, event: Event) -> None:
+        """Send a part of the response. Log the response when it is complete."""
+        if event["type"] == "http.response.start":
+            self._status = event["status"]
+        elif event["type"] == "http.response.body":
+            if len(self._response) <= _MAX_BODY_BYTES:
+                self._response += event.get("body", b"")
+            if not event.get("more_body", False):
+                self._went()
+        await self._send(event)
+
+    def _went(self) -> None:
+        if not self._is_read:  # refused because of its headers
+            self._came()
+        outcomes = [_outcome(each) for each in self._messages(self._response) if each.method is UNSET]
+        found = ", ".join(each for each in outcomes if each != "ok")
+        _write(f"← {self._label}  {self._status}{f', {found}' if found else ''}, {_duration(self._begin)}")
+
+    def _messages(self, body: bytearray) -> Iterator[Message]:
+        if len(body) <= _MAX_BODY_BYTES:
+            data = bytes(body)
+            lines = data.splitlines() if data.startswith((b"event:", b"data:", b"id:", b":")) else [b"data:" + data]
+            for each in lines:
+                if each.startswith(b"data:"):
+                    yield from messages_of(each.removeprefix(b"data:").strip())

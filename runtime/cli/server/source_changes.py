@@ -1,0 +1,71 @@
+"""The changes of Python files, which ``mcpgen serve --reload`` waits for."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from mcpgen.runtime.cli.terminal_text import escaped_line
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from types import ModuleType
+
+__all__ = ["SourceChanges", "WatchfilesMissing"]
+
+# After the last of several changes, which an editor makes at once. watchfiles' own default.
+_SETTLE_MILLISECONDS: Final = 50
+
+
+class WatchfilesMissing(click.ClickException):
+    """The library that watches files is not installed."""
+
+    exit_code = 2  # as for other usage errors
+
+
+class SourceChanges:
+    """The changes of the Python files in a folder and its subfolders.
+
+    Args:
+        folder: The folder.
+
+    Raises:
+        WatchfilesMissing: watchfiles is not installed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._stopped = threading.Event()
+        self._watchfiles = _import_watchfiles()
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        """Yield the names of the files that have changed, each time that some have."""
+        library = self._watchfiles
+        async for found in library.awatch(
+            self._folder, watch_filter=library.PythonFilter(), step=_SETTLE_MILLISECONDS, stop_event=self._stopped
+        ):
+            yield ", ".join(sorted({escaped_line(self._name(path)) for _, path in found}))
+
+    def stop(self) -> None:
+        """End the iteration soon. Cancelling does not: it waits for the library's thread, which waits for seconds."""
+        self._stopped.set()
+
+    def _name(self, path: str) -> str:
+        try:
+            return str(Path(path).relative_to(self._folder))
+        except ValueError:  # behind a link
+            return path
+
+
+def _import_watchfiles() -> ModuleType:
+    try:
+        import watchfiles  # noqa: PLC0415 (an extra that nothing else needs)
+    except ModuleNotFoundError as error:
+        raise WatchfilesMissing(
+            f"`--reload` needs the module {error.name!r}, which is not installed.\n"
+            'Install it with: pip install "mcpgen[reload]"'
+        ) from None
+    return watchfiles

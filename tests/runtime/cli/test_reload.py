@@ -1,0 +1,272 @@
+"""``mcpgen serve --reload``: a changed file takes effect, on stdio within the connection of the host."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+import pytest
+from click.testing import CliRunner
+
+from mcpgen import RequestRefused, connect
+from mcpgen.runtime.cli.serve_command import serve
+from mcpgen.runtime.transports.process_transport import Process
+from tests.patience import PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")]
+
+MCPGEN: Final = (sys.executable, "-m", "mcpgen", "serve", "--reload")
+SOURCE: Final = """
+import anyio
+
+from mcpgen import Server
+
+server = Server("changing")
+
+
+@server.tool
+def say() -> str:
+    return "SAID"
+
+
+@server.tool
+async def hang() -> str:
+    await anyio.sleep_forever()
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "changing.py"
+    path.write_text(SOURCE, encoding="utf-8")
+    return path
+
+
+class Lines:
+    """The lines of a standard error, which a test waits for."""
+
+    def __init__(self) -> None:
+        self._queue = queue.SimpleQueue[str]()
+        self.add = self._queue.put
+
+    def until(self, text: str) -> str:
+        """Return the next line that contains *text*."""
+        seen = []
+        while True:
+            try:
+                seen.append(self._queue.get(timeout=PATIENCE_SECONDS))
+            except queue.Empty:
+                raise AssertionError(seen) from None
+            if text in seen[-1]:
+                return seen[-1]
+
+    async def wait_for(self, text: str) -> str:
+        return await anyio.to_thread.run_sync(self.until, text)
+
+
+def change(file: Path, said: str) -> None:
+    file.write_text(SOURCE.replace("SAID", said), encoding="utf-8")
+
+
+def break_(file: Path) -> None:
+    file.write_text("def", encoding="utf-8")
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", "2026-07-28"])
+def test_a_host_on_stdio_keeps_its_connection_while_the_server_changes(revision: str, file: Path) -> None:
+    lines = Lines()
+    host = Process([*MCPGEN, "--verbose", str(file)], on_stderr=lines.add)
+
+    async def main() -> None:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            async with connect(host, revisions=[revision]) as client:
+                assert "SAID" == (await client.call_tool("say")).data
+                change(file, "other")
+                assert "mcpgen: changing.py changed; restarting the server" == await lines.wait_for("changed;")
+                assert "other" == (await client.call_tool("say")).data
+
+    anyio.run(main)
+
+
+def test_a_host_is_told_that_the_lists_may_have_changed(file: Path) -> None:
+    async def main() -> None:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            async with (
+                connect(Process([*MCPGEN, str(file)]), revisions=["2025-11-25"]) as client,
+                client.listen(tools=True) as changes,
+            ):
+                await client.call_tool("say")
+                change(file, "other")
+                assert "tools" == (await anext(changes)).kind
+
+    anyio.run(main)
+
+
+def test_an_open_request_gets_an_error_when_the_server_restarts(file: Path) -> None:
+    lines = Lines()
+    host = Process([*MCPGEN, "-v", str(file)], on_stderr=lines.add)
+
+    async def main() -> str:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            async with connect(host, revisions=["2025-11-25"]) as client, anyio.create_task_group() as group:
+
+                async def touch() -> None:
+                    await lines.wait_for("→ tools/call hang")
+                    change(file, "other")
+
+                group.start_soon(touch)
+                with pytest.raises(RequestRefused) as caught:
+                    await client.call_tool("hang")
+                return caught.value.message
+
+    assert "the server was restarted because a file changed; send the request again" == anyio.run(main)
+
+
+def test_while_the_file_is_broken_each_request_gets_an_error(file: Path) -> None:
+    lines = Lines()
+    host = Process([*MCPGEN, str(file)], on_stderr=lines.add)
+
+    async def main() -> None:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            async with connect(host, revisions=["2025-11-25"]) as client:
+                await client.call_tool("say")
+                break_(file)
+                await lines.wait_for("SyntaxError: invalid syntax")
+                await lines.wait_for("mcpgen: the server has exited; it starts again when a file changes")
+                with pytest.raises(
+                    RequestRefused, match="the server does not run, because it has failed; its standard"
+                ):
+                    await client.call_tool("say")
+                change(file, "mended")
+                await lines.wait_for("changed;")
+                assert "mended" == (await client.call_tool("say")).data
+
+    anyio.run(main)
+
+
+def test_clients_learn_which_exception_a_handler_raised(file: Path) -> None:
+    file.write_text(SOURCE.replace('return "SAID"', 'raise ValueError("the reason")'), encoding="utf-8")
+
+    async def main() -> str:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            async with connect(Process([*MCPGEN, str(file)])) as client:
+                return (await client.call_tool("say")).text
+
+    assert "ValueError: the reason" in anyio.run(main)
+
+
+def test_the_end_of_the_input_ends_the_server_too(file: Path) -> None:
+    ping = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
+    done = subprocess.run([*MCPGEN, str(file)], input=ping, capture_output=True, check=False, timeout=PATIENCE_SECONDS)
+
+    assert (0, b'{"jsonrpc":"2.0","id":1,"result":{}}\n', b"") == (done.returncode, done.stdout, done.stderr)
+
+
+# Over HTTP
+
+
+@pytest.fixture
+def run(file: Path) -> Generator[Callable[..., tuple[subprocess.Popen[str], Lines]]]:
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(*options: str) -> tuple[subprocess.Popen[str], Lines]:
+        process = subprocess.Popen(
+            [*MCPGEN, str(file), "--http", "127.0.0.1:0", *options], stderr=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        lines = Lines()
+        stderr = process.stderr
+        assert stderr
+
+        def read() -> None:
+            for line in stderr:
+                lines.add(line)
+
+        threading.Thread(target=read, daemon=True).start()
+        return process, lines
+
+    yield begin
+    for each in started:
+        each.terminate()  # it ends its child
+        each.wait(PATIENCE_SECONDS)
+        assert each.stderr
+        each.stderr.close()
+
+
+async def said_at(url: str) -> Any:
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with connect(url) as client:
+            return (await client.call_tool("say")).data
+
+
+def test_a_server_over_http_restarts_at_the_same_address(
+    file: Path, run: Callable[..., tuple[subprocess.Popen[str], Lines]]
+) -> None:
+    _, lines = run("--path", "/x")
+    url = lines.until("http://").split()[-1]
+    assert url.endswith("/x")
+    assert "SAID" == anyio.run(said_at, url)
+    change(file, "other")
+    lines.until("mcpgen: changing.py changed; restarting the server")
+
+    assert url == lines.until("http://").split()[-1]
+    assert "other" == anyio.run(said_at, url)
+
+
+def test_a_server_over_http_that_is_broken_starts_again_at_the_next_change(
+    file: Path, run: Callable[..., tuple[subprocess.Popen[str], Lines]]
+) -> None:
+    _, lines = run()
+    url = lines.until("http://").split()[-1]
+    break_(file)
+    lines.until("mcpgen: the server has exited with status 2; it starts again when a file changes")
+    change(file, "mended")
+    lines.until("http://")
+
+    assert "mended" == anyio.run(said_at, url)
+
+
+def test_a_signal_ends_the_server_over_http(run: Callable[..., tuple[subprocess.Popen[str], Lines]]) -> None:
+    process, lines = run()
+    port = int(lines.until("http://").split(":")[-1].partition("/")[0])
+    process.send_signal(signal.SIGTERM)
+
+    assert 0 == process.wait(PATIENCE_SECONDS)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "reason"),
+    [
+        ("missing.py", [], "There is no file missing.py."),
+        ("a b", [], "There is no file or module 'a b'."),
+        ("FILE", ["--http", "8000"], "'8000' is not HOST:PORT, such as"),
+        ("FILE", ["--http", "192.0.2.1:0"], "cannot listen on 192.0.2.1:0"),
+        ("FILE", ["--path", "/x"], "are for HTTP: add `--http HOST:PORT`."),
+    ],
+)
+def test_what_cannot_be_reloaded_is_explained(target: str, options: list[str], reason: str, file: Path) -> None:
+    done = CliRunner().invoke(serve, ["--reload", str(file) if target == "FILE" else target, *options])
+
+    assert 2 == done.exit_code
+    assert reason in done.output
+
+
+def test_without_the_extra_the_command_says_what_to_install(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+    done = CliRunner().invoke(serve, ["--reload", str(file)])
+
+    expected = "Error: `--reload` needs the module 'watchfiles', which is not installed.\n"
+    assert (2, f'{expected}Install it with: pip install "mcpgen[reload]"\n') == (done.exit_code, done.output)
