@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.application import Application
     from mcpgen.runtime.http.server.event_store import EventStore, MemoryEventStore
     from mcpgen.runtime.limits import ClientLimits, HttpLimits, Limits, RateLimit
+    from mcpgen.runtime.server.cache_hints import CacheHint
     from mcpgen.runtime.server.context import Context
     from mcpgen.runtime.server.elicitation_forms import Elicited
     from mcpgen.runtime.server.functions.dependencies import Depends
@@ -75,6 +76,7 @@ __all__ = [
     "Application",
     "Audio",
     "BaseClient",
+    "CacheHint",
     "Change",
     "Channel",
     "Client",
@@ -150,6 +152,7 @@ _MODULES = {
     "Application": "mcpgen.runtime.http.server.application",
     "Audio": "mcpgen.runtime.server.functions.media",
     "BaseClient": "mcpgen.runtime.client.base_client",
+    "CacheHint": "mcpgen.runtime.server.cache_hints",
     "Change": "mcpgen.runtime.client.subscriptions",
     "Channel": "mcpgen.runtime.transports.interfaces",
     "Client": "mcpgen.runtime.api.client",

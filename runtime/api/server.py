@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import secrets
 import time
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -13,23 +13,26 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import msgspec
 from msgspec import UNSET
 
+from mcpgen.runtime.api.server_functions import ServerFunctions
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import Limits
 from mcpgen.runtime.protocol.native_revision import native_revision_of
 from mcpgen.runtime.protocol.negotiation import selected_revisions
 from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.server.cache_hints import CacheHint, check_cache_hints
 from mcpgen.runtime.server.connection import Connection
 from mcpgen.runtime.server.engine import ChangeNotifier, Engine
 from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
-from mcpgen.runtime.server.functions.registrations import Registrations
-from mcpgen.runtime.server.handler_table import HandlerTable, Middleware
+from mcpgen.runtime.server.handler_table import HandlerTable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
     from typing import Self, Unpack
 
     from mcpgen.runtime.http.server.application import Application, Options
+    from mcpgen.runtime.server.cache_hints import CacheHints
     from mcpgen.runtime.server.functions.schemas import UnknownKeys
+    from mcpgen.runtime.server.middleware import RegisteredMiddleware
     from mcpgen.runtime.server.tasks.task_requests import TaskRequests
     from mcpgen.runtime.server.tasks.task_store import TaskStore
     from mcpgen.runtime.transports.interfaces import Endpoint, MessageWriter
@@ -47,7 +50,7 @@ else:  # type variables have defaults from Python 3.13 on
     StateT = TypeVar("StateT")
 
 
-class Server(Registrations, ChangeNotifier, Generic[StateT]):
+class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
     """A server for clients of every revision.
 
     It offers either functions or handlers. The decorators `tool`, `resource`, `prompt` and `completion` register
@@ -69,6 +72,9 @@ class Server(Registrations, ChangeNotifier, Generic[StateT]):
         unknown_keys: What happens to arguments that a tool does not have: ``refuse`` or ``ignore``. ``refuse`` holds
             for the keys of nested objects, too. Default: refuse arguments, so that a model notices its mistake, and let
             the types decide about nested objects.
+        cache_hints: How long clients of 2026-07-28 may reuse results, and for whom, by method:
+            ``{"tools/list": CacheHint(ttl_ms=60_000, scope="public")}``. By default, results are stale at once, and
+            ``private``.
         limits: The limits of the server.
         state_keys: Secret keys of at least 32 bytes. They sign the request states: the strings that clients of
             2026-07-28 send back, with the requested input. The server signs with the first key, and accepts signatures
@@ -105,6 +111,7 @@ class Server(Registrations, ChangeNotifier, Generic[StateT]):
         lifespan: Callable[[Server[Any]], AbstractAsyncContextManager[StateT]] | None = None,
         page_size: int = 100,
         unknown_keys: UnknownKeys | None = None,
+        cache_hints: CacheHints | None = None,
         limits: Limits | None = None,
         state_keys: Sequence[bytes] | None = None,
         state_audience: str | None = None,
@@ -124,7 +131,8 @@ class Server(Registrations, ChangeNotifier, Generic[StateT]):
             max_uri_chars=self.limits.max_uri_chars,
         )
         self._has_handlers = handlers is not None
-        self._middleware: list[Middleware] = []
+        self._middleware: list[RegisteredMiddleware] = []
+        self._registry.cache_hints = check_cache_hints(cache_hints, has_handlers=self._has_handlers)
         info = models.Implementation(
             name=name,
             version=version,
@@ -143,6 +151,7 @@ class Server(Registrations, ChangeNotifier, Generic[StateT]):
             middleware=self._middleware,
             more_capabilities={} if task_requests is None else task_requests.capabilities,
         )
+        table.discover_hint = self._registry.cache_hints.get("server/discover", CacheHint())
         self._engine = Engine(
             name,
             table,
@@ -152,6 +161,7 @@ class Server(Registrations, ChangeNotifier, Generic[StateT]):
             state_audience=state_audience,
             tasks=task_requests,
         )
+        self._registry.on_change = self._engine.functions_changed
         if tasks is not None:  # a store of the author's own need not count
             self._engine.ledger.add_store("tasks", lambda: getattr(tasks, "kept_bytes", 0))
         self.native_revision: str = table.native_revision
@@ -179,33 +189,6 @@ class Server(Registrations, ChangeNotifier, Generic[StateT]):
         """The value that the lifespan yielded, while it is open; None otherwise."""
         state: StateT = self._engine.state
         return state
-
-    @contextmanager
-    def _changing(self) -> Generator[None]:
-        """Register or remove a function within the block, and refresh what is declared.
-
-        Raises:
-            UsageError: The server has handlers instead of functions.
-        """
-        if self._has_handlers:
-            raise UsageError(
-                f"the server {self.name!r} has `handlers`, so functions cannot be added or removed; use one of the two"
-            )
-        yield
-        self._engine.handlers.refresh()
-
-    def middleware(self, function: Middleware) -> Middleware:
-        """Call *function* around each handler; the first middleware is outermost.
-
-        Args:
-            function: ``async def around(params, context, call_next)``. It returns the result of the handler, which is
-                ``await call_next(params, context)``, or another one.
-        """
-        if not callable(function):
-            raise UsageError(f"`function` of middleware() must be a function, not {function!r}")
-        self._middleware.append(function)
-        self._engine.handlers.refresh()
-        return function
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Self]:

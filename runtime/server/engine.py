@@ -14,8 +14,10 @@ import anyio
 
 from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED
 from mcpgen.runtime.server.ledger import Ledger
+from mcpgen.runtime.server.list_changes import ListChanges
 from mcpgen.runtime.server.parked_requests import ParkedRequests
 from mcpgen.runtime.server.request_state import RequestStateSealer
+from mcpgen.runtime.transports.event_loops import running_loop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.limits import Limits
     from mcpgen.runtime.server.exchange import Exchange, MethodHandler, OpenRequest, SessionOutput
     from mcpgen.runtime.server.handler_table import HandlerTable
+    from mcpgen.runtime.transports.event_loops import EventLoop
 
 __all__ = ["ChangeNotifier", "Engine", "EngineTasks"]
 
@@ -91,7 +94,7 @@ class Engine:
     Attributes:
         state: The value that the lifespan yielded, while it is open.
         ledger: Counts the bytes that the server keeps for its clients.
-        connections: The connections that get notifications of changes.
+        connections: The connections that get notifications of changes, each with its event loop.
         parked: The exchanges that wait for a stateless client's retry.
         sealer: Seals the states of those.
         process: Names this engine in them.
@@ -127,7 +130,8 @@ class Engine:
         self.state: Any = None
         self.debug: bool = False
         self.is_expiring: bool = False
-        self.connections: dict[SessionOutput, None] = {}
+        self.connections: dict[SessionOutput, EventLoop] = {}
+        self._list_changes = ListChanges(self.connections)
         self._lifespan = lifespan
         self._running = 0
         self._principals = 0
@@ -165,7 +169,7 @@ class Engine:
 
     def add(self, connection: SessionOutput) -> None:
         """Send changes to *connection* from now on, until it is removed."""
-        self.connections[connection] = None
+        self.connections[connection] = running_loop()
 
     def remove(self, connection: SessionOutput) -> None:
         """Forget a connection."""
@@ -187,8 +191,33 @@ class Engine:
                 each.expire_later()
                 return
 
+    def functions_changed(self, notifications: tuple[str, ...]) -> None:
+        """Read the handlers again, and send *notifications* soon to the clients that are subscribed to them.
+
+        Functions may change in any thread.
+        """
+        self.handlers.refresh()
+        self._list_changes.announce(notifications)
+
+    def view(self, handlers: object, label: str) -> Engine:
+        """Return an engine that serves other *handlers* under the same name, while the same lifespan is open.
+
+        Args:
+            handlers: Of the same class.
+            label: What tells it from other views. The request states of one are not valid in another.
+        """
+        view = Engine(self.name, self.handlers.over(handlers), limits=self.limits, lifespan=self._shared_lifespan)
+        view.sealer = self.sealer.for_another_audience(label)
+        return view
+
+    @asynccontextmanager
+    async def _shared_lifespan(self) -> AsyncGenerator[Any]:
+        async with self.running():
+            yield self.state
+
     async def notify_change(self, method: str, uri: str | None = None) -> None:
         """Send the notification *method* to every client that is subscribed to it."""
+        self._list_changes.forget(method)
         for each in list(self.connections):
             each.notify_change(method, uri)
         await anyio.lowlevel.checkpoint()  # so that a loop of changes lets them be written

@@ -6,10 +6,10 @@ Spec:
 
 from __future__ import annotations
 
+import copy
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -23,16 +23,20 @@ from mcpgen.runtime.protocol.native_revision import check_handlers, handler_name
 from mcpgen.runtime.protocol.negotiation import revisions_of_era
 from mcpgen.runtime.protocol.newest import NEWEST, methods
 from mcpgen.runtime.protocol.param_headers import InvalidParamHeader, ParamHeaders, param_headers_of
+from mcpgen.runtime.server.cache_hints import CacheHint
 from mcpgen.runtime.server.exchange import Call, MethodHandler
 from mcpgen.runtime.server.fast_path import FastPath
+from mcpgen.runtime.server.middleware import around, for_method
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType
 
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.server.exchange import Exchange
+    from mcpgen.runtime.server.middleware import RegisteredMiddleware
 
-__all__ = ["HandlerTable", "Middleware", "NotificationHandler"]
+__all__ = ["HandlerTable", "NotificationHandler"]
 
 # The methods that `mcpgen.runtime.server.builtin_methods` answers, whatever the native revision is.
 _BUILTIN = frozenset(
@@ -53,9 +57,6 @@ _NEVER_CALLED = ("discover", "initialize", "ping", "subscriptions_listen")
 _META_KEY = methods.MetaKey
 
 _LOG = logging.getLogger("mcpgen.http")
-
-Middleware: TypeAlias = Callable[[Any, Any, Call], Awaitable[Any]]
-"""Called with params, context and the next call, which takes both."""
 
 
 class NotificationHandler(Struct, frozen=True, eq=False):
@@ -84,6 +85,7 @@ class HandlerTable:
         capabilities: Returns the capabilities that the server declares to peers of a revision.
         initialize_result: Returns the result of `initialize` that agrees on a revision.
         discover_result: Returns the result of `server/discover` in a revision.
+        discover_hint: The cache hint of `server/discover`.
     """
 
     def __init__(  # noqa: PLR0913 (the parts that a server is made of)
@@ -93,7 +95,7 @@ class HandlerTable:
         served: Sequence[str],
         info: Any,
         instructions: str | None,
-        middleware: Sequence[Middleware],
+        middleware: Sequence[RegisteredMiddleware],
         more_capabilities: Mapping[str, object],
     ) -> None:
         self.native_revision: str = native_revision_of(handlers, "server")
@@ -110,7 +112,11 @@ class HandlerTable:
         self._instructions = instructions
         self._middleware = middleware
         self._more_capabilities = more_capabilities
-        # Each of these is filled as peers need it.
+        self.discover_hint: CacheHint = CacheHint()
+        self._set_caches()
+
+    def _set_caches(self) -> None:
+        """Set what is filled as peers need it."""
         caches = (
             cache(self._method_handlers),
             cache(self._adapted_capabilities),
@@ -131,6 +137,21 @@ class HandlerTable:
         for each in self._caches:
             each.cache_clear()
         self._param_headers.clear()
+
+    def is_handled(self, method: str) -> bool:
+        """Return whether handlers get the requests of a *method*, and not the engine."""
+        return method in self._requests and method not in _BUILTIN
+
+    def over(self, handlers: object) -> HandlerTable:
+        """Return this table with other *handlers* of the same class."""
+        table = copy.copy(self)
+        table._replace_handlers(handlers)  # noqa: SLF001 (a copy of this object)
+        return table
+
+    def _replace_handlers(self, handlers: Any) -> None:
+        self._handlers = handlers
+        self.discover_hint = self.discover_hint.for_one_user()
+        self._set_caches()
 
     def methods(self, revision: str) -> ModuleType:
         """Return the generated table of methods of *revision*."""
@@ -225,8 +246,8 @@ class HandlerTable:
                 "resultType": "complete",
                 "supportedVersions": list(reversed(self.served)),
                 "capabilities": self.capabilities(revision),
-                "ttlMs": 0,
-                "cacheScope": "private",
+                "ttlMs": self.discover_hint.ttl_ms,
+                "cacheScope": self.discover_hint.scope,
             }
         )
 
@@ -290,26 +311,16 @@ class HandlerTable:
                 continue  # tasks, which are served to peers of the native revision only
             params = peer.CLIENT_REQUESTS[method].params
             may_request_input = "input_responses" in getattr(params, "__struct_fields__", ())
-            made[method] = MethodHandler(
-                method=method, codec=request, call=self._wrapped(name), may_request_input=may_request_input
-            )
+            call = around(getattr(self._handlers, name), for_method(self._middleware, method))
+            made[method] = MethodHandler(method=method, codec=request, call=call, may_request_input=may_request_input)
         find = getattr(self._handlers, "fast_tool", None)
-        if find is not None and not self._middleware and "tools/call" in made:  # middleware gets the params
+        has_middleware = for_method(self._middleware, "tools/call")  # it gets the params
+        if find is not None and not has_middleware and "tools/call" in made:
             slow_path = made["tools/call"]
             is_signed = registry.revision(revision).era == "stateless"
             fast_path = FastPath(slow_path, find, partial(self.sign, revision=revision) if is_signed else bytes)
             made["tools/call"] = msgspec.structs.replace(slow_path, fast_path=fast_path)
         return made
 
-    def _wrapped(self, name: str) -> Call:
-        call: Call = getattr(self._handlers, name)
-        for each in reversed(self._middleware):
-            call = partial(_call_middleware, each, call)
-        return call
-
     def _overrides(self, name: str) -> bool:
         return overrides(self._handlers, self.native_revision, "server", name)
-
-
-async def _call_middleware(middleware: Middleware, call: Call, params: Any, context: Any) -> Any:
-    return await middleware(params, context, call)

@@ -21,6 +21,7 @@ Spec:
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import hmac
 import json
@@ -144,6 +145,12 @@ class RequestStateSealer:
         self._lifetime_ms = math.ceil(lifetime_seconds * 1000)
         self._max_content_bytes = max_content_bytes
         self._max_characters = -(-(_HEAD_BYTES + max_content_bytes + _TAG_BYTES) * 4 // 3)
+
+    def for_another_audience(self, name: str) -> RequestStateSealer:
+        """Return a sealer with the same keys, for a part of the audience that is called *name*."""
+        sealer = copy.copy(self)
+        sealer._audience = f"{self._audience}\n{name}"  # noqa: SLF001 (a copy of this object)
+        return sealer
 
     def seal(self, content: bytes, *, principal: str, method: str, digest: bytes) -> str:
         """Return *content* as a state that is valid for this *principal* and a request like this one.

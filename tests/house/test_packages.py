@@ -194,6 +194,7 @@ def test_importing_the_models_of_a_revision_loads_nothing_else(revision: str) ->
 SHELLS = {
     "api/blocking_client.py",
     "api/hosts/client_group.py",
+    "api/middleware.py",
     "api/server.py",
     "cli/adapt_command.py",
     "cli/client/client_run.py",
@@ -236,6 +237,7 @@ SHELLS = {
     "http/server/uvicorn_limits.py",
     "http/server/uvicorn_server.py",
     "server/functions/dependencies.py",
+    "server/functions/function_registry.py",
     "server/connection.py",
     "server/context.py",
     "server/engine.py",

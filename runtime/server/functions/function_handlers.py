@@ -10,13 +10,15 @@ from msgspec import UNSET
 
 from mcpgen.runtime.errors import RequestError, quoted
 from mcpgen.runtime.protocol.newest import ErrorCode, ServerHandlers, models
+from mcpgen.runtime.server.functions.function_registry import PROMPT, FunctionRegistry
 from mcpgen.runtime.server.functions.pagination import PAGE_SIZE
-from mcpgen.runtime.server.functions.registrations import FunctionRegistry, Registrations
+from mcpgen.runtime.server.functions.registrations import Registrations
 from mcpgen.runtime.server.functions.resources import ResourceFunction, ResourceNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from mcpgen.runtime.server.cache_hints import CacheableMethod
     from mcpgen.runtime.server.functions.prompts import Prompt
     from mcpgen.runtime.server.functions.signatures import BaseContext
     from mcpgen.runtime.server.functions.tools import Tool
@@ -81,12 +83,19 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
                 pass
         return found is not None and found.replay
 
+    def _hint(self, method: CacheableMethod) -> dict[str, Any]:
+        """Return the fields of a result that say how long it may be cached; without a hint, their defaults hold."""
+        hint = self._registry.cache_hints.get(method)
+        return {} if hint is None else hint.fields
+
     async def list_tools(
         self, params: models.PaginatedRequestParams, _context: BaseContext, /
     ) -> models.ListToolsResult:
         """List the tools."""
         shown, following = self._registry.tools.page(params.cursor)
-        return models.ListToolsResult(tools=[each.definition for each in shown], next_cursor=following)
+        return models.ListToolsResult(
+            tools=[each.definition for each in shown], next_cursor=following, **self._hint("tools/list")
+        )
 
     async def call_tool(
         self, params: models.CallToolRequestParams, context: BaseContext, /
@@ -106,7 +115,9 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
     ) -> models.ListResourcesResult:
         """List the resources at fixed URIs."""
         shown, following = self._registry.resources.page(params.cursor)
-        return models.ListResourcesResult(resources=[each.definition for each in shown], next_cursor=following)
+        return models.ListResourcesResult(
+            resources=[each.definition for each in shown], next_cursor=following, **self._hint("resources/list")
+        )
 
     async def list_resource_templates(
         self, params: models.PaginatedRequestParams, _context: BaseContext, /
@@ -114,7 +125,9 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         """List the resource templates."""
         shown, following = self._registry.templates.page(params.cursor)
         definitions = [each.definition for each in shown]
-        return models.ListResourceTemplatesResult(resource_templates=definitions, next_cursor=following)
+        return models.ListResourceTemplatesResult(
+            resource_templates=definitions, next_cursor=following, **self._hint("resources/templates/list")
+        )
 
     async def read_resource(
         self, params: models.ReadResourceRequestParams, context: BaseContext, /
@@ -133,7 +146,7 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
                 )
             raise ResourceNotFound(quoted(params.uri))
         reader, arguments = found
-        return await reader.read(params.uri, arguments, context)
+        return await reader.read(params.uri, arguments, context, self._registry.cache_hints.get("resources/read"))
 
     def _reader(self, uri: str) -> tuple[ResourceFunction, dict[str, Any]] | None:
         """Return the function that reads *uri*, and its arguments; None if there is none."""
@@ -152,7 +165,9 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
     ) -> models.ListPromptsResult:
         """List the prompts."""
         shown, following = self._registry.prompts.page(params.cursor)
-        return models.ListPromptsResult(prompts=[each.definition for each in shown], next_cursor=following)
+        return models.ListPromptsResult(
+            prompts=[each.definition for each in shown], next_cursor=following, **self._hint("prompts/list")
+        )
 
     async def get_prompt(
         self, params: models.GetPromptRequestParams, context: BaseContext, /
@@ -177,11 +192,12 @@ class FunctionHandlers(Registrations, ServerHandlers["BaseContext"]):
         """
         reference, argument = params.ref, params.argument.name
         key = reference.name if isinstance(reference, models.PromptReference) else reference.uri
-        if completion := self._registry.completions.get((reference.type, key, argument)):
-            return await completion.complete(params, context)
-        known = self._arguments_of(reference.type, key)
+        shown = self._registry.prompts.entries if reference.type == PROMPT else self._registry.templates.entries
+        known = self._arguments_of(reference.type, key) if key in shown else None
         if known is None:
             raise RequestError(ErrorCode.INVALID_PARAMS, f"Unknown reference: {quoted(key)}")
+        if completion := self._registry.completions.get((reference.type, key, argument)):
+            return await completion.complete(params, context)
         if argument not in known:
             raise RequestError(ErrorCode.INVALID_PARAMS, f"Unknown argument: {quoted(argument)}")
         return models.CompleteResult(completion=models.CompleteResultCompletion(values=[], total=0, has_more=False))

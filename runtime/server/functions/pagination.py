@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from bisect import bisect_right
-from operator import itemgetter
-from typing import Generic, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from msgspec import UNSET, UnsetType
 
 from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.protocol.newest import ErrorCode
 
-__all__ = ["PAGE_SIZE", "PaginatedList"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["PAGE_SIZE", "PaginatedList", "Registered"]
 
 T = TypeVar("T")
 
@@ -27,32 +30,60 @@ PAGE_SIZE = 100
 MAX_CURSOR_CHARS = 64
 
 
+class Registered(NamedTuple, Generic[T]):
+    """An entry, its number, and the tags that it was registered with."""
+
+    number: int
+    entry: T
+    tags: frozenset[str]
+
+
 class PaginatedList(Generic[T]):
-    """Entries by key, in order of registration.
+    """Entries by key, in order of registration. Some may be hidden.
+
+    Args:
+        kind: What an entry is called in errors and cursors.
+        page_size: The largest number of entries in a page.
+        shows: Returns whether the entry with a key and tags is shown.
 
     Attributes:
-        entries: The registered entries. The dict is replaced, never changed, so that one thread may register while
-            another reads.
+        entries: The shown entries. The dict is replaced, never changed, so that one thread may register while another
+            reads. It is replaced only when other entries are shown than before.
+        registered: All entries, hidden ones included; replaced likewise.
+        had_any: Whether there is or was an entry; a declared capability stays declared, with an empty list if need be.
     """
 
-    def __init__(self, kind: str, page_size: int = PAGE_SIZE) -> None:
+    def __init__(
+        self,
+        kind: str,
+        page_size: int = PAGE_SIZE,
+        shows: Callable[[str, frozenset[str]], bool] = lambda _key, _tags: True,
+    ) -> None:
         if page_size < 1:
             raise UsageError(f"`page_size` is {page_size}, but a page holds at least one entry; use 1 or more")
-        self.entries: dict[str, T] = {}
+        self.entries: Mapping[str, T] = {}
+        self.registered: Mapping[str, Registered[T]] = {}
+        self.had_any: bool = False
         self._kind = kind
         self._page_size = page_size
+        self._shows = shows
         self._issued = 0
-        self._numbered: dict[str, tuple[int, T]] = {}
+        self._shown: Mapping[str, Registered[T]] = self.registered
 
-    @property
-    def had_any(self) -> bool:
-        """Whether there is or was an entry; a declared capability stays declared, with an empty list if need be."""
-        return self._issued > 0
+    def get(self, key: str) -> T | None:
+        """Return the entry with *key*, even a hidden one; None if there is none."""
+        found = self.registered.get(key)
+        return None if found is None else found.entry
 
-    def add(self, key: str, entry: T) -> None:
+    def add(self, key: str, entry: T, tags: frozenset[str] = frozenset()) -> None:
         """Append an entry under a key that is not in use."""
         self._issued += 1
-        self._replace({**self._numbered, key: (self._issued, entry)})
+        self.had_any = True
+        shows_all = self._shown is self.registered  # then both stay one dict
+        self.registered = {**self.registered, key: Registered(self._issued, entry, tags)}
+        if self._shows(key, tags):
+            self._shown = self.registered if shows_all else {**self._shown, key: self.registered[key]}
+            self.entries = {**self.entries, key: entry}
 
     def remove(self, key: str) -> T:
         """Remove an entry and return it.
@@ -60,17 +91,30 @@ class PaginatedList(Generic[T]):
         Raises:
             UsageError: There is none.
         """
-        if key not in self.entries:
+        if key not in self.registered:
             raise UsageError(
-                f"there is no {self._kind} {key!r} to remove; there are {', '.join(self.entries) or 'none'}"
+                f"there is no {self._kind} {key!r} to remove; there are {', '.join(self.registered) or 'none'}"
             )
-        removed = self.entries[key]
-        self._replace({other: each for other, each in self._numbered.items() if other != key})
-        return removed
+        removed = self.registered[key]
+        self.registered = {other: each for other, each in self.registered.items() if other != key}
+        self.refresh()
+        return removed.entry
 
-    def _replace(self, numbered: dict[str, tuple[int, T]]) -> None:
-        self._numbered = numbered
-        self.entries = {key: entry for key, (_, entry) in numbered.items()}
+    def refresh(self) -> None:
+        """Find again which entries are shown."""
+        self._show({key: each for key, each in self.registered.items() if self._shows(key, each.tags)})
+
+    def follow(self, base: PaginatedList[T]) -> None:
+        """Take over the entries of *base*, and show those that both show."""
+        self.registered, self._issued = base.registered, base._issued
+        shown = {key: each for key, each in self.registered.items() if self._shows(key, each.tags)}
+        self.had_any = self.had_any or bool(shown)
+        self._show({key: each for key, each in shown.items() if key in base.entries})
+
+    def _show(self, shown: Mapping[str, Registered[T]]) -> None:
+        if [each.number for each in shown.values()] != [each.number for each in self._shown.values()]:
+            self.entries = {key: each.entry for key, each in shown.items()}
+        self._shown = self.registered if len(shown) == len(self.registered) else shown
 
     def page(self, cursor: str | UnsetType) -> tuple[list[T], str | UnsetType]:
         """Return the page at *cursor*, and the cursor of the next page; UNSET if there is none.
@@ -78,11 +122,11 @@ class PaginatedList(Generic[T]):
         Raises:
             RequestError: The cursor is not one of ours. Spec: 2026-07-28, server/utilities/pagination#error-handling.
         """
-        numbered = list(self._numbered.values())
-        start = 0 if cursor is UNSET else bisect_right(numbered, self._number(cursor), key=itemgetter(0))
+        shown = list(self._shown.values())
+        start = 0 if cursor is UNSET else bisect_right(shown, self._number(cursor), key=attrgetter("number"))
         end = start + self._page_size
-        shown = [entry for _, entry in numbered[start:end]]
-        return shown, self._cursor(numbered[end - 1][0]) if end < len(numbered) else UNSET
+        entries = [each.entry for each in shown[start:end]]
+        return entries, self._cursor(shown[end - 1].number) if end < len(shown) else UNSET
 
     def _cursor(self, number: int) -> str:
         return urlsafe_b64encode(f"{self._kind} {number}".encode()).decode()

@@ -1,4 +1,4 @@
-"""Register functions: the decorators, and the registry that they fill."""
+"""Register functions: the decorators that fill a `FunctionRegistry`."""
 
 from __future__ import annotations
 
@@ -11,62 +11,31 @@ from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import MAX_THREADS, MAX_URI_CHARS
 from mcpgen.runtime.protocol.newest import models
 from mcpgen.runtime.server.functions.completions import Completion, make_completion
-from mcpgen.runtime.server.functions.dependencies import Injector
-from mcpgen.runtime.server.functions.pagination import PAGE_SIZE, PaginatedList
+from mcpgen.runtime.server.functions.function_registry import PROMPT, TEMPLATE, FunctionRegistry
+from mcpgen.runtime.server.functions.pagination import PAGE_SIZE
 from mcpgen.runtime.server.functions.prompts import Prompt, make_prompt
-from mcpgen.runtime.server.functions.resources import FixedResource, ResourceFunction, TemplateResource, make_resource
+from mcpgen.runtime.server.functions.resources import FixedResource, ResourceFunction, make_resource
 from mcpgen.runtime.server.functions.schemas import UnknownKeys, check_unknown_keys
 from mcpgen.runtime.server.functions.tools import Tool, make_tool
-from mcpgen.runtime.server.functions.worker_threads import WorkerThreads
+from mcpgen.runtime.server.functions.visibility import VisibleFunctions, check_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
 
-__all__ = ["FunctionRegistry", "Registrations"]
+    from mcpgen.runtime.server.cache_hints import CacheHint
+
+__all__ = ["Registrations"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
-
-PROMPT = "ref/prompt"
-TEMPLATE = "ref/resource"
-
 
 _Registered: TypeAlias = Tool | Prompt | Completion | ResourceFunction
 
 
-class FunctionRegistry:
-    """The registered functions.
-
-    Attributes:
-        max_uri_chars: The length of the longest URI that a template reads.
-        tools: By name.
-        resources: By URI.
-        templates: By template.
-        prompts: By name.
-        completions: By kind of reference, reference and argument.
-        had_completions: Whether there is or was a completion; a declared capability stays declared.
-        threads: Where plain functions run.
-        injector: Calls them with their dependencies.
-    """
-
-    def __init__(
-        self, page_size: int = PAGE_SIZE, max_threads: int = MAX_THREADS, max_uri_chars: int = MAX_URI_CHARS
-    ) -> None:
-        self.max_uri_chars: int = max_uri_chars
-        self.threads: WorkerThreads = WorkerThreads(max_threads)
-        self.injector: Injector = Injector(self.threads)
-        self.tools: PaginatedList[Tool] = PaginatedList("tool", page_size)
-        self.resources: PaginatedList[FixedResource] = PaginatedList("resource", page_size)
-        self.templates: PaginatedList[TemplateResource] = PaginatedList("resource template", page_size)
-        self.prompts: PaginatedList[Prompt] = PaginatedList("prompt", page_size)
-        self.completions: dict[tuple[str, str, str], Completion] = {}
-        self.had_completions: bool = False
-
-
-class Registrations:
+class Registrations(VisibleFunctions):
     """Decorators that register functions as tools, resources, prompts and completions.
 
     A function that cannot be registered raises UsageError at once. Lists are in the order of registration. Clients are
-    not notified of later changes; call `Context.tools_changed` and similar methods for that.
+    notified when a list changes while the server runs.
 
     Args:
         page_size: The number of entries in one page of a list.
@@ -92,9 +61,10 @@ class Registrations:
         return self._registry.injector.overrides
 
     @contextmanager
-    def _changing(self) -> Generator[None]:
-        """Register or remove a function within the block; a subclass may forbid it, or note it."""
-        yield
+    def _changing(self, *, registers: bool = True) -> Generator[None]:  # noqa: ARG002 (a subclass may forbid it)
+        """Change the registered functions, or which of them are shown, within the block."""
+        with self._registry.changing():
+            yield
 
     @overload
     def tool(self, function: F, /) -> F: ...
@@ -109,6 +79,7 @@ class Registrations:
         annotations: models.ToolAnnotations | None = None,
         icons: Sequence[models.Icon] | None = None,
         meta: dict[str, object] | None = None,
+        tags: Iterable[str] = (),
         replay: bool = False,
         structured: bool | None = None,
         unknown_keys: UnknownKeys | None = None,
@@ -124,6 +95,7 @@ class Registrations:
         annotations: models.ToolAnnotations | None = None,
         icons: Sequence[models.Icon] | None = None,
         meta: dict[str, object] | None = None,
+        tags: Iterable[str] = (),
         replay: bool = False,
         structured: bool | None = None,
         unknown_keys: UnknownKeys | None = None,
@@ -138,6 +110,7 @@ class Registrations:
             annotations: Hints on its behaviour.
             icons: Icons for display.
             meta: The ``_meta`` of its definition.
+            tags: Names of groups that it belongs to, for `enable`, `disable` and `only`. Clients do not see them.
             replay: Whether it may run again from its start when a client retries with answers to its requests, and the
                 process that ran it is gone.
             structured: Whether results have structured content and an output schema. Default: unless they are text or
@@ -165,9 +138,9 @@ class Registrations:
                     unknown_keys=self._unknown_keys if unknown_keys is None else check_unknown_keys(unknown_keys),
                 )
                 _check_definition(tool.definition, tool.label)
-                existing = self._registry.tools.entries.get(tool.definition.name)
+                existing = self._registry.tools.get(tool.definition.name)
                 _check_unused("tool", tool.definition.name, tool, existing)
-                self._registry.tools.add(tool.definition.name, tool)
+                self._registry.tools.add(tool.definition.name, tool, check_names("tags", tags))
             return function
 
         return register if function is None else register(function)
@@ -185,6 +158,8 @@ class Registrations:
         icons: Sequence[models.Icon] | None = None,
         size: int | None = None,
         meta: dict[str, object] | None = None,
+        tags: Iterable[str] = (),
+        cache_hint: CacheHint | None = None,
         replay: bool = False,
     ) -> Callable[[F], F]:
         """Return a decorator that registers a function as a resource and returns it unchanged.
@@ -200,6 +175,8 @@ class Registrations:
             icons: Icons for display.
             size: The size of the content in bytes, if known and fixed.
             meta: The ``_meta`` of its definition.
+            tags: As for `tool`.
+            cache_hint: How long clients may reuse the contents, and for whom. Default: that of the server.
             replay: As for `tool`.
 
         Raises:
@@ -222,15 +199,16 @@ class Registrations:
                     size=size,
                     meta=meta,
                     replay=replay,
+                    cache_hint=cache_hint,
                     injector=self._registry.injector,
                 )
                 _check_definition(made.definition, made.function.label)
-                existing = self._registry.resources.entries.get(uri) or self._registry.templates.entries.get(uri)
+                existing = self._registry.resources.get(uri) or self._registry.templates.get(uri)
                 _check_unused("resource", uri, made.function, None if existing is None else existing.function)
                 if isinstance(made, FixedResource):
-                    self._registry.resources.add(uri, made)
+                    self._registry.resources.add(uri, made, check_names("tags", tags))
                 else:
-                    self._registry.templates.add(uri, made)
+                    self._registry.templates.add(uri, made, check_names("tags", tags))
             return function
 
         return register
@@ -247,6 +225,7 @@ class Registrations:
         description: str | None = None,
         icons: Sequence[models.Icon] | None = None,
         meta: dict[str, object] | None = None,
+        tags: Iterable[str] = (),
         replay: bool = False,
     ) -> Callable[[F], F]: ...
     def prompt(  # noqa: PLR0913 (one per member of a prompt's definition)
@@ -259,6 +238,7 @@ class Registrations:
         description: str | None = None,
         icons: Sequence[models.Icon] | None = None,
         meta: dict[str, object] | None = None,
+        tags: Iterable[str] = (),
         replay: bool = False,
     ) -> F | Callable[[F], F]:
         """Register a function as a prompt; a decorator, with and without parentheses, that returns it unchanged.
@@ -283,9 +263,9 @@ class Registrations:
                     injector=self._registry.injector,
                 )
                 _check_definition(prompt.definition, prompt.label)
-                existing = self._registry.prompts.entries.get(prompt.definition.name)
+                existing = self._registry.prompts.get(prompt.definition.name)
                 _check_unused("prompt", prompt.definition.name, prompt, existing)
-                self._registry.prompts.add(prompt.definition.name, prompt)
+                self._registry.prompts.add(prompt.definition.name, prompt, check_names("tags", tags))
             return function
 
         return register if function is None else register(function)
@@ -303,7 +283,7 @@ class Registrations:
         Raises:
             UsageError: There is no such argument, or it has a completion already.
         """
-        kind = TEMPLATE if reference in self._registry.templates.entries else PROMPT
+        kind = TEMPLATE if reference in self._registry.templates.registered else PROMPT
         known = self._arguments_of(kind, reference)
         if known is None:
             raise UsageError(f"there is no prompt or resource template {reference!r} to complete; register it first")
@@ -316,7 +296,6 @@ class Registrations:
                 existing = self._registry.completions.get((kind, reference, argument))
                 _check_unused("completion of", f"{reference} {argument}", completion, existing)
                 self._registry.completions[kind, reference, argument] = completion
-                self._registry.had_completions = True
             return function
 
         return register
@@ -325,28 +304,31 @@ class Registrations:
         """Remove a tool. Raises UsageError if there is none."""
         with self._changing():
             self._registry.tools.remove(name)
+            self._registry.forget(name)
 
     def remove_resource(self, uri: str) -> None:
         """Remove a resource or, with its completions, a resource template. Raises UsageError if there is none."""
         with self._changing():
-            if uri in self._registry.templates.entries:
+            if uri in self._registry.templates.registered:
                 self._registry.templates.remove(uri)
                 self._forget_completions(TEMPLATE, uri)
             else:
                 self._registry.resources.remove(uri)
+            self._registry.forget(uri)
 
     def remove_prompt(self, name: str) -> None:
         """Remove a prompt and its completions. Raises UsageError if there is none."""
         with self._changing():
             self._registry.prompts.remove(name)
             self._forget_completions(PROMPT, name)
+            self._registry.forget(name)
 
     def _arguments_of(self, kind: str, reference: str) -> tuple[str, ...] | None:
-        """Return the names of the arguments of a prompt or resource template; None if there is none of that name."""
+        """Return the arguments of a prompt or resource template, even a hidden one; None if there is none."""
         if kind == PROMPT:
-            prompt = self._registry.prompts.entries.get(reference)
+            prompt = self._registry.prompts.get(reference)
             return None if prompt is None else prompt.arguments
-        template = self._registry.templates.entries.get(reference)
+        template = self._registry.templates.get(reference)
         return None if template is None else tuple(each.name for each in template.template.variables)
 
     def _forget_completions(self, kind: str, reference: str) -> None:

@@ -14,6 +14,7 @@ from msgspec.structs import asdict
 from mcpgen.runtime.errors import RequestError, UsageError
 from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.protocol.value_types import any_object
+from mcpgen.runtime.server.cache_hints import CacheHint, check_cache_hint
 from mcpgen.runtime.server.functions import uri_template
 from mcpgen.runtime.server.functions.media import Media
 from mcpgen.runtime.server.functions.results import UnsendableResult, encode_result, list_items
@@ -44,16 +45,18 @@ class ResourceFunction(Struct, frozen=True):
     Attributes:
         label: The function's name in messages to its author.
         replay: Whether it may run again from its start when the client retries with answers to its requests.
+        cache_hint: How long clients may reuse the contents; None: as the server says.
     """
 
     label: str
     replay: bool
     mime_type: str | UnsetType
+    cache_hint: CacheHint | None
     call: Callable[..., Awaitable[Any]]
     context: tuple[str, ...]
 
     async def read(
-        self, uri: str, arguments: dict[str, Any], context: BaseContext
+        self, uri: str, arguments: dict[str, Any], context: BaseContext, default_hint: CacheHint | None = None
     ) -> models.ReadResourceResult | models.InputRequiredResult:
         """Call the function, and return its value as the contents of *uri*."""
         for name in self.context:
@@ -64,7 +67,12 @@ class ResourceFunction(Struct, frozen=True):
         items = list_items(value) or ()
         if not any(isinstance(each, (*RESOURCE_CONTENTS, Media)) for each in items):
             items = (value,)
-        return models.ReadResourceResult(contents=[self._contents(uri, each) for each in items])
+        hint = self.cache_hint
+        if hint is None and default_hint is not None:
+            # With its context or a dependency, the function may return something else to each user.
+            hint = default_hint.for_one_user() if self.context else default_hint
+        fields = {} if hint is None else hint.fields
+        return models.ReadResourceResult(contents=[self._contents(uri, each) for each in items], **fields)
 
     def _contents(self, uri: str, value: object) -> models.ReadResourceResultContentsItem:
         if isinstance(value, RESOURCE_CONTENTS):
@@ -145,6 +153,7 @@ def make_resource(  # noqa: PLR0913 (one per member of a resource's definition)
     size: int | None,
     meta: Mapping[str, object] | None,
     replay: bool,
+    cache_hint: CacheHint | None,
     injector: Injector,
 ) -> FixedResource | TemplateResource:
     """Make a resource of a function, or a resource template if *uri* is a template.
@@ -156,7 +165,8 @@ def make_resource(  # noqa: PLR0913 (one per member of a resource's definition)
     resource_name = signature.name if name is None else name
     if not resource_name:
         raise UsageError(f"the resource {uri!r} of {signature.label} has no name; set it with `name=`")
-    reader = ResourceFunction(signature.label, replay, mime_type or UNSET, *injector.bind(function, signature))
+    hint = None if cache_hint is None else check_cache_hint("cache_hint", cache_hint)
+    reader = ResourceFunction(signature.label, replay, mime_type or UNSET, hint, *injector.bind(function, signature))
     shared: dict[str, Any] = {
         "name": resource_name,
         "title": title or UNSET,

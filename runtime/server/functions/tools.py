@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from functools import partial
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, cast
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.functions.schemas import UnknownKeys
     from mcpgen.runtime.server.functions.signatures import BaseContext
 
-__all__ = ["Tool", "ToolError", "make_tool"]
+__all__ = ["FAILURE_MAP", "Tool", "ToolError", "make_tool"]
 
 _LOG = logging.getLogger("mcpgen.handlers")
 
@@ -68,6 +69,14 @@ ARGUMENT_ERRORS_IN_RESULTS = Labels(
 
 # Doubles represent all integers up to here exactly (IEEE 754), so 5.0 can be read as 5.
 MAX_EXACT_INTEGER = 2**53
+
+
+def _unchanged(error: Exception) -> Exception:
+    return error
+
+
+# What middleware makes of the exception of a tool. Its failure becomes a result before middleware could catch it.
+FAILURE_MAP: ContextVar[Callable[[Exception], Exception]] = ContextVar("FAILURE_MAP", default=_unchanged)
 
 
 class ToolError(McpgenError):
@@ -158,7 +167,7 @@ class Tool(Struct, frozen=True):
 
     def _failed(self, error: Exception, context: BaseContext | None) -> models.CallToolResult:
         """Return the result of a function that raised *error*; raise it again if it answers the request itself."""
-        error = sole_exception(error)
+        error = FAILURE_MAP.get()(sole_exception(error))
         match error:
             case ToolError():
                 return error_result(str(error))

@@ -8,7 +8,6 @@ before its thread has begun never begins.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +16,7 @@ import anyio
 from anyio import to_thread
 
 from mcpgen.runtime.limits import MAX_THREADS
-from mcpgen.runtime.transports.spawner import is_asyncio
+from mcpgen.runtime.transports.event_loops import call_soon, running_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,25 +86,15 @@ class WorkerThreads:
 class _Waiter:
     """A call that waits for a slot."""
 
-    __slots__ = ("_call_soon", "event")
+    __slots__ = ("_loop", "event")
 
     def __init__(self) -> None:
         self.event = anyio.Event()
-        self._call_soon: Callable[[Callable[[], object]], object]
-        if is_asyncio():
-            self._call_soon = asyncio.get_running_loop().call_soon_threadsafe
-        else:
-            import trio  # noqa: PLC0415 (only where it runs already)
-
-            self._call_soon = trio.lowlevel.current_trio_token().run_sync_soon
+        self._loop = running_loop()
 
     def wake(self) -> bool:
         """Let it go on, from any thread; return False if its event loop has ended."""
-        try:
-            self._call_soon(self.event.set)
-        except RuntimeError:  # so does trio's RunFinishedError
-            return False
-        return True
+        return call_soon(self._loop, self.event.set)
 
 
 class _Work:

@@ -112,9 +112,9 @@ async def test_a_second_connection_waits_until_the_lifespan_has_begun() -> None:
 # --- what users see of the objects
 
 SERVER_NAMES = (
-    "asgi completion connect debug limits middleware name native_revision overrides prompt prompts_changed "
-    "remove_prompt remove_resource remove_tool resource resource_updated resources_changed run running state tool "
-    "tools_changed"
+    "asgi completion connect debug disable enable limits middleware name native_revision only overrides prompt "
+    "prompts_changed remove_prompt remove_resource remove_tool resource resource_updated resources_changed run "
+    "run_async running state tool tools_changed"
 )
 CONTEXT_NAMES = (
     "debug disconnect elicit elicit_url input_responses is_cancelled log method notify peer progress prompts_changed "

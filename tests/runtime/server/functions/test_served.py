@@ -152,6 +152,8 @@ async def test_what_was_offered_once_stays_offered_and_is_listed_as_empty(revisi
         server.remove_resource("x:{a}/b")
         server.remove_prompt("prompt")
 
+        await peer.wire.rest()  # the notifications of these changes
+
         assert before == server._engine.handlers.capabilities(revision)
         assert [] == (await peer.result("tools/list"))["tools"]
         assert [] == (await peer.result("resources/list"))["resources"]

@@ -1,0 +1,152 @@
+"""The part of `Server` that changes its functions, and that shows only some of them."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+
+from mcpgen.generated._support.methods import RequestMethod
+from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
+from mcpgen.runtime.server.functions.registrations import Registrations
+from mcpgen.runtime.server.functions.visibility import make_rule
+from mcpgen.runtime.server.middleware import RegisteredMiddleware
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable
+    from typing import Self
+
+    from mcpgen.runtime.api.middleware import MethodMiddleware, Middleware
+    from mcpgen.runtime.server.engine import Engine
+    from mcpgen.runtime.server.functions.function_registry import FunctionRegistry
+    from mcpgen.runtime.server.functions.visibility import Component
+
+__all__ = ["ServerFunctions"]
+
+M = TypeVar("M", bound="Middleware")
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+class ServerFunctions(Registrations):
+    """What a server calls: its functions, and the middleware around its handlers."""
+
+    name: str
+    _engine: Engine
+    _has_handlers: bool
+    _middleware: list[RegisteredMiddleware]
+    _is_view: bool = False
+
+    @contextmanager
+    def _changing(self, *, registers: bool = True) -> Generator[None]:
+        """Change the registered functions, or which of them are shown, within the block; report it to clients.
+
+        Raises:
+            UsageError: The server has handlers instead of functions, or it is a view, which cannot register any.
+        """
+        if self._has_handlers:
+            raise UsageError(
+                f"the server {self.name!r} has `handlers`, so functions cannot be added, removed, enabled or disabled; "
+                "use one of the two"
+            )
+        if registers and self._is_view:
+            raise UsageError(_of_view("functions"))
+        with self._registry.changing():
+            yield
+
+    def only(
+        self,
+        *,
+        names: Iterable[str] | None = None,
+        tags: Iterable[str] | None = None,
+        components: Iterable[Component] | None = None,
+    ) -> Self:
+        """Return a view of this server, which shows only the functions that match.
+
+            server.only(tags={"public"}).run()
+
+        A view follows the server: later changes of the functions hold for it, too. It has its own clients and limits,
+        and shares the lifespan, the dependencies and the middleware. Its own `enable` and `disable` change the view
+        alone. Its cache hints are ``private``.
+
+        Args:
+            names: As for `enable`.
+            tags: As for `enable`.
+            components: As for `enable`.
+
+        Raises:
+            UsageError: An argument is not valid, no function has one of the names, or the server has handlers.
+        """
+        if self._has_handlers:
+            raise UsageError(f"the server {self.name!r} has `handlers`, so it has no functions to choose from")
+        rule = make_rule(self._registry, is_shown=True, names=names, tags=tags, components=components)
+        view = copy.copy(self)
+        view._show(self._registry.view(rule), rule.label)  # noqa: SLF001 (a copy of this object)
+        return view
+
+    def _show(self, registry: FunctionRegistry, label: str) -> None:
+        """Make this copy of a server a view, which shows the functions in *registry*."""
+        self._is_view = True
+        self._registry = registry
+        self._engine = self._engine.view(FunctionHandlers(registry=registry), label)
+        registry.on_change = self._engine.functions_changed
+
+    @overload
+    def middleware(
+        self, function: RequestMethod[P, R], /
+    ) -> Callable[[MethodMiddleware[P, R]], MethodMiddleware[P, R]]: ...
+    @overload
+    def middleware(self, function: M, /) -> M: ...
+    def middleware(self, function: Any, /) -> Any:
+        """Call a function around each handler, or around the handler of one method; the first is outermost.
+
+            @server.middleware
+            async def around(params, context, call_next): ...
+
+            @server.middleware(methods.CALL_TOOL)
+            async def around_calls(params, context, call_next): ...
+
+        Args:
+            function: ``async def around(params, context, call_next)``. It returns the result of the handler, which is
+                ``await call_next(params, context)``, or another one. Or a method of the native revision, such as
+                ``methods.CALL_TOOL``; this then returns a decorator.
+
+        Raises:
+            UsageError: It is neither, or the method is one of another revision, or this is a view.
+        """
+        if isinstance(function, RequestMethod):
+            return partial(self._add_middleware, method=self._check_method(cast("Any", function)))
+        return self._add_middleware(function)
+
+    def _add_middleware(self, function: Any, method: str | None = None) -> Any:
+        if not callable(cast("object", function)):
+            raise UsageError(f"`function` of middleware() must be a function, not {function!r}")
+        if self._is_view:
+            raise UsageError(_of_view("middleware"))
+        self._middleware.append(RegisteredMiddleware(function, method))
+        self._registry.refresh_handlers()
+        return function
+
+    def _check_method(self, method: RequestMethod[Any, Any]) -> str:
+        """Return the name of a method that was given for its middleware.
+
+        Raises:
+            UsageError: No handler of this server gets its requests, or it is of another revision.
+        """
+        table = self._engine.handlers
+        known = table.methods(table.native_revision).CLIENT_REQUESTS
+        if known.get(method.name) is not method:
+            raise UsageError(
+                f"`{method.name}` is not a method of {table.native_revision} that a server handles; use a constant of "
+                f"mcpgen.generated.v{table.native_revision.replace('-', '_')}.methods, such as methods.CALL_TOOL"
+            )
+        if not table.is_handled(method.name):
+            raise UsageError(f"middleware is not called for {method.name}, because mcpgen answers it itself; remove it")
+        name: str = method.name
+        return name
+
+
+def _of_view(what: str) -> str:
+    return f"a view, which `only` returned, cannot register {what}; register at the server itself"

@@ -1,0 +1,67 @@
+"""Middleware: functions around handlers.
+
+Theory of operation. A result with the cache scope ``public`` may be given to every user. Middleware often depends on
+the user: it hides entries of a list, or reads another resource. So when middleware changes such a result, or the params
+of its request, the result becomes ``private``. Middleware may make a ``private`` result ``public``.
+
+Spec:
+    2026-07-28, server/utilities/caching, "Security Considerations".
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from mcpgen.runtime.server.exchange import Call
+
+__all__ = ["RegisteredMiddleware", "around", "for_method"]
+
+Around: TypeAlias = "Callable[[Any, Any, Call], Awaitable[Any]]"
+"""A middleware: called with params, context and the next call, which takes both."""
+
+
+class RegisteredMiddleware(Struct, frozen=True):
+    """A middleware, and the method whose requests it is called for; None for all methods."""
+
+    call: Around
+    method: str | None = None
+
+
+def for_method(middleware: Sequence[RegisteredMiddleware], method: str) -> list[Around]:
+    """Return the *middleware* of *method*, outermost first."""
+    return [each.call for each in middleware if each.method is None or each.method == method]
+
+
+def around(handler: Call, middleware: Sequence[Around]) -> Call:
+    """Return *handler* with *middleware* around it, the outermost first."""
+    return partial(_call_all, handler, tuple(reversed(middleware))) if middleware else handler
+
+
+async def _call_all(handler: Call, inner_first: Sequence[Around], params: Any, context: Any) -> Any:
+    public: list[bytes] = []  # the public results of the handler; empty if its params were changed
+
+    async def call_handler(its_params: Any, its_context: Any) -> Any:
+        result = await handler(its_params, its_context)
+        if getattr(result, "cache_scope", None) == "public":
+            public.append(msgspec.json.encode(result) if its_params == params else b"")
+        return result
+
+    call: Call = call_handler
+    for each in inner_first:
+        call = partial(_call_middleware, each, call)
+    result = await call(params, context)
+    # Encoded, because a middleware may change the list inside of a result.
+    if public and result.cache_scope == "public" and [msgspec.json.encode(result)] != public:
+        return msgspec.structs.replace(result, cache_scope="private")
+    return result
+
+
+async def _call_middleware(middleware: Around, call: Call, params: Any, context: Any) -> Any:
+    return await middleware(params, context, call)
