@@ -49,9 +49,12 @@ if TYPE_CHECKING:
     from mcpgen.runtime.http.server.application import Application
     from mcpgen.runtime.http.server.event_store import EventStore, MemoryEventStore
     from mcpgen.runtime.limits import ClientLimits, HttpLimits, Limits, RateLimit
+    from mcpgen.runtime.protocol.extensions import Extension
+    from mcpgen.runtime.protocol.ui import tool_ui
     from mcpgen.runtime.server.cache_hints import CacheHint
     from mcpgen.runtime.server.context import Context
     from mcpgen.runtime.server.elicitation_forms import Elicited
+    from mcpgen.runtime.server.extensions import ServerExtension
     from mcpgen.runtime.server.functions.dependencies import Depends
     from mcpgen.runtime.server.functions.media import Audio, File, Image
     from mcpgen.runtime.server.functions.prompts import PromptError
@@ -90,6 +93,7 @@ __all__ = [
     "Endpoint",
     "EndpointFactory",
     "EventStore",
+    "Extension",
     "File",
     "Http",
     "HttpLimits",
@@ -116,6 +120,7 @@ __all__ = [
     "ResourceNotFound",
     "Server",
     "ServerExited",
+    "ServerExtension",
     "ServerInterface",
     "ServerUnreachable",
     "Spawner",
@@ -142,6 +147,7 @@ __all__ = [
     "open_spawner",
     "read_config",
     "register",
+    "tool_ui",
 ]
 
 # The one place that states the version: the build reads it from here.
@@ -166,6 +172,7 @@ _MODULES = {
     "Endpoint": "mcpgen.runtime.transports.interfaces",
     "EndpointFactory": "mcpgen.runtime.transports.interfaces",
     "EventStore": "mcpgen.runtime.http.server.event_store",
+    "Extension": "mcpgen.runtime.protocol.extensions",
     "File": "mcpgen.runtime.server.functions.media",
     "Http": "mcpgen.runtime.http.client.transport",
     "HttpLimits": "mcpgen.runtime.limits",
@@ -192,6 +199,7 @@ _MODULES = {
     "ResourceNotFound": "mcpgen.runtime.server.functions.resources",
     "Server": "mcpgen.runtime.api.server",
     "ServerExited": "mcpgen.runtime.transports.errors",
+    "ServerExtension": "mcpgen.runtime.server.extensions",
     "ServerInterface": "mcpgen.runtime.transports.interfaces",
     "ServerUnreachable": "mcpgen.runtime.http.errors",
     "Spawner": "mcpgen.runtime.transports.spawner",
@@ -217,6 +225,7 @@ _MODULES = {
     "open_spawner": "mcpgen.runtime.transports.spawner",
     "read_config": "mcpgen.runtime.api.hosts.config",
     "register": "mcpgen.runtime.adapt.registration",
+    "tool_ui": "mcpgen.runtime.protocol.ui",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcpgen.runtime.adapt.extensions import route
 from mcpgen.runtime.adapt.routes import (
     Adapted,
     Loss,
@@ -12,7 +13,6 @@ from mcpgen.runtime.adapt.routes import (
     Sender,
     Severity,
     definition_route,
-    route,
 )
 
 __all__ = ["Adapted", "Loss", "Losses", "Part", "Route", "Router", "Sender", "Severity", "definition_route", "route"]

@@ -22,6 +22,7 @@ from mcpgen.runtime.client.connection_task import ConnectionTask
 from mcpgen.runtime.client.engine import ClientEngine
 from mcpgen.runtime.client.era_cache import EraCache
 from mcpgen.runtime.client.era_store import EraStore, cache_folder
+from mcpgen.runtime.client.extensions import client_extensions
 from mcpgen.runtime.client.handler_functions import HandlerFunctions, handlers_from_functions
 from mcpgen.runtime.client.output_validation import OutputValidator, Policy
 from mcpgen.runtime.errors import UsageError
@@ -36,10 +37,11 @@ from mcpgen.runtime.transports.process_transport import Process
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from types import TracebackType
+    from types import ModuleType, TracebackType
 
     from mcpgen.runtime.api.hosts.client_group import ClientGroup
     from mcpgen.runtime.client.connection import ClientConnection
+    from mcpgen.runtime.protocol.extensions import Extension
 
 __all__ = ["Connection", "Options", "Target", "as_transport", "connect"]
 
@@ -82,6 +84,8 @@ class Options(HandlerFunctions, total=False):
 
     The client itself declares the capabilities that follow from the functions that you pass, such as ``sampling``.
     """
+    extensions: Iterable[ModuleType | str | Extension]
+    """The extensions to declare: the packages that `mcpgen build --extension` wrote, identifiers, or `Extension`."""
     structured: Policy
     """Whether to check structured content against the tool's output schema: ``off``, ``warn`` or ``strict``.
 
@@ -99,7 +103,13 @@ class Options(HandlerFunctions, total=False):
 
 
 # The options whose default is not None.
-_DEFAULTS: Final[Options] = {"name": "mcpgen", "version": __version__, "structured": "off", "cache": False}
+_DEFAULTS: Final[Options] = {
+    "name": "mcpgen",
+    "version": __version__,
+    "structured": "off",
+    "cache": False,
+    "extensions": (),
+}
 
 _HOW_TO_OPEN = "write `async with connect(…) as client`, or `client = await connect(…)`"
 
@@ -342,7 +352,8 @@ def _features(options: Mapping[str, Any], native_revision: str) -> ClientFeature
     else:
         handlers = registry.revision(native_revision).bindings().client.ClientHandlers()
     capabilities = merge_capabilities(declared, options.get("capabilities") or {})
-    made = ClientFeatures(handlers, capabilities=capabilities, info=_info(options))
+    extensions = client_extensions(options["extensions"])
+    made = ClientFeatures(handlers, capabilities=capabilities, info=_info(options), extensions=extensions)
     if made.native_revision != native_revision:
         written_in = made.native_revision
         raise UsageError(f"`handlers` uses the types of {written_in}; pass native_revision={written_in!r}")

@@ -16,17 +16,21 @@ from msgspec import UNSET
 from mcpgen.runtime.api.server_functions import ServerFunctions
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import Limits
+from mcpgen.runtime.protocol.extensions import Extension
 from mcpgen.runtime.protocol.native_revision import native_revision_of
 from mcpgen.runtime.protocol.negotiation import selected_revisions
 from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.ui import UI_EXTENSION
 from mcpgen.runtime.server.cache_hints import CacheHint, check_cache_hints
 from mcpgen.runtime.server.connection import Connection
 from mcpgen.runtime.server.engine import ChangeNotifier, Engine
+from mcpgen.runtime.server.extensions import ServerExtension
 from mcpgen.runtime.server.functions.function_handlers import FunctionHandlers
 from mcpgen.runtime.server.handler_table import HandlerTable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+    from types import ModuleType
     from typing import Self, Unpack
 
     from mcpgen.runtime.http.server.application import Application, Options
@@ -189,6 +193,50 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
         """The value that the lifespan yielded, while it is open; None otherwise."""
         state: StateT = self._engine.state
         return state
+
+    def _declare_ui(self) -> None:
+        if all(each.id != UI_EXTENSION for each in self._engine.handlers.extensions):
+            self.extend(UI_EXTENSION)
+
+    def extend(
+        self,
+        package: ModuleType | str | Extension,
+        handlers: object = None,
+        *,
+        settings: Mapping[str, object] | msgspec.Struct | None = None,
+        revisions: Iterable[str] | None = None,
+    ) -> ServerExtension:
+        """Add an extension of the protocol, and declare it.
+
+            rooms_extension = server.extend(rooms, Rooms())
+
+        A client has to declare an extension, too, before it can use the methods of the extension. Any other client gets
+        the error -32021 (2026-07-28) or "method not found" (earlier revisions).
+
+        Args:
+            package: The package that `mcpgen build --extension` wrote, or only the identifier of an extension without
+                messages.
+            handlers: An instance of a subclass of the package's ``ServerHandlers``.
+            settings: The settings to declare, as a mapping or a model of the package; by default an empty object.
+            revisions: The revisions in which the extension is used. By default, an extension with messages is used in
+                the revisions of the era of its base, and any other extension in all revisions.
+
+        Returns:
+            The extension of this server; its ``notify`` sends notifications to subscribed clients.
+
+        Raises:
+            UsageError: An argument is not valid, or the extension was added before.
+        """
+        if self._is_view:
+            raise UsageError("a view, which `only` returned, cannot add an extension; add it to the server itself")
+        made = package
+        if not isinstance(made, Extension):
+            made = Extension(made, handlers=handlers, settings=settings, revisions=revisions)
+        elif handlers is not None or settings is not None or revisions is not None:
+            raise UsageError(f"pass `handlers`, `settings` and `revisions` to the Extension {made.id}, not to extend()")
+        extension = ServerExtension(made, self._engine.notify_extension)
+        self._engine.handlers.extend(extension)
+        return extension
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Self]:

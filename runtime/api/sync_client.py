@@ -59,6 +59,11 @@ class SyncClient(BlockingClient["Client"]):
         return self._client.capabilities
 
     @property
+    def extensions(self) -> Mapping[str, Mapping[str, Any]]:
+        """The extensions that the server has declared, with their settings."""
+        return self._client.extensions
+
+    @property
     def instructions(self) -> str | None:
         """The server's instructions for a model that uses the server; None if there are none."""
         return self._client.instructions
@@ -116,20 +121,27 @@ class SyncClient(BlockingClient["Client"]):
         return self._thread.run(lambda: self._client.request_json(method, params))
 
     def listen(
-        self, *, tools: bool = False, prompts: bool = False, resources: bool = False, uris: Iterable[str] = ()
+        self,
+        *filters: Any,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool = False,
+        uris: Iterable[str] = (),
     ) -> SyncChanges:
         """Listen for changes of lists and resources, within a ``with`` block.
 
         Write ``with client.listen(tools=True) as changes:``, and inside of it ``for change in changes:``.
 
         Args:
+            filters: Filters of extensions: each is a ``SubscriptionFilter`` of the extension's package. The handlers of
+                the extension take the notifications.
             tools: Whether to listen for changes of the list of tools.
             prompts: Whether to listen for changes of the list of prompts.
             resources: Whether to listen for changes of the list of resources.
             uris: The resources to listen to.
         """
         return SyncChanges(
-            self._thread, self._client.listen(tools=tools, prompts=prompts, resources=resources, uris=uris)
+            self._thread, self._client.listen(*filters, tools=tools, prompts=prompts, resources=resources, uris=uris)
         )
 
     def ping(self) -> None:

@@ -9,7 +9,8 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from mcpgen.runtime.adapt.routes import Adapted, Route, definition_route, route
+from mcpgen.runtime.adapt.extensions import route
+from mcpgen.runtime.adapt.routes import Adapted, Route, definition_route
 from mcpgen.runtime.cli.terminal_text import as_json as json_text
 from mcpgen.runtime.cli.terminal_text import sentence
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UsageError, printable

@@ -8,11 +8,13 @@ import shutil
 import sys
 import time
 from contextlib import ExitStack
+from importlib import import_module
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import anyio
 import click
 
+from mcpgen.runtime.adapt.extensions import register_extension
 from mcpgen.runtime.adapt.registration import register_installed
 from mcpgen.runtime.cli.client.terminal import encode_text, on_signal, wants_colours
 from mcpgen.runtime.cli.target import check_one_url, parse_url
@@ -63,6 +65,13 @@ Format: TypeAlias = Literal["summary", "body", "json"]
 @click.option(
     "--bearer-env", metavar="VARIABLE", help="Read a bearer token from this environment variable. Send it to the URL."
 )
+@click.option(
+    "--extension",
+    "extensions",
+    multiple=True,
+    metavar="PACKAGE",
+    help="Check messages of an extension, with the package that `mcpgen build --extension` wrote. Repeatable.",
+)
 @click.argument("target", nargs=-1, required=True, metavar="-- COMMAND...|URL")
 def trace(  # noqa: PLR0913 (one parameter for each option)
     *,
@@ -73,6 +82,7 @@ def trace(  # noqa: PLR0913 (one parameter for each option)
     strict: bool,
     headers: tuple[str, ...],
     bearer_env: str | None,
+    extensions: tuple[str, ...],
 ) -> None:
     """Relay the messages between a host and a server, and show each one.
 
@@ -94,6 +104,8 @@ def trace(  # noqa: PLR0913 (one parameter for each option)
     if body and as_json_lines:
         raise click.UsageError("Give either `--json` or `--body`, not both.")
     register_installed()
+    for each in extensions:
+        _register(each)
     make_relay = _relay_factory(target, headers, bearer_env)
     output_format: Format = "json" if as_json_lines else "body" if body else "summary"
     with ExitStack() as stack:
@@ -121,6 +133,15 @@ def _relay_factory(target: Sequence[str], headers: Sequence[str], bearer_variabl
         raise click.UsageError("`--header` and `--bearer-env` need a URL; the target is a command.")
     command = _words(target)
     return lambda streams, writer: StdioRelay(command, streams, writer, ClientLimits())
+
+
+def _register(package: str) -> None:
+    """Make the messages of an extension known; a package is found as ``python`` in this folder finds it."""
+    sys.path.insert(0, "")  # like "python -m"
+    try:
+        register_extension(import_module(package))
+    except (ImportError, UsageError) as error:
+        raise click.UsageError(f"`--extension {package}` cannot be used: {error}.") from None
 
 
 def _words(target: Sequence[str]) -> list[str]:

@@ -88,6 +88,11 @@ class BaseClient:
         return self._engine.server.capabilities
 
     @property
+    def extensions(self) -> Mapping[str, Mapping[str, Any]]:
+        """The extensions that the server has declared, with their settings."""
+        return self._engine.server.extensions
+
+    @property
     def instructions(self) -> str | None:
         """The server's instructions for a model that uses the server; None if there are none."""
         return self._engine.server.instructions
@@ -165,13 +170,20 @@ class BaseClient:
         return await self._engine.request_json(method, params)
 
     def listen(
-        self, *, tools: bool = False, prompts: bool = False, resources: bool = False, uris: Iterable[str] = ()
+        self,
+        *filters: Any,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool = False,
+        uris: Iterable[str] = (),
     ) -> Changes:
         """Listen for changes of lists and resources, within an ``async with`` block.
 
         Write ``async with client.listen(tools=True) as changes:``, and inside of it ``async for change in changes:``.
 
         Args:
+            filters: Filters of extensions: each is a ``SubscriptionFilter`` of the extension's package. The handlers of
+                the extension take the notifications.
             tools: Whether to listen for changes of the list of tools.
             prompts: Whether to listen for changes of the list of prompts.
             resources: Whether to listen for changes of the list of resources.
@@ -185,9 +197,9 @@ class BaseClient:
             resources_list_changed=resources,
             resource_subscriptions=list(dict.fromkeys(uris)),
         )
-        if wanted == SubscriptionFilter():
+        if wanted == SubscriptionFilter() and not filters:
             raise UsageError("listen() needs at least one argument; write, for example, listen(tools=True)")
-        return self._engine.listen(wanted)
+        return self._engine.listen(wanted, filters)
 
     async def ping(self) -> None:
         """Send a request that has no effect, and return when the server has answered it."""

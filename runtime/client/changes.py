@@ -6,7 +6,7 @@ Spec:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import msgspec
@@ -20,7 +20,7 @@ from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter, supported_
 from mcpgen.runtime.transports.auto_reset_event import auto_reset_event
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
     from types import TracebackType
     from typing import Self
 
@@ -44,14 +44,20 @@ class Changes:
         session: The session with the server.
         wanted: The changes to listen for.
         subscribe: Sends `resources/subscribe` to a server of a handshake revision.
+        extensions: The members of the filter that belong to extensions.
     """
 
     def __init__(
-        self, session: ClientSession, wanted: SubscriptionFilter, subscribe: Callable[[str], Awaitable[object]]
+        self,
+        session: ClientSession,
+        wanted: SubscriptionFilter,
+        subscribe: Callable[[str], Awaitable[object]],
+        extensions: Mapping[str, Any] | None = None,
     ) -> None:
         self._session = session
         self._wanted = wanted
         self._subscribe = subscribe
+        self._extensions: Mapping[str, Any] = extensions or {}
         self._opened: ChangeStream | None = None
         self._request: PendingRequest | None = None
         self._subscribed: list[str] = []
@@ -70,6 +76,11 @@ class Changes:
     def acknowledged(self) -> SubscriptionFilter:
         """The part of the requested changes that the server agreed to report."""
         return self._stream.acknowledged or SubscriptionFilter()
+
+    @property
+    def accepted(self) -> Mapping[str, Any]:
+        """The accepted filter as the server wrote it, with the keys of extensions; empty for a handshake revision."""
+        return self._stream.accepted
 
     async def __aenter__(self) -> Self:
         """Start to listen. Changes from now on are reported.
@@ -91,7 +102,8 @@ class Changes:
         server = session.server
         supported = supported_filter(self._wanted, server.declared, server.revision)
         lacks_resources = self._wanted.resource_subscriptions and not supported.resource_subscriptions
-        if supported == SubscriptionFilter() or lacks_resources:
+        is_empty = supported == SubscriptionFilter() and not self._extensions
+        if is_empty or lacks_resources or (self._extensions and server.era == "handshake"):
             what = SUBSCRIBE if self._wanted.resource_subscriptions else LISTEN
             raise UnsupportedByPeer(
                 revision=server.revision, what=what, reason="the server has not declared that it reports these changes"
@@ -162,7 +174,10 @@ class Changes:
         """Open a stream of a stateless server, and wait until the server acknowledges it."""
         session = self._session
         ask = codec(NEWEST, revision, "client").outgoing_request(LISTEN)
-        params = {"_meta": session.features.meta(NEWEST), "notifications": msgspec.to_builtins(stream.wanted)}
+        params = {
+            "_meta": session.features.meta(NEWEST),
+            "notifications": {**msgspec.to_builtins(stream.wanted), **self._extensions},
+        }
         peer_meta = session.features.meta(revision) if revision != NEWEST else None
         self._request = session.send(LISTEN, ask.params(params, peer_meta), stream=stream)
         seconds = session.limits.call_seconds

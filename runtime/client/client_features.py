@@ -6,7 +6,7 @@ Spec:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
@@ -22,6 +22,7 @@ from mcpgen.runtime.protocol.native_revision import check_handlers, handler_name
 from mcpgen.runtime.protocol.newest import NEWEST, MetaKey
 
 if TYPE_CHECKING:
+    from mcpgen.runtime.client.extensions import ClientExtension
     from mcpgen.runtime.protocol.capabilities import Peer
 
 __all__ = ["ClientFeatures", "NotificationHandler", "RequestHandler", "merge_capabilities"]
@@ -53,16 +54,26 @@ class ClientFeatures:
         handlers: An instance of a subclass of the generated ``ClientHandlers`` of a revision.
         capabilities: Capabilities in addition to those that follow from the overridden methods, in the native revision.
         info: Name and version, in the newest revision.
+        extensions: The extensions of the client.
 
     Attributes:
         native_revision: The revision that the handlers are written in.
+        extensions: The extensions of the client.
 
     Raises:
         UsageError: The handlers cannot be called, the capabilities are invalid, or a declared one has no handler.
     """
 
-    def __init__(self, handlers: Any, *, capabilities: Mapping[str, object], info: Any) -> None:
+    def __init__(
+        self,
+        handlers: Any,
+        *,
+        capabilities: Mapping[str, object],
+        info: Any,
+        extensions: Sequence[ClientExtension] = (),
+    ) -> None:
         self.native_revision: str = native_revision_of(handlers, "client")
+        self.extensions: tuple[ClientExtension, ...] = tuple(extensions)
         self._handlers = handlers
         self._info = info
         self._extra, self._notifies_roots = _split_roots_changes(self.native_revision, capabilities)
@@ -78,6 +89,9 @@ class ClientFeatures:
     def capabilities(self, revision: str) -> Mapping[str, object]:
         """Return the capabilities that the client declares to servers of *revision*, in that revision."""
         found = codec(self.native_revision, revision, "client").definition("ClientCapabilities", self._declared())
+        used = {each.id: each.extension.settings for each in self.extensions if each.extension.is_used_in(revision)}
+        if used:
+            found = merge_capabilities(found, {"extensions": used})
         notifies = self._notifies_roots and registry.revision(revision).era == "handshake"
         return merge_capabilities(found, {"roots": {"listChanged": True}}) if notifies else found
 
@@ -110,6 +124,9 @@ class ClientFeatures:
         if key not in made and method in self._requests:  # only known methods are cached
             find = codec(self.native_revision, revision, "client").incoming_request
             made[key] = self._make(RequestHandler, find, method, self._requests[method])
+        for each in self.extensions:
+            if method in each.requests and each.extension.is_used_in(revision):
+                return RequestHandler(*each.requests[method])
         return made.get(key)
 
     def notification_handler(self, revision: str, method: str) -> NotificationHandler | None:
@@ -118,6 +135,9 @@ class ClientFeatures:
         if key not in made and method in self._notifications:
             find = codec(self.native_revision, revision, "client").incoming_notification
             made[key] = self._make(NotificationHandler, find, method, self._notifications[method])
+        for each in self.extensions:
+            if method in each.notifications and each.extension.is_used_in(revision):
+                return NotificationHandler(*each.notifications[method])
         return made.get(key)
 
     def handles_notification(self, method: str) -> bool:

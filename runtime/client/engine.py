@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from mcpgen.generated import registry
 from mcpgen.runtime.client.changes import SUBSCRIBE, Changes
+from mcpgen.runtime.client.extensions import find_extension
 from mcpgen.runtime.client.fast_path import TOOLS_CALL, FastCall
 from mcpgen.runtime.client.outgoing_requests import CallOptions, OutgoingRequest, RequestSender, check_call_options
 from mcpgen.runtime.client.pending_request import error_as_received, fresh_error
@@ -21,15 +23,18 @@ from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UnsupportedByP
 from mcpgen.runtime.protocol.capabilities import has_capability, offers, required_capability
 from mcpgen.runtime.protocol.codec import OutgoingRequestCodec, codec
 from mcpgen.runtime.protocol.newest import NEWEST, MetaKey
+from mcpgen.runtime.protocol.spans import Operation, client_span, has_opentelemetry
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 
     from mcpgen.runtime.client.client_session import ClientSession
     from mcpgen.runtime.client.connection import ClientConnection
     from mcpgen.runtime.client.connection_task import ConnectionTask
+    from mcpgen.runtime.client.extensions import ClientExtension
     from mcpgen.runtime.client.output_validation import OutputValidator
     from mcpgen.runtime.protocol.capabilities import ServerPeer
+    from mcpgen.runtime.protocol.spans import Outcome
     from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
 
 __all__ = ["ClientEngine"]
@@ -49,6 +54,8 @@ class ClientEngine:
         validator: Checks structured content.
 
     Attributes:
+        call: Returns the result of a request: `_call`, within a span if the program uses OpenTelemetry.
+        call_extension: Likewise `_call_extension`.
         client: The client, which the maker of the engine sets.
         server: The server, in the agreed revision.
         native_meta: The `_meta` that the native revision wants in each request.
@@ -80,9 +87,17 @@ class ClientEngine:
         self._peer_meta: dict[str, object] | None = (
             None if server.revision == native_revision else self.session.features.meta(server.revision)
         )
+        self._extended: frozenset[str] = frozenset(
+            method for each in self.session.features.extensions if each.is_agreed(server) for method in each.changed
+        )
         self.session.on_tools_changed = validator.forget
+        self.call: Callable[..., Awaitable[Any]] = self._call
+        self.call_extension: Callable[..., Awaitable[Any]] = self._call_extension
+        if has_opentelemetry():
+            self.call = self._call_with_span
+            self.call_extension = self._call_extension_with_span
 
-    async def call(
+    async def _call(
         self, method: str, value: dict[str, Any], *, sizes: list[int] | None = None, **options: Unpack[CallOptions]
     ) -> Any:
         """Return the result of a request. Both are in the native revision.
@@ -105,9 +120,10 @@ class ClientEngine:
                     decode_error=ask.error,
                     timeout_seconds=timeout_seconds,
                     decode_fast=self._fast_call.result,
+                    is_extended=method in self._extended,
                 )
                 found = await self._sender.send(request)
-                return self._reader.read(ask, found) if type(found) is Raw else found
+                return await self._read(ask, value, found) if type(found) is Raw else found
         if "task" in value:
             self._require_task(method)
         token = None if on_progress is None else self.session.next_token()
@@ -128,23 +144,100 @@ class ClientEngine:
             token=token,
             on_progress=on_progress,
             timeout_seconds=timeout_seconds,
+            is_extended=method in self._extended,
         )
         raw = await self._sender.send(request)
         if sizes is not None:
             sizes.append(len(memoryview(raw)))
-        result = self._reader.read(ask, raw)
-        if self._validator.is_on and method in ("tools/call", "tools/list"):
-            self._validate(method, value, raw, result)
-        return result
+        return await self._read(ask, value, raw)
 
     async def request(self, method: Any, params: Any) -> Any:
         """Return the result of a request of the generated ``methods`` of the native revision."""
+        extension = find_extension(self.session.features.extensions, method)
+        if extension is not None:
+            return await self.call_extension(extension, method.name, params)
         value: dict[str, Any] = {} if params is UNSET else msgspec.to_builtins(params)
         translated = await self.translated.serve(method.name, value)
         if translated is None:
             return await self.call(method.name, value)
         types = registry.revision(self.native_revision).bindings().models
         return types.decode(msgspec.json.encode(translated), method.result)
+
+    async def _call_with_span(self, method: str, value: dict[str, Any], **options: Any) -> Any:
+        with self._span(method, value, options) as outcome:
+            result = await self._call(method, value, **options)
+            outcome.set(result)
+        return result
+
+    async def _call_extension_with_span(
+        self, extension: ClientExtension, method: str, params: Any, **options: Any
+    ) -> Any:
+        with self._span(method, {}, options) as outcome:
+            result = await self._call_extension(extension, method, params, **options)
+            outcome.set(result)
+        return result
+
+    @contextmanager
+    def _span(self, method: str, value: dict[str, Any], options: dict[str, Any]) -> Generator[Outcome]:
+        """Open an OpenTelemetry span, and add its context to the option ``meta``, which takes precedence."""
+        operation = Operation(
+            method=method, revision=self.server.revision, name=value.get("name"), uri=value.get("uri")
+        )
+        with client_span(operation) as (carrier, outcome):
+            options["meta"] = {**carrier, **(options.get("meta") or {})}
+            yield outcome
+
+    async def _call_extension(
+        self, extension: ClientExtension, method: str, params: Any, **options: Unpack[CallOptions]
+    ) -> Any:
+        """Return the result of a request of *extension*, of the type of its package; see `call` for the options."""
+        on_progress, timeout_seconds, more = check_call_options(options) if options else (None, None, None)
+        extension.require(self.server, method)
+        ask = extension.outgoing_request(method)
+        token = None if on_progress is None else self.session.next_token()
+        meta = {**(more or {}), **self.session.features.meta(self.server.revision)}
+        if self.session.log_level is not None:
+            meta[MetaKey.LOG_LEVEL] = self.session.log_level
+        if token is not None:
+            meta["progressToken"] = token
+        request = OutgoingRequest(
+            method=method,
+            params=self._without_native_meta(ask.params(params, meta)),
+            decode_error=ask.error,
+            token=token,
+            on_progress=on_progress,
+            timeout_seconds=timeout_seconds,
+            is_extended=True,
+        )
+        return ask.result(await self._sender.send(request))
+
+    def _without_native_meta(self, params: bytes | UnsetType) -> bytes | UnsetType:
+        """Return *params* for the agreed revision: in a handshake revision, no request states its revision.
+
+        A server treats a request that states a stateless revision as one of that revision.
+        """
+        if self.session.is_stateless or isinstance(params, UnsetType):
+            return params
+        value = msgspec.json.decode(params)
+        meta = {key: each for key, each in value.pop("_meta", {}).items() if key not in self.native_meta}
+        return msgspec.json.encode({**value, "_meta": meta} if meta else value)
+
+    async def _read(self, ask: OutgoingRequestCodec, value: dict[str, Any], raw: Raw) -> Any:
+        """Return the result in the native revision; one of an extension is finished by the handlers of the extension.
+
+        Raises:
+            InvalidPayload: The result is not valid, or no handler takes the result of an extension.
+        """
+        method = ask.method
+        if method in self._extended:
+            for each in self.session.features.extensions:
+                found = each.read_result(method, raw) if each.is_agreed(self.server) else None
+                if found is not None:
+                    return await each.finish(method, found, self.connection.context(method))
+        result = self._reader.read(ask, raw)
+        if self._validator.is_on and method in ("tools/call", "tools/list"):
+            self._validate(method, value, raw, result)
+        return result
 
     async def request_json(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the result of a request. Both are in the server's revision, and neither is adapted nor checked."""
@@ -169,6 +262,11 @@ class ClientEngine:
         if name == _ROOTS_CHANGED:
             self._check_roots_function()
         self._check_open()
+        extension = find_extension(self.session.features.extensions, method)
+        if extension is not None:
+            extension.require(self.server, name)
+            await self._send_notification(name, extension.outgoing_notification(name).params(params))
+            return
         try:
             encoded = self._codec.outgoing_notification(name).params(params)
         except AdaptationError as error:
@@ -185,9 +283,24 @@ class ClientEngine:
         self._check_open()
         await self._send_notification(_ROOTS_CHANGED, UNSET)
 
-    def listen(self, wanted: SubscriptionFilter) -> Changes:
-        """Return the changes that *wanted* lets through."""
-        return Changes(self.session, wanted, self._subscribe)
+    def listen(self, wanted: SubscriptionFilter, filters: Sequence[Any] = ()) -> Changes:
+        """Return the changes that *wanted* lets through, and listen for the notifications that *filters* select.
+
+        Raises:
+            UsageError: A filter is not of the package of an extension of this client.
+            UnsupportedByPeer: The server has not declared the extension.
+        """
+        more: dict[str, Any] = {}
+        for each in filters:
+            extension = next((one for one in self.session.features.extensions if one.has_filter(each)), None)
+            if extension is None:
+                raise UsageError(
+                    f"listen() does not know {type(each).__name__}; pass a `SubscriptionFilter` of an extension that "
+                    "connect(…, extensions=[…]) names"
+                )
+            extension.require(self.server, "subscriptions/listen")
+            more |= extension.filter_json(each)
+        return Changes(self.session, wanted, self._subscribe, more)
 
     async def _send_notification(self, method: str, params: Any) -> None:
         await self._sender.wait_for_room(method)

@@ -79,8 +79,12 @@ _decode_input_required: Final = msgspec.json.Decoder(InputRequired).decode
 _decode_result_type: Final = msgspec.json.Decoder(_ResultType).decode
 
 
-def read_input_required(session: ClientSession, method: str, raw: Raw) -> Raw | InputRequired:
+def read_input_required(
+    session: ClientSession, method: str, raw: Raw, *, is_extended: bool = False
+) -> Raw | InputRequired:
     """Return an `InputRequired` if the stateless server's result *raw* is one, otherwise the final result.
+
+    A result may have any type if an extension adds results to *method* (*is_extended*).
 
     Raises:
         InvalidPayload: The revision does not allow this `InputRequired`, or the type of the result is unknown.
@@ -97,6 +101,8 @@ def read_input_required(session: ClientSession, method: str, raw: Raw) -> Raw | 
     if isinstance(result_type, UnsetType):
         return Raw(msgspec.json.encode({**_decode_members(raw), "resultType": "complete"}))
     if result_type != "input_required":
+        if is_extended:
+            return raw
         raise invalid_result(session, method, f"the result type {result_type[:100]!r} is unknown", "/resultType")
     if method not in INPUT_REQUIRED_METHODS:
         reason = "the server requires input, but the protocol does not allow that for this request"

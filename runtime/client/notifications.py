@@ -58,7 +58,7 @@ def handle_notification(session: ClientSession, requests: IncomingRequests, noti
                 return
         elif method == "notifications/cancelled":
             _handle_cancelled(session, requests, _address(notification.params).request_id)
-        elif handler is None:
+        elif handler is None or not _is_on_a_stream(session, notification):
             return
         if handler is not None:
             session.output.queue_notification(handler, notification.params)
@@ -99,7 +99,10 @@ def _handle_change(session: ClientSession, revision: str, notification: Notifica
         stream_id = found
     if notification.method == _ACKNOWLEDGED:
         if stream_id is not None:
-            session.subscriptions.acknowledge(stream_id, msgspec.to_builtins(params.notifications))
+            # As the server wrote it: the type of the revision has no keys of extensions.
+            written: Any = notification.params
+            acknowledged = msgspec.json.decode(written)["notifications"]
+            session.subscriptions.acknowledge(stream_id, acknowledged)
         return True
     kind = CHANGE_KINDS[notification.method]
     if kind == "tools" and session.on_tools_changed is not None:
@@ -112,6 +115,16 @@ def _handle_change(session: ClientSession, revision: str, notification: Notifica
         )
         return False
     return True
+
+
+def _is_on_a_stream(session: ClientSession, notification: Notification) -> bool:
+    """Whether a notification that names a stream names an open one; others are about a request."""
+    meta = _address(notification.params).meta
+    found = UNSET if isinstance(meta, UnsetType) else meta.subscription
+    if isinstance(found, UnsetType) or found in session.subscriptions.streams:
+        return True
+    session.warn("the notification %s is ignored: its `_meta` names no open stream", quoted(notification.method))
+    return False
 
 
 def _handle_cancelled(session: ClientSession, requests: IncomingRequests, request_id: RequestId | UnsetType) -> None:

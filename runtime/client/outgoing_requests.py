@@ -17,6 +17,7 @@ from msgspec import Raw, Struct, UnsetType
 from mcpgen.runtime.client import input_required
 from mcpgen.runtime.errors import InvalidPayload, RequestError, RequestRefused, RequestTimedOut, UsageError
 from mcpgen.runtime.protocol.messages import ErrorResponse
+from mcpgen.runtime.protocol.spans import has_opentelemetry, note_request_id
 from mcpgen.runtime.transports.auto_reset_event import OTHER_LOOP
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class OutgoingRequest(Struct, frozen=True, kw_only=True):
         on_progress: The progress callback.
         timeout_seconds: How long it may take; None for the client's limit.
         decode_fast: Decodes a result on the fast path; None for one that has to go the regular path.
+        is_extended: Whether an extension adds types of results, which the caller decodes.
     """
 
     method: str
@@ -87,6 +89,7 @@ class OutgoingRequest(Struct, frozen=True, kw_only=True):
     on_progress: OnProgress | None = None
     timeout_seconds: float | None = None
     decode_fast: Callable[[Raw], Any] | None = None
+    is_extended: bool = False
 
 
 class RequestSender:
@@ -98,6 +101,7 @@ class RequestSender:
         self._channel = connection.channel
         self._make_context = connection.context
         self._runs_here = connection.runs_here
+        self._has_spans = has_opentelemetry()
 
     async def send(self, request: OutgoingRequest) -> Any:
         """Return the final result, undecoded unless the fast path has decoded it. Input for the server is collected.
@@ -118,7 +122,11 @@ class RequestSender:
                     value = request.decode_fast(found)
                     if value is not None:
                         return value
-                required = input_required.read_input_required(session, request.method, found) if is_stateless else found
+                required: Raw | input_required.InputRequired = found
+                if is_stateless:
+                    required = input_required.read_input_required(
+                        session, request.method, found, is_extended=request.is_extended
+                    )
                 if isinstance(required, Raw):
                     return required
             except RequestRefused as refusal:
@@ -162,6 +170,8 @@ class RequestSender:
         await self.wait_for_room(request.method, seconds)
         pending = self._session.send(request.method, params, token=request.token)
         self._deadlines.start(pending, seconds, limits.max_call_seconds)
+        if self._has_spans:
+            note_request_id(pending.id)
         try:
             while True:
                 await pending.event.wait()

@@ -56,6 +56,7 @@ class ChangeStream:
     Attributes:
         wanted: The changes that the listener asked for.
         acknowledged: Those of them that the server agreed to report; None until it did.
+        accepted: The acknowledged filter as the server wrote it.
         event: Set when a change is queued, and when the state of the stream changes.
         is_closed: Whether no more changes will come.
         failure: Why it was closed, if by an error.
@@ -64,6 +65,7 @@ class ChangeStream:
     def __init__(self, wanted: SubscriptionFilter, event: AutoResetEvent, max_queued: int) -> None:
         self.wanted: SubscriptionFilter = wanted
         self.acknowledged: SubscriptionFilter | None = None
+        self.accepted: dict[str, Any] = {}
         self.event: AutoResetEvent = event
         self.is_closed: bool = False
         self.failure: Exception | None = None
@@ -125,6 +127,7 @@ class Subscriptions:
         """Store what the server agreed to report on a stream."""
         stream = self.streams[stream_id]
         stream.acknowledged = msgspec.convert(acknowledged, SubscriptionFilter)
+        stream.accepted = acknowledged
         stream.event.set()
 
     def dispatch(self, change: Change, method: str, stream_id: RequestId | None) -> bool:

@@ -70,6 +70,11 @@ class Peer(Struct, frozen=True, kw_only=True):
     declared: Mapping[str, object]
     memory_bytes: int
 
+    @property
+    def extensions(self) -> Mapping[str, Mapping[str, Any]]:
+        """The extensions that it declared, with their settings."""
+        return _extensions(self.declared)
+
 
 class ServerPeer(Struct, frozen=True, kw_only=True):
     """A server, in the types of the newest revision.
@@ -89,6 +94,19 @@ class ServerPeer(Struct, frozen=True, kw_only=True):
     capabilities: models.ServerCapabilities
     declared: Mapping[str, object]
     instructions: str | None
+
+    @property
+    def extensions(self) -> Mapping[str, Mapping[str, Any]]:
+        """The extensions that it declared, with their settings."""
+        return _extensions(self.declared)
+
+
+def _extensions(declared: Mapping[str, object]) -> Mapping[str, Mapping[str, Any]]:
+    """Return the declared extensions; handshake revisions do not check them, so settings may have any type there."""
+    found = declared.get("extensions")
+    if not _is_mapping(found):
+        return {}
+    return {key: each for key, each in found.items() if _is_mapping(each)}
 
 
 def server_peer(

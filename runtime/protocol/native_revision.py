@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.adapt.routes import Sender
 
-__all__ = ["check_handlers", "native_revision_of", "handler_names", "overrides"]
+__all__ = ["check_handlers", "check_overrides", "native_revision_of", "handler_names", "overrides"]
 
 
 def _base(native_revision: str, side: Sender) -> type[Any]:
@@ -84,17 +84,30 @@ def check_handlers(
         UsageError: They override a method that mcpgen answers itself, or have one that cannot be called or has a
             misspelt name.
     """
+    check_overrides(handlers, _base(native_revision, side), called=called, answered=answered)
+
+
+def check_overrides(handlers: Any, base: type[Any], *, called: Iterable[str], answered: Iterable[str]) -> None:
+    """Do the same as `check_handlers`, for handlers whose class is derived from *base*.
+
+    Raises:
+        UsageError: As `check_handlers` does.
+    """
     kind = handlers.__class__.__name__
+
+    def is_overridden(name: str) -> bool:
+        return getattr(handlers.__class__, name) is not getattr(base, name)
+
     for name in answered:
-        if hasattr(handlers, name) and overrides(handlers, native_revision, side, name):
+        if hasattr(handlers, name) and is_overridden(name):
             raise UsageError(
                 f"{kind} overrides `{name}`, but mcpgen handles this method itself; remove it from the class"
             )
     called = list(called)
     for name in called:
-        if overrides(handlers, native_revision, side, name):
+        if is_overridden(name):
             _check_handler(kind, name, getattr(handlers, name))
-    known: set[str] = set(dir(_base(native_revision, side)))
+    known: set[str] = set(dir(base))
     members: dict[str, Any] = handlers.__class__.__dict__
     for name in sorted(set(members) - known):
         meant = difflib.get_close_matches(name, called, 1, 0.85)

@@ -34,6 +34,7 @@ __all__ = [
     "oversized_part",
     "revisions_of_era",
     "read_meta",
+    "read_meta_object",
     "selected_revisions",
     "unsupported_revision",
 ]
@@ -171,6 +172,16 @@ def read_meta(params: Raw | UnsetType) -> RequestMeta:
         found.arguments,
         found.request_state is UNSET and found.input_responses is UNSET and found.task is UNSET,
     )
+
+
+def read_meta_object(params: Raw | UnsetType) -> dict[str, Any]:
+    """Return the whole `_meta` of a request's params; an empty one if there is none, or it is invalid."""
+    try:
+        meta = _members(params).get("_meta")
+        found: object = {} if meta is None else msgspec.json.decode(meta)
+    except _UNREADABLE:
+        return {}
+    return found if isinstance(found, dict) else {}  # pyright: ignore[reportUnknownVariableType]  # JSON
 
 
 def _member_by_member(params: Raw) -> RequestMeta:

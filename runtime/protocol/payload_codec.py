@@ -30,7 +30,16 @@ if TYPE_CHECKING:
     from mcpgen.runtime.adapt.payloads import Payload
     from mcpgen.runtime.adapt.routes import Loss, Part
 
-__all__ = ["LossCallback", "MethodTranslation", "PayloadReader", "PayloadWriter", "Value"]
+__all__ = [
+    "UNREADABLE",
+    "LossCallback",
+    "MethodTranslation",
+    "PayloadReader",
+    "PayloadWriter",
+    "Value",
+    "encoded",
+    "explained",
+]
 
 Value: TypeAlias = Any
 """A value in the types of the native revision: a Struct, or a dict for an object with any keys, such as `_meta`."""
@@ -41,7 +50,7 @@ LossCallback: TypeAlias = "Callable[[str, Callable[[], tuple[Loss, ...]]], None]
 _encode: Final = msgspec.json.Encoder().encode
 _decode_json: Final = msgspec.json.Decoder().decode
 
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 # The errors of msgspec for a value that is not JSON; UnicodeEncodeError, for half a surrogate pair, is a ValueError.
 _UNWRITABLE: Final = (TypeError, ValueError, OverflowError)
 # The errors that a step may raise for a value that its revision does not allow.
@@ -112,8 +121,8 @@ class PayloadReader:
             raw = _EMPTY
         try:
             checked = self._check(raw)
-        except _UNREADABLE as error:
-            raise _explained(self._payload, raw, error) from None
+        except UNREADABLE as error:
+            raise explained(self._payload, raw, error) from None
         if meta is None:
             if self._is_same:
                 return checked
@@ -124,8 +133,8 @@ class PayloadReader:
     def _adapted(self, raw: Raw, meta: Mapping[str, object] | None) -> Value:
         try:
             value = _decode_json(raw)
-        except _UNREADABLE as error:  # the types skip unknown keys, whose values may be nested too deeply
-            raise _explained(self._payload, raw, error) from None
+        except UNREADABLE as error:  # the types skip unknown keys, whose values may be nested too deeply
+            raise explained(self._payload, raw, error) from None
         if self._adapt is not None:
             losses = Losses()
             value = self._adapt(value, losses)
@@ -133,13 +142,13 @@ class PayloadReader:
                 self._on_losses(self._payload.what, lambda: _real_losses(losses, meta))
         if meta is not None:
             value = {**value, "_meta": {**value.get("_meta", {}), **meta}}
-        return self._decode_native(_encoded(self._native, value))
+        return self._decode_native(encoded(self._native, value))
 
     def _decode_native(self, data: bytes | Raw) -> Value:
         try:
             return self._decode(data)
-        except _UNREADABLE as error:
-            raise _explained(self._native, data, error) from None
+        except UNREADABLE as error:
+            raise explained(self._native, data, error) from None
 
 
 class PayloadWriter:
@@ -180,21 +189,21 @@ class PayloadWriter:
             InvalidPayload: It is not JSON, or the native revision does not allow it; our caller is wrong.
             AdaptationError: The peer's revision cannot express it.
         """
-        data = _encoded(self._payload, value)
+        data = encoded(self._payload, value)
         if type(value) not in self._trusted:
             self._validate(value, data)
         if self._adapt is None and meta is None:
             return data
         try:
             plain = _decode_json(data)
-        except _UNREADABLE as error:  # a `Raw` inside of the value, which msgspec copied unchecked
-            raise _explained(self._payload, data, error) from None
+        except UNREADABLE as error:  # a `Raw` inside of the value, which msgspec copied unchecked
+            raise explained(self._payload, data, error) from None
         adapted = self._adapted(plain, meta)
         if meta is not None:
             whole = {**adapted.pop("_meta", {}), **meta}
             if whole:
                 adapted["_meta"] = whole
-        return _encoded(self._payload, adapted)
+        return encoded(self._payload, adapted)
 
     def _adapted(self, plain: Any, meta: Mapping[str, object] | None) -> Any:
         if self._adapt is None:
@@ -212,8 +221,8 @@ class PayloadWriter:
     def _validate(self, value: Value, data: bytes) -> None:
         try:
             checked = self._check(data)
-        except _UNREADABLE as error:
-            raise _explained(self._payload, data, error) from None
+        except UNREADABLE as error:
+            raise explained(self._payload, data, error) from None
         if isinstance(value, Struct):
             if type(checked) is not type(value):
                 raise self._payload.invalid(f"its type is {type(value).__module__}.{type(value).__qualname__}")
@@ -240,7 +249,12 @@ def _real_losses(losses: Losses, meta: Mapping[str, object] | None) -> tuple[Los
     return tuple(each for each in losses.found if each.severity != "defaulted" or each.pointer not in replaced)
 
 
-def _encoded(payload: Payload, value: object) -> bytes:
+def encoded(payload: Payload, value: object) -> bytes:
+    """Return *value* as JSON.
+
+    Raises:
+        InvalidPayload: It is not JSON.
+    """
     try:
         return _encode(value)
     except RecursionError:
@@ -266,7 +280,7 @@ def _decoder(decoders: Sequence[Callable[[bytes], Any]]) -> Callable[[Any], Any]
     return decode
 
 
-def _explained(payload: Payload, data: bytes | Raw, error: Exception) -> InvalidPayload:
+def explained(payload: Payload, data: bytes | Raw, error: Exception) -> InvalidPayload:
     """Return the reason why decoding *data* as *payload* failed with *error*, with the place; it may be slow."""
     if isinstance(error, RecursionError):
         return payload.too_deep()

@@ -19,6 +19,7 @@ from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.negotiation import choose_revision, unsupported_revision
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server.exchange import Exchange, MethodHandler, OpenRequest, ResponseBody
+from mcpgen.runtime.server.extensions import accepted_filters
 from mcpgen.runtime.server.ledger import uris_bytes
 from mcpgen.runtime.server.subscriptions import check_uris, open_stream
 
@@ -121,6 +122,10 @@ def answer_builtin(session: ServerSession, message: Request, request: OpenReques
     if answer is None or method not in known or not offers(handlers.capabilities(revision), revision, method):
         raise RequestError(ErrorCode.METHOD_NOT_FOUND, f"this server does not support {quoted(method)}")
     params = codec(revision, revision).incoming_request(method).params(message.params)
+    if answer is open_stream and handlers.extensions:
+        context = session.output.context(request.peer)
+        open_stream(session, request, params, accepted_filters(handlers.extensions, context, message.params))
+        return
     answer(session, request, params)
 
 

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
 from msgspec import UNSET
 
 from mcpgen.runtime.errors import RequestError
+from mcpgen.runtime.protocol.negotiation import read_meta
 from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.protocol.spans import Operation, has_opentelemetry, server_span
 from mcpgen.runtime.server import dispatcher, error_mapping, input_required
 from mcpgen.runtime.server.context import Context, collect_input
 from mcpgen.runtime.server.exchange import SessionOutput
 from mcpgen.runtime.server.ledger import change_bytes, request_bytes
 from mcpgen.runtime.server.server_session import ServerSession
-from mcpgen.runtime.server.subscriptions import end_stream, notify_change, wants_change
+from mcpgen.runtime.server.subscriptions import end_stream, notify_change, notify_extension, wants_change
 from mcpgen.runtime.transports.spawner import is_cancellation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcpgen.runtime.protocol.capabilities import Peer
+    from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
     from mcpgen.runtime.protocol.framing import Frame, OversizedLine
     from mcpgen.runtime.server.engine import Engine
     from mcpgen.runtime.server.exchange import Call, Exchange, OpenRequest
@@ -53,6 +57,7 @@ class Connection(SessionOutput):
         self._delayed_changes: dict[tuple[str, str | None], None] = {}
         self._messages = engine.ledger.account("messages")
         self._idle: anyio.Event | None = None
+        self._has_spans = has_opentelemetry()
 
     def __repr__(self) -> str:
         session = self.session
@@ -137,6 +142,15 @@ class Connection(SessionOutput):
             if len(self._delayed_changes) == 1:
                 self._spawner.start(self._send_delayed_changes)
 
+    def notify_extension(self, notification: ExtensionNotification, /) -> None:
+        """Send *notification* if the client is subscribed to it, and reads."""
+        if not self._writer.is_full:
+            notify_extension(self.session, notification)
+
+    def context(self, peer: Peer, /) -> Context[Any]:
+        """Return a context for *peer* that belongs to no request."""
+        return Context(self._engine, self.session, None, peer)
+
     async def _send_delayed_changes(self) -> None:
         try:
             while self._delayed_changes:
@@ -188,6 +202,8 @@ class Connection(SessionOutput):
     async def serve(self, exchange: Exchange) -> None:
         """Run the handler of *exchange*, which `handler_started` has counted, and answer it."""
         session, call = self.session, exchange.handler.call
+        if self._has_spans:
+            call = partial(_with_span, exchange, call)
         try:
             context = Context(self._engine, session, exchange, exchange.peer)
             if self._writer.is_full:  # or the results of all requests that came at once would wait to be written
@@ -276,6 +292,23 @@ class Connection(SessionOutput):
             self._engine.is_expiring = False
             if seconds is not None:  # this connection ends, but the server still has requests or tasks to expire
                 self._engine.expire_elsewhere(self)
+
+
+async def _with_span(exchange: Exchange, call: Call, params: Any, context: Any) -> Any:
+    """Call the handler of *exchange* within an OpenTelemetry span."""
+    meta, request = read_meta(exchange.raw), exchange.request
+    uri = getattr(exchange.params, "uri", UNSET)
+    operation = Operation(
+        method=exchange.handler.method,
+        revision=exchange.peer.revision,
+        name=meta.name,
+        uri=uri,
+        request_id=None if request is None else request.id,
+    )
+    with server_span(operation, exchange.raw) as outcome:
+        result = await call(params, context)
+        outcome.set(result)
+    return result
 
 
 def _requires_input(result: Any) -> bool:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from mcpgen.runtime.errors import RequestError
+from mcpgen.runtime.protocol.negotiation import read_meta_object
 from mcpgen.runtime.protocol.newest import NEWEST, ErrorCode, models
 from mcpgen.runtime.server import notifications
 from mcpgen.runtime.server.elicitation_forms import Elicited, form_schema, form_value
@@ -93,6 +94,17 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
         """
         exchange = self._exchange
         return None if exchange is None or exchange.request is None else exchange.request.id
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The ``_meta`` of the client's request, as the client wrote it; empty for a notification.
+
+        It has keys of the protocol, of extensions and of applications. Do not rely on values that you have not checked.
+
+        Spec:
+            2026-07-28, basic/index, "_meta".
+        """
+        return {} if self._exchange is None else read_meta_object(self._exchange.raw)
 
     @property
     def input_responses(self) -> Mapping[str, Any]:
@@ -283,14 +295,18 @@ class Context(BaseContext, ChangeNotifier, Generic[StateT_co]):
     async def notify(self, method: Any, params: Any = UNSET, /) -> None:
         """Send a notification to the client.
 
-        *method* is a constant of the native revision's generated module ``methods``.
+        *method* is a constant of the native revision's generated module ``methods``, or of an extension's.
 
         Raises:
-            UnsupportedByPeer: The client's revision has no such notification, or this server has not declared the
-                capability for it.
+            UnsupportedByPeer: The client's revision has no such notification, this server has not declared the
+                capability for it, or the client has not declared the extension.
         """
-        native_revision = self._session.handlers.native_revision
-        notifications.send_notification(self._session, self._exchange, method.name, params, terms=native_revision)
+        handlers = self._session.handlers
+        if any(each.outgoing(method) for each in handlers.extensions):
+            notifications.send_extension_notification(self._session, self._exchange, method, params)
+        else:
+            terms = handlers.native_revision
+            notifications.send_notification(self._session, self._exchange, method.name, params, terms=terms)
         await self._drain()
 
     # A server has these, too. It may be called where no event loop runs, as in `anyio.run(server.tools_changed)`.

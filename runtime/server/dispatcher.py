@@ -35,6 +35,7 @@ from mcpgen.runtime.protocol.negotiation import missing_fields, oversized_part, 
 from mcpgen.runtime.protocol.newest import ErrorCode
 from mcpgen.runtime.server import builtin_methods, error_mapping, input_required, notifications, server_requests
 from mcpgen.runtime.server.exchange import BatchResponse, Exchange, OpenRequest, ResponseBody
+from mcpgen.runtime.server.extensions import encode_result, missing_extension
 from mcpgen.runtime.server.ledger import SHARED_PEER_BYTES, request_bytes
 
 if TYPE_CHECKING:
@@ -230,7 +231,12 @@ def _serve(session: ServerSession, message: Request, request: OpenRequest, meta:
         if found is not None:
             session.start(Exchange(request, found[0], found[1], message.params))
             return
-    params = handler.codec.params(message.params, session.meta if in_session else None)
+    if handler.extension and handler.extension not in request.peer.extensions:
+        raise missing_extension(request.peer, handler.extension, message.method)
+    own_meta = session.meta if in_session else None
+    if handler.extension and in_session:
+        own_meta = session.handlers.extension_meta(handler.extension, request.peer)
+    params = handler.codec.params(message.params, own_meta)
     exchange = Exchange(request, handler, params, message.params)
     tasks = session.engine.tasks
     if tasks is not None and tasks.becomes_task(request, handler, params):
@@ -255,7 +261,9 @@ def complete(session: ServerSession, exchange: Exchange, result: Any) -> None:
     if is_stateless and getattr(result, "result_type", "complete") == "input_required":
         input_required.send_input_required(session, exchange, result)
         return
-    body = exchange.handler.codec.result(result)
+    body = encode_result(session.handlers.extensions, exchange, result) if exchange.handler.is_extended else None
+    if body is None:
+        body = exchange.handler.codec.result(result)
     if is_stateless:
         body = session.handlers.sign(body, exchange.peer.revision)
     session.end(exchange, ResponseBody(body))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from mcpgen.runtime.limits import Limits
+    from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
     from mcpgen.runtime.server.exchange import Exchange, MethodHandler, OpenRequest, SessionOutput
     from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.transports.event_loops import EventLoop
@@ -214,6 +215,12 @@ class Engine:
     async def _shared_lifespan(self) -> AsyncGenerator[Any]:
         async with self.running():
             yield self.state
+
+    async def notify_extension(self, notification: ExtensionNotification) -> None:
+        """Send *notification* to every client that is subscribed to it."""
+        for each in list(self.connections):
+            each.notify_extension(notification)
+        await anyio.lowlevel.checkpoint()  # so that a loop of notifications lets them be written
 
     async def notify_change(self, method: str, uri: str | None = None) -> None:
         """Send the notification *method* to every client that is subscribed to it."""

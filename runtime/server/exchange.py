@@ -23,6 +23,7 @@ from mcpgen.runtime.protocol.newest import ErrorCode
 if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.protocol.codec import IncomingRequestCodec, OutgoingRequestCodec
+    from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
     from mcpgen.runtime.protocol.messages import ErrorResponse, RequestId
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.quota import Entry
@@ -69,6 +70,8 @@ class MethodHandler(Struct, frozen=True, kw_only=True, eq=False):
         slow_path: Set in what a fast path returns: the handler of the whole method.
         text_frame: Likewise: the JSON of a result before and after its text.
         takes_context: Likewise: whether the function takes a context. Without one it cannot send anything.
+        extension: The identifier of the extension that the method belongs to; empty for a method of the protocol.
+        is_extended: Whether an extension adds results to the method.
     """
 
     method: str
@@ -79,6 +82,8 @@ class MethodHandler(Struct, frozen=True, kw_only=True, eq=False):
     slow_path: MethodHandler | None = None
     text_frame: tuple[bytes, bytes] | None = None
     takes_context: bool = True
+    extension: str = ""
+    is_extended: bool = False
 
 
 class BatchResponse(Struct, eq=False):
@@ -382,6 +387,12 @@ class SessionOutput:
 
     def notify_change(self, method: str, uri: str | None) -> None:
         """Send the notification *method* if the client is subscribed to it."""
+
+    def notify_extension(self, notification: ExtensionNotification, /) -> None:
+        """Send *notification* if the client is subscribed to it."""
+
+    def context(self, peer: Peer, /) -> Any:
+        """Return a context for *peer* that belongs to no request."""
 
     def expire_later(self) -> None:
         """Call `input_required.expire_parked` from now on, whenever it has something to do."""

@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 
 from mcpgen.generated import registry
 from mcpgen.runtime.adapt.payloads import bindings
-from mcpgen.runtime.errors import AdaptationError
+from mcpgen.runtime.errors import AdaptationError, UsageError
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.codec import IncomingNotificationCodec, codec
 from mcpgen.runtime.protocol.native_revision import check_handlers, handler_names, native_revision_of, overrides
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from mcpgen.runtime.protocol.capabilities import Peer
     from mcpgen.runtime.server.exchange import Exchange
+    from mcpgen.runtime.server.extensions import ServerExtension
     from mcpgen.runtime.server.middleware import RegisteredMiddleware
 
 __all__ = ["HandlerTable", "NotificationHandler"]
@@ -86,6 +87,7 @@ class HandlerTable:
         initialize_result: Returns the result of `initialize` that agrees on a revision.
         discover_result: Returns the result of `server/discover` in a revision.
         discover_hint: The cache hint of `server/discover`.
+        extensions: The extensions of the server.
     """
 
     def __init__(  # noqa: PLR0913 (the parts that a server is made of)
@@ -113,6 +115,7 @@ class HandlerTable:
         self._middleware = middleware
         self._more_capabilities = more_capabilities
         self.discover_hint: CacheHint = CacheHint()
+        self.extensions: tuple[ServerExtension, ...] = ()
         self._set_caches()
 
     def _set_caches(self) -> None:
@@ -153,6 +156,39 @@ class HandlerTable:
         self.discover_hint = self.discover_hint.for_one_user()
         self._set_caches()
 
+    def extend(self, extension: ServerExtension) -> None:
+        """Add an extension.
+
+        Raises:
+            UsageError: Another extension has its identifier, or one of its methods.
+        """
+        extension.check(self.served)
+        for each in self.extensions:
+            if each.id == extension.id:
+                raise UsageError(f"the extension {each.id} was added before; call extend() once for each extension")
+            taken = sorted(each.requests.keys() & extension.requests.keys())
+            if taken:
+                raise UsageError(f"{taken[0]} is a method of both {each.id} and {extension.id}; remove one of them")
+        self.extensions = (*self.extensions, extension)
+        self._notification_handlers.clear()
+        self.refresh()
+
+    def extension_meta(self, identifier: str, peer: Peer) -> Mapping[str, object] | None:
+        """Return the metadata of a request of an extension, for the client of a handshake; None if it has none.
+
+        Requests of a stateless revision state what the handshake has stated, so an extension of one requires it.
+        """
+        base = next((each.extension.base for each in self.extensions if each.id == identifier), None)
+        if base is None or registry.revision(base).era == "handshake":
+            return None
+        meta: dict[str, object] = {
+            _META_KEY.PROTOCOL_VERSION: peer.revision,
+            _META_KEY.CLIENT_CAPABILITIES: msgspec.to_builtins(peer.capabilities),
+        }
+        if peer.info is not None:
+            meta[_META_KEY.CLIENT_INFO] = msgspec.to_builtins(peer.info)
+        return meta
+
     def methods(self, revision: str) -> ModuleType:
         """Return the generated table of methods of *revision*."""
         module: ModuleType = bindings(revision).methods
@@ -163,7 +199,9 @@ class HandlerTable:
         declared |= self._more_capabilities
         adapted = codec(self.native_revision, revision).definition("ServerCapabilities", declared)
         silent: dict[str, object] = {"completions": {}} if self._completes_silently(revision) else {}
-        return {**adapted, **silent}
+        used = {each.id: each.extension.settings for each in self.extensions if each.extension.is_used_in(revision)}
+        extensions = {"extensions": {**adapted.get("extensions", {}), **used}} if used else {}
+        return {**adapted, **silent, **extensions}
 
     def _completes_silently(self, revision: str) -> bool:
         """Whether the native revision has completions without a capability (2024-11-05), and *revision* has one."""
@@ -279,6 +317,9 @@ class HandlerTable:
         key = (revision, method)
         if key not in self._notification_handlers and method in self._notifications:  # others are not kept: no limit
             self._notification_handlers[key] = self._make_notification_handler(revision, method)
+        for each in self.extensions:
+            if method in each.notifications and each.extension.is_used_in(revision):
+                return NotificationHandler(*each.notifications[method])
         return self._notification_handlers.get(key)
 
     def _make_notification_handler(self, revision: str, method: str) -> NotificationHandler | None:
@@ -313,6 +354,9 @@ class HandlerTable:
             may_request_input = "input_responses" in getattr(params, "__struct_fields__", ())
             call = around(getattr(self._handlers, name), for_method(self._middleware, method))
             made[method] = MethodHandler(method=method, codec=request, call=call, may_request_input=may_request_input)
+        for each in self.extensions:
+            if each.extension.is_used_in(revision):
+                _add_extension(made, each, self._middleware)
         find = getattr(self._handlers, "fast_tool", None)
         has_middleware = for_method(self._middleware, "tools/call")  # it gets the params
         if find is not None and not has_middleware and "tools/call" in made:
@@ -324,3 +368,15 @@ class HandlerTable:
 
     def _overrides(self, name: str) -> bool:
         return overrides(self._handlers, self.native_revision, "server", name)
+
+
+def _add_extension(
+    made: dict[str, MethodHandler], extension: ServerExtension, middleware: Sequence[RegisteredMiddleware]
+) -> None:
+    """Add the methods of *extension*, and mark those that it adds results to."""
+    for method, handler in made.items():
+        if extension.extends(method):
+            made[method] = msgspec.structs.replace(handler, is_extended=True)
+    for method, (request, call) in extension.requests.items():
+        wrapped = around(call, for_method(middleware, method))
+        made[method] = MethodHandler(method=method, codec=request, call=wrapped, extension=extension.id)

@@ -20,6 +20,7 @@ from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UnknownMethod
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.codec import codec
+from mcpgen.runtime.protocol.extensions import require_extension
 from mcpgen.runtime.protocol.log_levels import LEVELS, Level
 from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, RESOURCE_UPDATED
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["receive_notification", "send_log", "send_notification", "send_progress"]
+__all__ = ["receive_notification", "send_extension_notification", "send_log", "send_notification", "send_progress"]
 
 _LOG = logging.getLogger("mcpgen.session")
 
@@ -194,6 +195,22 @@ def send_notification(
             revision=peer.revision, what=method, reason="this server has not declared the capability for it"
         )
     session.output.send(envelope.encode_notification(method, data), exchange)
+
+
+def send_extension_notification(session: ServerSession, exchange: Exchange | None, method: Any, params: Any) -> None:
+    """Send a notification of an extension; *method* is a constant of its package.
+
+    Raises:
+        UnsupportedByPeer: The client has not declared the extension.
+    """
+    peer = session.peer if exchange is None else exchange.peer
+    if peer is None:
+        raise UnsupportedByPeer(revision="", what=method.name, reason="the client has not sent initialize")
+    for each in session.handlers.extensions:
+        outgoing = each.outgoing(method)
+        if outgoing is not None:
+            require_extension(peer, each.id, method.name)
+            session.output.send(envelope.encode_notification(method.name, outgoing.params(params)), exchange)
 
 
 def _optional(value: Any) -> Any:

@@ -11,7 +11,7 @@ Spec:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -44,10 +44,14 @@ class SubscriptionStream(Struct, eq=False):
     Attributes:
         request: The request, whose id is that of the subscription.
         filter: Which notifications it gets.
+        extensions: Which notifications of extensions it gets: the accepted filter of each, by identifier.
+        extension_bytes: The bytes of those.
     """
 
     request: OpenRequest
     filter: SubscriptionFilter
+    extensions: Mapping[str, Any] = {}
+    extension_bytes: int = 0
 
 
 class Subscriptions(Struct, eq=False):
@@ -181,7 +185,12 @@ class ServerSession:
             return True  # a method that is not declared has no handler
         if self.declared == current:
             self.declared = current
-        return self.declared is current or offers(self.declared, revision, method)
+        return self.declared is current or offers(self.declared, revision, method) or self._has_extended(method)
+
+    def _has_extended(self, method: str) -> bool:
+        """Whether the handshake declared the extension that *method* belongs to."""
+        declared: Any = self.declared.get("extensions", {})
+        return any(method in each.requests and each.id in declared for each in self.handlers.extensions)
 
     def start(self, exchange: Exchange) -> None:
         """Start the handler of *exchange*."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
+from mcpgen.runtime.adapt.json_pointer import is_array
 from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.capabilities import offers
@@ -23,12 +24,21 @@ from mcpgen.runtime.server.ledger import HANDLER_BYTES, uris_bytes
 from mcpgen.runtime.server.server_session import SubscriptionStream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+    from mcpgen.runtime.protocol.extension_codec import ExtensionNotification
     from mcpgen.runtime.server.exchange import OpenRequest
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["check_uris", "end_stream", "notify_change", "open_stream", "stream_closed_notification", "wants_change"]
+__all__ = [
+    "check_uris",
+    "end_stream",
+    "notify_change",
+    "notify_extension",
+    "open_stream",
+    "stream_closed_notification",
+    "wants_change",
+]
 
 _SUBSCRIPTION_ID = methods.MetaKey.SUBSCRIPTION_ID
 
@@ -43,8 +53,10 @@ def check_uris(uris: Iterable[str], max_chars: int) -> None:
         raise RequestError(ErrorCode.INVALID_PARAMS, f"a URI has more than {max_chars} characters (max_uri_chars)")
 
 
-def open_stream(session: ServerSession, request: OpenRequest, params: Any) -> None:
-    """Open a stream for a `subscriptions/listen`.
+def open_stream(
+    session: ServerSession, request: OpenRequest, params: Any, extensions: Mapping[str, Any] | None = None
+) -> None:
+    """Open a stream for a `subscriptions/listen`; *extensions* has the filters that extensions have accepted.
 
     Raises:
         RequestError: There are too many subscriptions, or a URI is too long, or all of them are.
@@ -67,19 +79,46 @@ def open_stream(session: ServerSession, request: OpenRequest, params: Any) -> No
             ErrorCode.INTERNAL_ERROR,
             "this connection has too many subscriptions to resources (max_subscriptions); end a stream first",
         )
-    session.keep(uris_bytes(supported.resource_subscriptions))
-    acknowledged = {"_meta": {_SUBSCRIPTION_ID: request.id}, "notifications": supported}
+    stream = SubscriptionStream(request, supported, extensions or {})
+    accepted = msgspec.to_builtins(supported)
+    if extensions:
+        _add_extensions(session, stream, accepted)
+    session.keep(_stream_bytes(stream))
+    acknowledged = {"_meta": {_SUBSCRIPTION_ID: request.id}, "notifications": accepted}
     session.hold(request)
-    stream = subscriptions.streams[request.id] = SubscriptionStream(request, supported)
+    subscriptions.streams[request.id] = stream
     request.on_cancel = partial(_close_stream, session, stream)
     message = envelope.encode_notification("notifications/subscriptions/acknowledged", acknowledged)
     session.output.send(message, request)
     _call_handler(session, "resources/subscribe", stream)
 
 
+def _add_extensions(session: ServerSession, stream: SubscriptionStream, accepted: dict[str, Any]) -> None:
+    """Add the filters of the extensions to *accepted*, and count their bytes and their entries.
+
+    Raises:
+        RequestError: There are too many.
+    """
+    found: dict[str, Any] = {}
+    for each in stream.extensions.values():
+        found |= msgspec.to_builtins(each)
+    entries = sum(len(each) for each in found.values() if is_array(each))
+    if entries > session.limits.max_subscriptions:
+        raise RequestError(
+            ErrorCode.INTERNAL_ERROR,
+            "the filter has too many entries (max_subscriptions); open several streams instead",
+        )
+    stream.extension_bytes = len(msgspec.json.encode(found))
+    accepted |= found
+
+
+def _stream_bytes(stream: SubscriptionStream) -> int:
+    return uris_bytes(stream.filter.resource_subscriptions) + stream.extension_bytes
+
+
 def _close_stream(session: ServerSession, stream: SubscriptionStream) -> None:
     if session.subscriptions.streams.pop(stream.request.id, None) is not None:
-        session.keep(-uris_bytes(stream.filter.resource_subscriptions))
+        session.keep(-_stream_bytes(stream))
     _call_handler(session, "resources/unsubscribe", stream)
 
 
@@ -138,6 +177,21 @@ def notify_change(session: ServerSession, method: str, uri: str | None = None) -
         if stream.filter.passes(method, uri):
             message = _change(stream.request.peer.revision, method, uri, stream.request.id)
             session.output.send(message, stream.request)
+
+
+def notify_extension(session: ServerSession, notification: ExtensionNotification) -> None:
+    """Send *notification* to the client of the handshake and on each stream, where they are subscribed."""
+    extension, encode, to = notification.extension, notification.encode, notification.to
+    peer = session.peer
+    for each in session.handlers.extensions:
+        if each.id == extension and peer is not None and session.is_initialized:
+            is_used = each.extension.is_used_in(peer.revision) and extension in peer.extensions
+            if is_used and not each.extension.filter_keys():
+                session.output.send(encode(None), None)
+    for stream in list(session.subscriptions.streams.values()):
+        accepted = stream.extensions.get(extension)
+        if accepted is not None and (to is None or to(accepted)):
+            session.output.send(encode({_SUBSCRIPTION_ID: stream.request.id}), stream.request)
 
 
 def _change(revision: str, method: str, uri: str | None, stream_id: str | int | None) -> bytes:

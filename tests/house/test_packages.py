@@ -40,6 +40,7 @@ DEPENDENCIES = {
         "httpx",
         "jsonschema_rs",
         "msgspec",
+        "opentelemetry",  # only in a program that has imported it
         # Only for functions whose types are pydantic models, which their author has imported.
         "pydantic",
         "pydantic_core",

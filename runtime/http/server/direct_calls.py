@@ -23,6 +23,7 @@ from mcpgen.runtime.errors import RequestError
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.capabilities import client_peer
+from mcpgen.runtime.protocol.spans import has_opentelemetry
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
@@ -140,7 +141,7 @@ def start_session_call(session: ServerSession, request: Request, meta: RequestMe
 def _start(handlers: HandlerTable, meta: RequestMeta, peer: Peer) -> DirectCall | None:
     handler = handlers.method_handlers(peer.revision).get(CALL)
     found = None if handler is None or handler.fast_path is None else handler.fast_path(meta)
-    if found is None or found[0].takes_context:
+    if found is None or found[0].takes_context or has_opentelemetry():  # `Connection.serve` opens the span
         return None
     return DirectCall(found[0], found[1], peer)
 

@@ -24,6 +24,9 @@ __all__ = ["foreign_keys", "foreign_keys_of_open", "defined_when"]
 # A list of a thousand tools has about ten thousand objects. More objects take too long to check.
 _MAX_OBJECTS: Final = 20_000
 
+# SEP-2133, "Negotiation": peers of handshake revisions declare extensions here, too.
+_EXTENSIONS: Final = frozenset({("ClientCapabilities", "extensions"), ("ServerCapabilities", "extensions")})
+
 _MAX_QUOTED_KEY: Final = 100
 
 
@@ -46,6 +49,8 @@ def foreign_keys(label: str, model: object, value: object, prefix: str) -> list[
             fields = _fields(type(holder))
             for key, member in members.items():
                 attribute = fields.get(key)
+                if attribute is None and (type(holder).__name__, key) in _EXTENSIONS:
+                    continue
                 if attribute is None:
                     name = type(holder).__name__
                     first, count = found.get((name, key)) or (prefix + linked_pointer((at, key)), 0)

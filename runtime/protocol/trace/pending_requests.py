@@ -29,12 +29,14 @@ class SeenRequest(Struct, gc=False):
         revision: The revision; None if it is unknown.
         time_seconds: The time of the request.
         is_cancelled: Whether the sender has cancelled it.
+        extensions: The extensions that its client has declared.
     """
 
     method: str
     revision: str | None
     time_seconds: float
     is_cancelled: bool = False
+    extensions: frozenset[str] = frozenset()
 
 
 class PendingRequests:

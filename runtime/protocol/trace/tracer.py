@@ -23,9 +23,16 @@ from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Fault, Malfor
 from mcpgen.runtime.protocol.negotiation import read_meta, revisions_of_era
 from mcpgen.runtime.protocol.newest import MetaKey
 from mcpgen.runtime.protocol.trace.annotations import Annotation
+from mcpgen.runtime.protocol.trace.extension_messages import (
+    MessagePart,
+    declared_extensions,
+    undeclared,
+    validate_changed,
+    validate_new,
+)
 from mcpgen.runtime.protocol.trace.pending_requests import PendingRequests, SeenRequest
 from mcpgen.runtime.protocol.trace.summaries import error_summary, summary, text_summary
-from mcpgen.runtime.protocol.trace.validation import misplaced_method, validate
+from mcpgen.runtime.protocol.trace.validation import Validation, misplaced_method, validate
 
 if TYPE_CHECKING:
     from mcpgen.runtime.adapt.payloads import Sender
@@ -52,6 +59,10 @@ class _Versioned(Struct, frozen=True, gc=False, rename="camel"):
     protocol_version: str
 
 
+class _Declaring(Struct, frozen=True, gc=False):
+    capabilities: Raw | UnsetType = UNSET
+
+
 class _Meta(Struct, frozen=True, gc=False):
     subscription: str | int | UnsetType = field(name=MetaKey.SUBSCRIPTION_ID, default=UNSET)
 
@@ -65,6 +76,7 @@ class _Mentions(Struct, frozen=True, gc=False, rename="camel"):
 
 
 _decode_versioned: Final = msgspec.json.Decoder(_Versioned).decode
+_decode_declaring: Final = msgspec.json.Decoder(_Declaring).decode
 _decode_mentions: Final = msgspec.json.Decoder(_Mentions).decode
 _decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_items: Final = msgspec.json.Decoder(list[Raw]).decode
@@ -91,6 +103,7 @@ class Tracer:
         self._negotiated: str | None = None  # by `initialize`
         self._latest: str | None = None  # of the stateless requests
         self._proposed: str | None = None  # by the last `initialize`
+        self._extensions: frozenset[str] = frozenset()  # that the client of the handshake has declared
 
     def feed(self, direction: Direction, data: bytes, time_seconds: float) -> list[Annotation]:
         """Return the annotations of the messages that *data* completes, oldest first."""
@@ -188,14 +201,17 @@ class Tracer:
         meta = read_meta(message.params)
         if message.method == "initialize" and sender == "client":
             draft.revision = self._proposed = _proposed_revision(draft, message.params)
+            self._extensions = _proposed_extensions(message.params)
         else:
             draft.revision = self._named(draft, meta.revision, message.method)
-        problem = requests.add(message.id, SeenRequest(message.method, draft.revision, draft.time_seconds))
+        declared = self._extensions if meta.revision is UNSET else declared_extensions(meta.client_capabilities)
+        seen = SeenRequest(message.method, draft.revision, draft.time_seconds, extensions=declared)
+        problem = requests.add(message.id, seen)
         if problem is not None:
             draft.violate("id", "/id", problem)
         if meta.progress_token is not UNSET:
             requests.add_token(meta.progress_token, draft.revision)
-        _validate(draft, message.method, "params", message.params)
+        _validate(draft, message.method, "params", message.params, declared)
 
     def _named(self, draft: Annotation, named: str | UnsetType, method: str) -> str | None:
         """Return the revision of a request; *named* is the one in its ``_meta``."""
@@ -224,7 +240,7 @@ class Tracer:
             draft.revision = named
         else:
             draft.revision = self._mentioned(draft, message) or self._negotiated or self._latest or self._proposed
-        _validate(draft, message.method, "notification", message.params)
+        _validate(draft, message.method, "notification", message.params, None)
 
     def _mentioned(self, draft: Annotation, message: Notification) -> str | None:
         """Return the revision of the request that a notification refers to, if any."""
@@ -259,8 +275,16 @@ class Tracer:
             return
         if request.method == "initialize" and requester == "client":
             self._negotiate(draft, message.result)
-        if draft.revision is not None and misplaced_method(draft.revision, request.method, "params", requester) is None:
+        if draft.revision is None:
+            return
+        found: Validation | None = None
+        part = MessagePart(request.method, "result", requester, message.result)
+        if misplaced_method(draft.revision, request.method, "params", requester) is None:
             found = validate(draft.revision, request.method, "result", requester, message.result)
+            found = validate_changed(found, part, request.extensions)
+        elif (new := validate_new(part)) is not None:
+            found = new[1]
+        if found is not None:
             draft.type, draft.summary = found.type, summary(found.value)
             draft.add(found.findings)
 
@@ -306,18 +330,31 @@ def _sender(draft: Annotation) -> Sender:
     return "client" if draft.direction == "to server" else "server"
 
 
-def _validate(draft: Annotation, method: str, part: Literal["params", "notification"], raw: Raw | UnsetType) -> None:
-    """Validate the params of a request or a notification."""
+def _validate(
+    draft: Annotation,
+    method: str,
+    part: Literal["params", "notification"],
+    raw: Raw | UnsetType,
+    declared: frozenset[str] | None,
+) -> None:
+    """Validate the params of a request or a notification; *declared* are the extensions of the client, if known."""
     if raw is not UNSET:
         draft.summary = text_summary(bytes(raw))
     if draft.revision is None:
         return
     sender = _sender(draft)
     finding = misplaced_method(draft.revision, method, part, sender)
-    if finding is not None:
+    new = None if finding is None or finding.kind != "method" else validate_new(MessagePart(method, part, sender, raw))
+    if new is not None:
+        identifier, found = new
+        if declared is not None and identifier not in declared:
+            draft.violations += (undeclared(identifier),)
+    elif finding is not None:
         draft.violations += (finding,)
         return
-    found = validate(draft.revision, method, part, sender, raw)
+    else:
+        found = validate(draft.revision, method, part, sender, raw)
+        found = validate_changed(found, MessagePart(method, part, sender, raw), declared or frozenset())
     draft.type, draft.summary = found.type, summary(found.value)
     draft.add(found.findings)
 
@@ -331,6 +368,14 @@ def _proposed_revision(draft: Annotation, params: Raw | UnsetType) -> str:
         reason = "has no `initialize`" if proposed in _STATELESS else "is unknown to mcpgen"
         draft.note("revision", "/params/protocolVersion", f"the revision {_quoted(proposed)} {reason}")
     return _NEWEST_HANDSHAKE
+
+
+def _proposed_extensions(params: Raw | UnsetType) -> frozenset[str]:
+    """Return the extensions that ``initialize`` declares."""
+    try:
+        return frozenset() if params is UNSET else declared_extensions(_decode_declaring(params).capabilities)
+    except _UNREADABLE:
+        return frozenset()
 
 
 def _version(raw: Raw | UnsetType) -> str | None:

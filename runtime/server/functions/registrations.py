@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
-
-import msgspec
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from mcpgen.runtime.errors import UsageError
 from mcpgen.runtime.limits import MAX_THREADS, MAX_URI_CHARS
-from mcpgen.runtime.protocol.newest import models
-from mcpgen.runtime.server.functions.completions import Completion, make_completion
+from mcpgen.runtime.protocol.ui import UI_MIME_TYPE, check_ui_uri, tool_meta, ui_meta
+from mcpgen.runtime.server.functions.completions import make_completion
 from mcpgen.runtime.server.functions.function_registry import PROMPT, TEMPLATE, FunctionRegistry
 from mcpgen.runtime.server.functions.pagination import PAGE_SIZE
-from mcpgen.runtime.server.functions.prompts import Prompt, make_prompt
-from mcpgen.runtime.server.functions.resources import FixedResource, ResourceFunction, make_resource
+from mcpgen.runtime.server.functions.prompts import make_prompt
+from mcpgen.runtime.server.functions.registration_checks import check_definition, check_unused
+from mcpgen.runtime.server.functions.resources import FixedResource, make_resource
 from mcpgen.runtime.server.functions.schemas import UnknownKeys, check_unknown_keys
-from mcpgen.runtime.server.functions.tools import Tool, make_tool
+from mcpgen.runtime.server.functions.tools import make_tool
 from mcpgen.runtime.server.functions.visibility import VisibleFunctions, check_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
 
+    from mcpgen.generated.extensions import apps
+    from mcpgen.runtime.protocol.newest import models
     from mcpgen.runtime.server.cache_hints import CacheHint
 
 __all__ = ["Registrations"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
-
-_Registered: TypeAlias = Tool | Prompt | Completion | ResourceFunction
 
 
 class Registrations(VisibleFunctions):
@@ -82,6 +81,7 @@ class Registrations(VisibleFunctions):
         tags: Iterable[str] = (),
         replay: bool = False,
         structured: bool | None = None,
+        ui: str | apps.McpUiToolMeta | None = None,
         unknown_keys: UnknownKeys | None = None,
     ) -> Callable[[F], F]: ...
     def tool(  # noqa: PLR0913 (one per member of a tool's definition)
@@ -98,6 +98,7 @@ class Registrations(VisibleFunctions):
         tags: Iterable[str] = (),
         replay: bool = False,
         structured: bool | None = None,
+        ui: str | apps.McpUiToolMeta | None = None,
         unknown_keys: UnknownKeys | None = None,
     ) -> F | Callable[[F], F]:
         """Register a function as a tool; a decorator, with and without parentheses, that returns it unchanged.
@@ -115,12 +116,17 @@ class Registrations(VisibleFunctions):
                 process that ran it is gone.
             structured: Whether results have structured content and an output schema. Default: unless they are text or
                 content blocks.
+            ui: The URI of its interface, which `ui_resource` registers; or an ``McpUiToolMeta``, which can also say who
+                may call the tool. The server then declares the extension `io.modelcontextprotocol/ui`.
             unknown_keys: What happens to arguments that the function does not have: ``refuse`` or ``ignore``.
                 ``refuse`` holds for the keys of nested objects, too. Default: that of the server.
 
         Raises:
             UsageError: The function cannot be a tool, or the name is already in use.
         """
+        if ui is not None:
+            meta = tool_meta(meta, ui)
+            self._declare_ui()
 
         def register(function: F) -> F:
             with self._changing():
@@ -137,9 +143,9 @@ class Registrations(VisibleFunctions):
                     injector=self._registry.injector,
                     unknown_keys=self._unknown_keys if unknown_keys is None else check_unknown_keys(unknown_keys),
                 )
-                _check_definition(tool.definition, tool.label)
+                check_definition(tool.definition, tool.label)
                 existing = self._registry.tools.get(tool.definition.name)
-                _check_unused("tool", tool.definition.name, tool, existing)
+                check_unused("tool", tool.definition.name, tool, existing)
                 self._registry.tools.add(tool.definition.name, tool, check_names("tags", tags))
             return function
 
@@ -184,27 +190,85 @@ class Registrations(VisibleFunctions):
         """
         if callable(uri):
             raise UsageError('`resource` needs a URI; write @server.resource("config://app")')
+        return self._resource(
+            uri,
+            name=name,
+            title=title,
+            description=description,
+            mime_type=mime_type,
+            annotations=annotations,
+            icons=icons,
+            size=size,
+            meta=meta,
+            tags=tags,
+            cache_hint=cache_hint,
+            replay=replay,
+        )
 
+    def ui_resource(  # noqa: PLR0913 (one per member of a resource's definition)
+        self,
+        uri: str,
+        /,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        ui: apps.McpUiResourceMeta | None = None,
+        meta: dict[str, object] | None = None,
+        tags: Iterable[str] = (),
+        cache_hint: CacheHint | None = None,
+        replay: bool = False,
+    ) -> Callable[[F], F]:
+        """Return a decorator that registers a function as an interface of tools, and returns it unchanged.
+
+        The function returns an HTML page. Hosts with MCP Apps show it to the user, in place of the text of the tools
+        that name it: ``@server.tool(ui="ui://clock")``. The server declares the extension `io.modelcontextprotocol/ui`.
+
+        Args:
+            uri: Its URI, with the scheme ``ui``.
+            name: Default: the function's.
+            title: The display name.
+            description: Default: the prose of the docstring.
+            ui: What the page needs: the domains that it loads from, permissions of the browser, and others.
+            meta: The ``_meta`` of its definition.
+            tags: As for `tool`.
+            cache_hint: As for `resource`.
+            replay: As for `tool`.
+
+        Raises:
+            UsageError: The URI has another scheme, the function cannot be a resource, or the URI is already in use.
+
+        Spec:
+            ext-apps, 2026-01-26, "UI Resource Format".
+        """
+        check_ui_uri(uri)
+        self._declare_ui()
+        return self._resource(
+            uri,
+            name=name,
+            title=title,
+            description=description,
+            mime_type=UI_MIME_TYPE,
+            annotations=None,
+            icons=None,
+            size=None,
+            meta=meta if ui is None else ui_meta(meta, ui),
+            tags=tags,
+            cache_hint=cache_hint,
+            replay=replay,
+            contents_meta=None if ui is None else ui_meta(None, ui),
+        )
+
+    def _declare_ui(self) -> None:
+        """Declare the extension `io.modelcontextprotocol/ui`; a subclass that is a server does."""
+
+    def _resource(self, uri: str, *, tags: Iterable[str], **options: Any) -> Callable[[F], F]:
         def register(function: F) -> F:
             with self._changing():
-                made = make_resource(
-                    function,
-                    uri,
-                    name=name,
-                    title=title,
-                    description=description,
-                    mime_type=mime_type,
-                    annotations=annotations,
-                    icons=icons,
-                    size=size,
-                    meta=meta,
-                    replay=replay,
-                    cache_hint=cache_hint,
-                    injector=self._registry.injector,
-                )
-                _check_definition(made.definition, made.function.label)
+                made = make_resource(function, uri, **options, injector=self._registry.injector)
+                check_definition(made.definition, made.function.label)
                 existing = self._registry.resources.get(uri) or self._registry.templates.get(uri)
-                _check_unused("resource", uri, made.function, None if existing is None else existing.function)
+                check_unused("resource", uri, made.function, None if existing is None else existing.function)
                 if isinstance(made, FixedResource):
                     self._registry.resources.add(uri, made, check_names("tags", tags))
                 else:
@@ -262,9 +326,9 @@ class Registrations(VisibleFunctions):
                     replay=replay,
                     injector=self._registry.injector,
                 )
-                _check_definition(prompt.definition, prompt.label)
+                check_definition(prompt.definition, prompt.label)
                 existing = self._registry.prompts.get(prompt.definition.name)
-                _check_unused("prompt", prompt.definition.name, prompt, existing)
+                check_unused("prompt", prompt.definition.name, prompt, existing)
                 self._registry.prompts.add(prompt.definition.name, prompt, check_names("tags", tags))
             return function
 
@@ -294,7 +358,7 @@ class Registrations(VisibleFunctions):
             with self._changing():
                 completion = make_completion(function, self._registry.injector)
                 existing = self._registry.completions.get((kind, reference, argument))
-                _check_unused("completion of", f"{reference} {argument}", completion, existing)
+                check_unused("completion of", f"{reference} {argument}", completion, existing)
                 self._registry.completions[kind, reference, argument] = completion
             return function
 
@@ -334,25 +398,3 @@ class Registrations(VisibleFunctions):
     def _forget_completions(self, kind: str, reference: str) -> None:
         for key in [each for each in self._registry.completions if each[:2] == (kind, reference)]:
             del self._registry.completions[key]
-
-
-def _check_definition(definition: msgspec.Struct, label: str) -> None:
-    """Refuse a definition that no list could hold.
-
-    Raises:
-        UsageError: An option is of the wrong type.
-    """
-    kind: Any = type(definition)
-    try:
-        models.decode(msgspec.json.encode(definition), kind)
-    except (msgspec.MsgspecError, TypeError) as error:
-        raise UsageError(
-            f"an option in the decorator of {label} is not valid in {kind.__name__}: {error}; correct its value"
-        ) from error
-
-
-def _check_unused(kind: str, key: str, added: _Registered, existing: _Registered | None) -> None:
-    if existing is not None:
-        raise UsageError(
-            f"the {kind} {key!r} of {added.label} is registered already, by {existing.label}; rename one of them"
-        )

@@ -46,6 +46,7 @@ class ResourceFunction(Struct, frozen=True):
         label: The function's name in messages to its author.
         replay: Whether it may run again from its start when the client retries with answers to its requests.
         cache_hint: How long clients may reuse the contents; None: as the server says.
+        contents_meta: The ``_meta`` of the contents that are made of its value.
     """
 
     label: str
@@ -54,6 +55,7 @@ class ResourceFunction(Struct, frozen=True):
     cache_hint: CacheHint | None
     call: Callable[..., Awaitable[Any]]
     context: tuple[str, ...]
+    contents_meta: dict[str, object] | UnsetType = UNSET
 
     async def read(
         self, uri: str, arguments: dict[str, Any], context: BaseContext, default_hint: CacheHint | None = None
@@ -80,10 +82,10 @@ class ResourceFunction(Struct, frozen=True):
         if isinstance(value, Media):
             return value.to_contents(uri)
         if isinstance(value, str):
-            return models.TextResourceContents(uri=uri, mime_type=self.mime_type, text=value)
+            return models.TextResourceContents(uri=uri, mime_type=self.mime_type, text=value, meta=self.contents_meta)
         if isinstance(value, (bytes, bytearray)):
             blob = b64encode(value).decode()
-            return models.BlobResourceContents(uri=uri, mime_type=self.mime_type, blob=blob)
+            return models.BlobResourceContents(uri=uri, mime_type=self.mime_type, blob=blob, meta=self.contents_meta)
         if value is None:
             raise TypeError(
                 f"{self.label} returned None, which is no content; return a value, or raise ResourceNotFound(uri)"
@@ -155,6 +157,7 @@ def make_resource(  # noqa: PLR0913 (one per member of a resource's definition)
     replay: bool,
     cache_hint: CacheHint | None,
     injector: Injector,
+    contents_meta: dict[str, object] | None = None,
 ) -> FixedResource | TemplateResource:
     """Make a resource of a function, or a resource template if *uri* is a template.
 
@@ -166,7 +169,9 @@ def make_resource(  # noqa: PLR0913 (one per member of a resource's definition)
     if not resource_name:
         raise UsageError(f"the resource {uri!r} of {signature.label} has no name; set it with `name=`")
     hint = None if cache_hint is None else check_cache_hint("cache_hint", cache_hint)
-    reader = ResourceFunction(signature.label, replay, mime_type or UNSET, hint, *injector.bind(function, signature))
+    call, context = injector.bind(function, signature)
+    shown = UNSET if contents_meta is None else contents_meta
+    reader = ResourceFunction(signature.label, replay, mime_type or UNSET, hint, call, context, shown)
     shared: dict[str, Any] = {
         "name": resource_name,
         "title": title or UNSET,

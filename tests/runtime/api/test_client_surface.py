@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 server = Server("shown", version="1.0")
 
 BASE_NAMES = {
-    *("capabilities", "era", "instructions", "meta", "native_revision", "revision", "server", "stderr"),
+    *("capabilities", "era", "extensions", "instructions", "meta", "native_revision", "revision", "server", "stderr"),
     *("close", "listen", "notify", "ping", "request", "request_json", "roots_changed", "set_log_level"),
 }
 NAMES = {

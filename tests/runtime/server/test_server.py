@@ -112,13 +112,14 @@ async def test_a_second_connection_waits_until_the_lifespan_has_begun() -> None:
 # --- what users see of the objects
 
 SERVER_NAMES = (
-    "asgi completion connect debug disable enable limits middleware name native_revision only overrides prompt "
+    "asgi completion connect debug disable enable extend limits middleware name native_revision only overrides prompt "
     "prompts_changed remove_prompt remove_resource remove_tool resource resource_updated resources_changed run "
-    "run_async running state tool tools_changed"
+    "run_async running state tool tools_changed ui_resource"
 )
 CONTEXT_NAMES = (
-    "debug disconnect elicit elicit_url input_responses is_cancelled log method notify peer progress prompts_changed "
-    "request request_id request_state resource_updated resources_changed roots sample state sync tools_changed user"
+    "debug disconnect elicit elicit_url input_responses is_cancelled log meta method notify peer progress "
+    "prompts_changed request request_id request_state resource_updated resources_changed roots sample state sync "
+    "tools_changed user"
 )
 
 

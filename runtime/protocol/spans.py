@@ -1,0 +1,197 @@
+"""OpenTelemetry spans of requests, and their trace context in `_meta`.
+
+Theory of operation. mcpgen does not depend on OpenTelemetry, and does not import it. If the program has imported
+``opentelemetry.trace``, each request has a span: one of the kind CLIENT where it is sent, one of the kind SERVER around
+its handler. The client writes the context of its span into the `_meta` of the request. The server takes it from there
+as the parent of its span. The keys are those of the specification, whatever propagators the program has chosen.
+
+Without OpenTelemetry, the keys pass unchanged: a handler reads them from `Context.meta`, and a caller sets them with
+the option ``meta``.
+
+Spec:
+    2026-07-28, basic/index, "OpenTelemetry trace context"; OpenTelemetry, semantic conventions for MCP.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from mcpgen.runtime.errors import RequestError, RequestRefused, UnsupportedByPeer, sole_exception
+from mcpgen.runtime.protocol.negotiation import read_meta_object
+from mcpgen.runtime.protocol.newest import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+
+__all__ = ["Operation", "Outcome", "client_span", "has_opentelemetry", "note_request_id", "server_span"]
+
+_KEYS: Final = ("traceparent", "tracestate", "baggage")
+
+# The current span of the program may be one of its own.
+_client_span: Final[ContextVar[Any]] = ContextVar("mcpgen.client_span", default=None)
+
+# The attribute for what a request is about, by method.
+_NAMES: Final = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
+_URI_METHODS: Final = frozenset({"resources/read", "resources/subscribe", "resources/unsubscribe"})
+
+
+def has_opentelemetry() -> bool:
+    """Whether the program has imported OpenTelemetry."""
+    return "opentelemetry.trace" in sys.modules
+
+
+class Operation(Struct, frozen=True, kw_only=True):
+    """A request.
+
+    Attributes:
+        method: Its method.
+        revision: The revision that both sides use.
+        name: The name of the tool or prompt.
+        uri: The URI of the resource.
+        request_id: Its id; None if it is not known yet.
+    """
+
+    method: str
+    revision: str
+    name: object = UNSET
+    uri: object = UNSET
+    request_id: str | int | None = None
+
+    @property
+    def title(self) -> str:
+        """The name of the span."""
+        return f"{self.method} {self.name}" if self.method in _NAMES and isinstance(self.name, str) else self.method
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """The attributes of the span."""
+        found = {"mcp.method.name": self.method, "mcp.protocol.version": self.revision}
+        if self.method in _NAMES and isinstance(self.name, str):
+            found[_NAMES[self.method]] = self.name
+        if self.method == "tools/call":
+            found["gen_ai.operation.name"] = "execute_tool"
+        if self.method in _URI_METHODS and isinstance(self.uri, str):
+            found["mcp.resource.uri"] = self.uri
+        if self.request_id is not None:
+            found["jsonrpc.request.id"] = str(self.request_id)
+        return found
+
+
+class Outcome:
+    """Notes the result of the request on its span."""
+
+    def __init__(self, span: Any) -> None:  # noqa: ANN401 (OpenTelemetry may be absent)
+        self._span = span
+
+    def set(self, result: object) -> None:
+        """Note *result*."""
+        if getattr(result, "is_error", UNSET) is True:
+            self._fail("tool_error", "")
+
+    def fail(self, failure: BaseException) -> None:
+        """Note that the request ended with *failure*."""
+        failure = sole_exception(failure)
+        code = _error_code(failure)
+        if code is None:
+            self._fail(type(failure).__qualname__, "")
+            return
+        self._span.set_attribute("rpc.response.status_code", str(code))
+        self._fail(str(code), failure.message if isinstance(failure, RequestError) else "")
+
+    def _fail(self, kind: str, description: str) -> None:
+        status: Any = _trace().Status
+        self._span.set_attribute("error.type", kind)
+        self._span.set_status(status(_trace().StatusCode.ERROR, description or None))
+
+
+@contextmanager
+def client_span(operation: Operation) -> Generator[tuple[dict[str, str], Outcome]]:
+    """Open the span of a request that is sent; yield the keys for its `_meta`, and where its result is noted."""
+    with _tracer().start_as_current_span(
+        operation.title,
+        kind=_trace().SpanKind.CLIENT,
+        attributes=operation.attributes,
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as span:
+        carrier: dict[str, str] = {}
+        for each in _propagators():
+            each.inject(carrier)
+        outcome = Outcome(span)
+        token = _client_span.set(span)
+        try:
+            yield carrier, outcome
+        except BaseException as failure:
+            outcome.fail(failure)
+            raise
+        finally:
+            _client_span.reset(token)
+
+
+@contextmanager
+def server_span(operation: Operation, params: Raw | UnsetType) -> Generator[Outcome]:
+    """Open the span of a request that is served; yield where its result is noted."""
+    context: Any = import_module("opentelemetry.context")
+    meta: Mapping[str, Any] = read_meta_object(params)
+    carrier = {key: meta[key] for key in _KEYS if isinstance(meta.get(key), str)}
+    ambient = _trace().get_current_span().get_span_context()
+    parent: Any = context.get_current()
+    for each in _propagators():
+        parent = each.extract(carrier, parent)
+    remote = _trace().get_current_span(parent).get_span_context()
+    is_remote = "traceparent" in carrier and remote.is_valid and remote.span_id != ambient.span_id
+    token = context.attach(parent)
+    try:
+        with _tracer().start_as_current_span(
+            operation.title,
+            kind=_trace().SpanKind.SERVER,
+            attributes=operation.attributes,
+            # The span of the transport, such as that of an HTTP request.
+            links=[_trace().Link(ambient)] if is_remote and ambient.is_valid else None,
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            outcome = Outcome(span)
+            try:
+                yield outcome
+            except BaseException as failure:
+                outcome.fail(failure)
+                raise
+    finally:
+        context.detach(token)
+
+
+def note_request_id(request_id: str | int) -> None:
+    """Note the id of a request on its span, if it has one."""
+    span = _client_span.get()
+    if span is not None:
+        span.set_attribute("jsonrpc.request.id", str(request_id))
+
+
+def _error_code(failure: BaseException) -> int | None:
+    """Return the error code of the response; None if there is no response."""
+    if isinstance(failure, RequestRefused | RequestError):
+        return failure.code
+    if isinstance(failure, UnsupportedByPeer) and failure.required is not None:
+        return ErrorCode.MISSING_REQUIRED_CLIENT_CAPABILITY.value
+    return None
+
+
+def _trace() -> Any:  # noqa: ANN401 (OpenTelemetry may be absent)
+    return sys.modules["opentelemetry.trace"]
+
+
+def _tracer() -> Any:  # noqa: ANN401 (OpenTelemetry may be absent)
+    return _trace().get_tracer("mcpgen")
+
+
+def _propagators() -> tuple[Any, Any]:
+    trace_context: Any = import_module("opentelemetry.trace.propagation.tracecontext")
+    baggage: Any = import_module("opentelemetry.baggage.propagation")
+    return trace_context.TraceContextTextMapPropagator(), baggage.W3CBaggagePropagator()

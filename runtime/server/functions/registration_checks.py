@@ -1,0 +1,45 @@
+"""Checks of a function before it is registered."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from mcpgen.runtime.errors import UsageError
+from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.server.functions.completions import Completion
+from mcpgen.runtime.server.functions.prompts import Prompt
+from mcpgen.runtime.server.functions.resources import ResourceFunction
+from mcpgen.runtime.server.functions.tools import Tool
+
+__all__ = ["check_definition", "check_unused"]
+
+Registered: TypeAlias = Tool | Prompt | Completion | ResourceFunction
+
+
+def check_definition(definition: msgspec.Struct, label: str) -> None:
+    """Refuse a definition that no list could hold.
+
+    Raises:
+        UsageError: An option is of the wrong type.
+    """
+    kind: Any = type(definition)
+    try:
+        models.decode(msgspec.json.encode(definition), kind)
+    except (msgspec.MsgspecError, TypeError) as error:
+        raise UsageError(
+            f"an option in the decorator of {label} is not valid in {kind.__name__}: {error}; correct its value"
+        ) from error
+
+
+def check_unused(kind: str, key: str, added: Registered, existing: Registered | None) -> None:
+    """Refuse a second function of the same name or URI.
+
+    Raises:
+        UsageError: There is an *existing* one.
+    """
+    if existing is not None:
+        raise UsageError(
+            f"the {kind} {key!r} of {added.label} is registered already, by {existing.label}; rename one of them"
+        )
