@@ -181,6 +181,15 @@ def interop(session: nox.Session) -> None:
 
 
 @nox.session
+def packages(session: nox.Session) -> None:
+    """Let servers, clients and bridges from PyPI and npm, as they come, work with ours."""
+    install(session, "test")
+    # As in interop.
+    env = SAFE | {"PYTHONPATH": str(HERE)}
+    session.run("python", "-m", "tests.interop.packages.runs", *session.posargs, env=env)
+
+
+@nox.session
 def conformance(session: nox.Session) -> None:
     """Let the official suite, from npm, judge server and client over HTTP, and compare docs/conformance.md."""
     install(session, "test")
@@ -201,6 +210,7 @@ def endurance(session: nox.Session) -> None:
     session.notify("fuzz")
     session.notify("soak")
     session.notify("attack")
+    session.notify("packages")
     session.notify("bench", ["--write"])
 
 

@@ -25,8 +25,7 @@ McpgenError
 │   └── HttpRefused        the HTTP response is not a message; carries .status and .excerpt (mcpgen.runtime.http.errors)
 ├── StoreFull              a `TaskStore` has no room (mcpgen.runtime.server.tasks.task_store)
 └── TransportClosed        the connection is closed; nothing more can be sent or received
-    ├── NoServerConnected  no server of a host's configuration could be connected; carries .failures
-    │                      (mcpgen.runtime.api.hosts.client_group)
+    ├── NoServerConnected  no server of a configuration connects; has .failures (mcpgen.runtime.api.hosts.client_group)
     └── ServerExited       its process has ended; carries .status and .stderr (mcpgen.runtime.transports.errors)
 
 Exceptions that stay inside of one module are not drawn.

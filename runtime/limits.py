@@ -229,6 +229,7 @@ class ClientLimits(_Bounds, frozen=True, kw_only=True):
         max_buffered_bytes: The largest number of bytes that are buffered while the server does not read.
         max_rounds: The largest number of `input_required` results of one request, one after the other.
         max_pages: The largest number of pages of one list. A server could send pages without end.
+        max_items: The largest number of items of one list. The rest is left out, and the log says so.
         max_list_bytes: The total size of the pages of one list.
         max_changes: The largest number of unread changes of one subscription. Equal ones count once.
         max_notices: The largest number of notifications, such as log entries, that wait for their handlers. Changes
@@ -258,6 +259,7 @@ class ClientLimits(_Bounds, frozen=True, kw_only=True):
     max_buffered_bytes: int = 1024 * 1024
     max_rounds: int = 32
     max_pages: int = 1000
+    max_items: int = 100_000
     max_list_bytes: int = 64 * 1024 * 1024
     max_changes: int = 1000
     max_notices: int = 10_000

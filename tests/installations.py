@@ -54,13 +54,13 @@ def folder_of(native_revision: Path, requirement: str) -> Path:
 
 
 def python(folder: Path, requirement: str) -> str:
-    """Install a requirement in *folder*, unless it is there, and return the Python that has it."""
+    """Install a requirement, or several with spaces between them, in *folder*; return the Python that has it."""
     interpreter = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not (folder / MARK).exists():
         shutil.rmtree(folder, ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         pip = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, requirement], check=True)
+        subprocess.run([*pip, *requirement.split()], check=True)
         (folder / MARK).touch()
     return str(interpreter)
 

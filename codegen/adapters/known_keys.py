@@ -34,14 +34,26 @@ class ObjectKeys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RevisionTypes:
-    """The types of one revision, with the unknown keys that a declared change keeps."""
+    """The types of one revision, with the unknown keys that a declared change keeps.
 
-    def __init__(self, edition: Edition, kept: frozenset[tuple[str, str]] = frozenset()) -> None:
+    Args:
+        edition: The revision.
+        kept: The keys that older revisions define, by the name of the definition.
+        tolerated: Those that newer revisions define.
+    """
+
+    def __init__(
+        self,
+        edition: Edition,
+        kept: frozenset[tuple[str, str]] = frozenset(),
+        tolerated: frozenset[tuple[str, str]] = frozenset(),
+    ) -> None:
         self.label: str = edition.label
         self.edition: Edition = edition
         self.schema: ir.Schema = edition.schema
         self.unions: Unions = Unions(edition.schema)
         self._kept = kept
+        self._tolerated = tolerated
 
     def object_keys(self, ref: ir.TypeRef, place: str) -> ObjectKeys | None:
         """Return the keys of *ref* at *place*, or None if it is not an object or its keys are data."""
@@ -55,6 +67,10 @@ class RevisionTypes:
     def keeps(self, name: str, key: str) -> bool:
         """Whether a declared change keeps the unknown key *key* of the definition *name*."""
         return (name, key) in self._kept
+
+    def tolerates(self, name: str, key: str) -> bool:
+        """Whether a declared change of a newer revision keeps the unknown key *key* of the definition *name*."""
+        return (name, key) in self._tolerated
 
     def _defined(self, target: ir.Object) -> ObjectKeys:
         properties = {each.wire: each for each in target.properties}

@@ -89,7 +89,12 @@ class _Pair:
         all_keys = self._builder.lineages.keys(self._nodes[0]) | self._builder.lineages.keys(self._nodes[1])
         admitted = set[str]() if self._builder.mode == "down" else set(self._other.properties) - moved
         stays = ours | admitted
-        return tuple(sorted(all_keys - stays))
+        source, target = self._builder.source, self._builder.target
+        return tuple(
+            each
+            for each in sorted(all_keys - stays)
+            if not (source.tolerates(self._one.name, each) and target.tolerates(self._other.name, each))
+        )
 
     def _moved(self, ours: dict[str, ir.Property]) -> list[Moved]:
         moved: list[Moved] = []
@@ -133,6 +138,8 @@ class _Pair:
             case v.Convert(function=function) if found is not None:
                 converted = [self._builder.convert(found, function, ours.wire)]
                 return [*converted, self._dropped(ours, _reason(found))]
+            case v.Keep() if self._builder.target.tolerates(self._other.name, ours.wire):
+                return []
             case None | v.Drop():
                 pass
             case _:

@@ -124,13 +124,16 @@ def survey_steps(editions: Sequence[Edition], declared: Sequence[Declared]) -> l
     codes = {each.label: frozenset(error.code for error in each.errors or ()) for each in editions}
     everywhere = frozenset[int]().union(*codes.values())
     steps = [_Step(old, new, each, everywhere) for (old, new), each in zip(pairwise(editions), declared, strict=True)]
-    kept = _kept(steps)
+    kept, tolerated = _kept(steps), _tolerated(steps)
     lineages = Lineages()
     for step in steps:
-        step.trace(lineages, kept)
+        step.trace(lineages, kept, tolerated)
     definitions = {each.label: frozenset(each.schema.definitions) for each in editions}
     senders = {each.label: frozenset((method.sender, method.name) for method in each.methods) for each in editions}
-    return [replace(step.plan(lineages, kept), definitions=definitions, senders=senders, codes=codes) for step in steps]
+    return [
+        replace(step.plan(lineages, kept, tolerated), definitions=definitions, senders=senders, codes=codes)
+        for step in steps
+    ]
 
 
 class _Step:
@@ -150,18 +153,18 @@ class _Step:
             raise Refused([finding]) from None
         self.schemas = SchemaPair(old.schema, new.schema, find_renames(old.schema, new.schema, renames))
 
-    def trace(self, lineages: Lineages, kept: _Kept) -> None:
+    def trace(self, lineages: Lineages, kept: _Kept, tolerated: _Kept) -> None:
         """Record in *lineages* the objects that are the same one on both sides, including those in no message."""
-        builder = self._builders(lineages, kept, Rules(self.declared.step, self.diff))[0]
+        builder = self._builders(lineages, kept, tolerated, Rules(self.declared.step, self.diff))[0]
         for name, partner in self.schemas.old.partners.items():
             one, other = ir.Named(name=name), ir.Named(name=partner)
             builder.transform(one, other, builder.place(name, partner))
         Messages(builder).plan()
 
-    def plan(self, lineages: Lineages, kept: _Kept) -> StepPlan:
+    def plan(self, lineages: Lineages, kept: _Kept, tolerated: _Kept) -> StepPlan:
         """Return the plan of this step."""
         rules = Rules(self.declared.step, self.diff)
-        builders = self._builders(lineages, kept, rules)
+        builders = self._builders(lineages, kept, tolerated, rules)
         up, down = (_direction(builder, self.codes) for builder in builders)
         rules.settle(name for builder in builders for name in (*builder.pairs, *builder.pairs.values()))
         needs = tuple(need for builder in builders for need in (*builder.needs, *builder.closing.needs))
@@ -169,18 +172,38 @@ class _Step:
             declared=self.declared, diff=self.diff, rules=rules, lineages=lineages, up=up, down=down, needs=needs
         )
 
-    def _builders(self, lineages: Lineages, kept: _Kept, rules: Rules) -> tuple[FunctionBuilder, FunctionBuilder]:
-        old, new = (
-            RevisionTypes(each, frozenset((name, key) for label, name, key in kept if label == each.label))
-            for each in (self.old, self.new)
-        )
+    def _builders(
+        self, lineages: Lineages, kept: _Kept, tolerated: _Kept, rules: Rules
+    ) -> tuple[FunctionBuilder, FunctionBuilder]:
+        old, new = (RevisionTypes(each, _of(each, kept), _of(each, tolerated)) for each in (self.old, self.new))
         return (
             FunctionBuilder("up", old, new, lineages, self.schemas, rules),
             FunctionBuilder("down", new, old, lineages, self.schemas, rules),
         )
 
 
+def _of(edition: Edition, keys: _Kept) -> frozenset[tuple[str, str]]:
+    return frozenset((name, key) for label, name, key in keys if label == edition.label)
+
+
+def _tolerated(steps: Sequence[_Step]) -> _Kept:
+    """Return the keys that stay in values of older revisions, which do not define them."""
+    found: set[tuple[str, str, str]] = set()
+    for step in reversed(steps):
+        after = {(name, key) for label, name, key in found if label == step.new.label}
+        rules = Rules(step.declared.step, step.diff)
+        for each in step.diff.changes:
+            change = rules.covering.get((each.kind, each.id))
+            if each.kind == "key-added" and each.new and change and isinstance(change.down, v.Keep):
+                after.add((each.new.name, each.new.key))
+        for name, key in after:
+            if partner := step.schemas.new.partners.get(name):
+                found.add((step.old.label, partner, key))
+    return frozenset(found)
+
+
 def _kept(steps: Sequence[_Step]) -> _Kept:
+    """Return the keys that stay in values of newer revisions, which do not define them any more."""
     kept: set[tuple[str, str, str]] = set()
     for step in steps:
         before = {(name, key) for label, name, key in kept if label == step.old.label}

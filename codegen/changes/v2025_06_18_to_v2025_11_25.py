@@ -14,6 +14,7 @@ from mcpgen.codegen.changes.vocabulary import (
     Change,
     Convert,
     Drop,
+    Keep,
     Losses,
     Read,
     Recode,
@@ -314,9 +315,16 @@ STEP = Step(
         ),
         Change(
             name="schema-dialect",
-            says="2025-06-18 has no `$schema` in the schemas of tools and forms.",
+            says="2025-06-18 has no `$schema` in the schemas of forms.",
             spec="2025-11-25, basic/index#schema-dialect",
-            covers=("key-added *Schema.$schema",),
+            covers=("key-added ElicitRequestFormParamsRequestedSchema.$schema",),
+        ),
+        Change(
+            name="tool-schema-dialect",
+            says="2025-06-18 does not list `$schema` in the schemas of tools, but their dialect depends on it.",
+            spec="2025-11-25, basic/index#schema-dialect",
+            covers=("key-added ToolInputSchema.$schema", "key-added ToolOutputSchema.$schema"),
+            down=Keep(),
         ),
         Change(
             name="tools-in-sampling",

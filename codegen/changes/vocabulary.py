@@ -71,7 +71,7 @@ class Drop(msgspec.Struct, frozen=True, tag=True):
 
 
 class Keep(msgspec.Struct, frozen=True, tag=True):
-    """Keep the value: the target does not name the key, but allows any key."""
+    """Keep the value: the target does not name the key, but allows any key. Revisions beyond the target keep it too."""
 
 
 class Default(msgspec.Struct, frozen=True, kw_only=True, tag=True):

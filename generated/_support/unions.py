@@ -90,7 +90,7 @@ class AnyOf(Settler):
     """
 
     def __init__(self, arms: Callable[[], tuple[Any, ...]]) -> None:
-        self._declare = arms
+        self.declare = arms
         self._arms: tuple[_Candidate, ...] = ()
         self._markers: tuple[tuple[str, Settle], ...] = ()
 
@@ -116,7 +116,7 @@ class AnyOf(Settler):
     def _search(self, value: Any) -> Any:
         """Return *value* as the best of all arms that accept it."""
         if not self._arms:
-            self._arms = tuple(_Candidate(arm) for arm in self._declare())
+            self._arms = tuple(_Candidate(arm) for arm in self.declare())
             self._markers = _markers(self._arms)
             return self.settle(value)
         if isinstance(value, Struct):  # given by a caller on construction

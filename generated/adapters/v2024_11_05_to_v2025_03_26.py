@@ -71,7 +71,6 @@ _UP_LIST_PROMPTS_RESULT: Final = frozenset({"cacheScope", "resultType", "ttlMs"}
 _UP_CREATE_MESSAGE_REQUEST_PARAMS: Final = frozenset({"task", "toolChoice", "tools"})
 _UP_CALL_TOOL_REQUEST_PARAMS: Final = frozenset({"inputResponses", "requestState", "task"})
 _UP_CALL_TOOL_RESULT: Final = frozenset({"resultType", "structuredContent"})
-_UP_TOOL_INPUT_SCHEMA: Final = frozenset({"$schema"})
 _UP_TOOL: Final = frozenset({"_meta", "execution", "icons", "outputSchema", "title"})
 
 
@@ -510,14 +509,6 @@ def up_call_tool_result(value: dict[str, Any], at: At, losses: Losses) -> dict[s
     return value
 
 
-def up_tool_input_schema(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Adapt ToolInputSchema."""
-    value = dict(value)
-    if not _UP_TOOL_INPUT_SCHEMA.isdisjoint(value):
-        losses.drop_all(value, _UP_TOOL_INPUT_SCHEMA, at, NOT_IN_2025_03_26)
-    return value
-
-
 def up_tool(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """Adapt Tool."""
     value = dict(value)
@@ -525,7 +516,6 @@ def up_tool(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
         losses.drop_all(value, _UP_TOOL, at, NOT_IN_2025_03_26)
     if "annotations" in value and not _NEW.admit("Tool", "annotations", value["annotations"]):
         losses.drop(value, "annotations", at, NOT_VALID_IN_2025_03_26)
-    value["inputSchema"] = up_tool_input_schema(value["inputSchema"], (at, "inputSchema"), losses)
     return value
 
 
@@ -607,7 +597,7 @@ UP: Final = Direction(
                 SAME,
                 "ClientCapabilitiesRoots CompleteRequestParamsArgument CompleteResultCompletion EmptyResult "
                 "LoggingLevel ModelHint ModelPreferences ProgressToken RequestId ResourceReference Role "
-                "ServerCapabilitiesPrompts ServerCapabilitiesResources ServerCapabilitiesTools",
+                "ServerCapabilitiesPrompts ServerCapabilitiesResources ServerCapabilitiesTools ToolInputSchema",
             ),
             (closing(up_annotations), "Annotations"),
             (closing(up_text_resource_contents), "BlobResourceContents Root TextResourceContents"),
@@ -654,7 +644,6 @@ UP: Final = Direction(
             (closing(up_sampling_message_content_block), "SamplingMessageContentBlock"),
             (closing(up_server_capabilities), "ServerCapabilities"),
             (closing(up_tool), "Tool"),
-            (closing(up_tool_input_schema), "ToolInputSchema"),
         ),
     },
 )
@@ -797,7 +786,6 @@ def down_tool(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
         losses.drop_all(value, _UP_TOOL, at, NOT_IN_2025_03_26)
     if "annotations" in value:
         losses.drop(value, "annotations", at, TOOL_ANNOTATIONS)
-    value["inputSchema"] = down_tool_input_schema(value["inputSchema"], (at, "inputSchema"), losses)
     return value
 
 
@@ -1096,14 +1084,6 @@ def down_call_tool_request_params(value: dict[str, Any], at: At, losses: Losses)
     return value
 
 
-def down_tool_input_schema(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Adapt ToolInputSchema."""
-    value = dict(value)
-    if not _UP_TOOL_INPUT_SCHEMA.isdisjoint(value):
-        losses.drop_all(value, _UP_TOOL_INPUT_SCHEMA, at, NOT_IN_2025_03_26)
-    return value
-
-
 _ERROR_TO_2024_11_05: Final = step(down_error)
 
 DOWN: Final = Direction(
@@ -1176,7 +1156,7 @@ DOWN: Final = Direction(
                 SAME,
                 "ClientCapabilitiesRoots CompleteRequestParamsArgument CompleteResultCompletion EmptyResult "
                 "LoggingLevel ModelHint ModelPreferences ProgressToken RequestId ResourceReference Role "
-                "ServerCapabilitiesPrompts ServerCapabilitiesResources ServerCapabilitiesTools",
+                "ServerCapabilitiesPrompts ServerCapabilitiesResources ServerCapabilitiesTools ToolInputSchema",
             ),
             (closing(down_annotations), "Annotations"),
             (closing(down_text_resource_contents), "BlobResourceContents Root TextResourceContents"),
@@ -1223,7 +1203,6 @@ DOWN: Final = Direction(
             (step(down_sampling_message_content_block), "SamplingMessageContentBlock"),
             (step(down_server_capabilities), "ServerCapabilities"),
             (step(down_tool), "Tool"),
-            (closing(down_tool_input_schema), "ToolInputSchema"),
         ),
     },
 )

@@ -74,7 +74,6 @@ _UP_LIST_PROMPTS_RESULT: Final = frozenset({"cacheScope", "resultType", "ttlMs"}
 _UP_SAMPLING_MESSAGE: Final = frozenset({"_meta"})
 _UP_CREATE_MESSAGE_REQUEST_PARAMS: Final = frozenset({"task", "toolChoice", "tools"})
 _UP_CALL_TOOL_REQUEST_PARAMS: Final = frozenset({"inputResponses", "requestState", "task"})
-_UP_TOOL_INPUT_SCHEMA: Final = frozenset({"$schema"})
 _UP_TOOL: Final = frozenset({"execution", "icons"})
 _CLOSE_CLIENT_CAPABILITIES_ELICITATION: Final = frozenset({"form", "url"})
 
@@ -601,14 +600,6 @@ def up_call_tool_result(value: dict[str, Any], at: At, losses: Losses) -> dict[s
     return value
 
 
-def up_tool_input_schema(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Adapt ToolInputSchema."""
-    value = dict(value)
-    if not _UP_TOOL_INPUT_SCHEMA.isdisjoint(value):
-        losses.drop_all(value, _UP_TOOL_INPUT_SCHEMA, at, NOT_IN_2025_06_18)
-    return value
-
-
 def up_tool(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """Adapt Tool."""
     value = dict(value)
@@ -616,14 +607,10 @@ def up_tool(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
         losses.drop_all(value, _UP_TOOL, at, NOT_IN_2025_06_18)
     if "_meta" in value and not _NEW.admit("Tool", "_meta", value["_meta"]):
         losses.drop(value, "_meta", at, NOT_VALID_IN_2025_06_18)
-    if "outputSchema" in value and not (
-        _NEW.admit("Tool", "outputSchema", value["outputSchema"])
-        and close_tool_output_schema(value["outputSchema"], (), Losses()) == value["outputSchema"]
-    ):
+    if "outputSchema" in value and not _NEW.admit("Tool", "outputSchema", value["outputSchema"]):
         losses.drop(value, "outputSchema", at, NOT_VALID_IN_2025_06_18)
     if "title" in value and not _NEW.admit("Tool", "title", value["title"]):
         losses.drop(value, "title", at, NOT_VALID_IN_2025_06_18)
-    value["inputSchema"] = up_tool_input_schema(value["inputSchema"], (at, "inputSchema"), losses)
     return value
 
 
@@ -643,14 +630,6 @@ def close_client_capabilities_elicitation(value: dict[str, Any], at: At, losses:
     value = dict(value)
     if not _CLOSE_CLIENT_CAPABILITIES_ELICITATION.isdisjoint(value):
         losses.drop_all(value, _CLOSE_CLIENT_CAPABILITIES_ELICITATION, at, NOT_IN_2025_06_18)
-    return value
-
-
-def close_tool_output_schema(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Remove the keys of other revisions from ToolOutputSchema."""
-    value = dict(value)
-    if not _UP_TOOL_INPUT_SCHEMA.isdisjoint(value):
-        losses.drop_all(value, _UP_TOOL_INPUT_SCHEMA, at, NOT_IN_2025_06_18)
     return value
 
 
@@ -720,7 +699,7 @@ UP: Final = Direction(
                 SAME,
                 "ClientCapabilitiesRoots CompleteRequestParamsArgument CompleteResultCompletion EmptyResult "
                 "LoggingLevel ModelHint ModelPreferences ProgressToken RequestId Role ServerCapabilitiesPrompts "
-                "ServerCapabilitiesResources ServerCapabilitiesTools ToolAnnotations",
+                "ServerCapabilitiesResources ServerCapabilitiesTools ToolAnnotations ToolInputSchema",
             ),
             (closing(up_annotations), "Annotations"),
             (closing(up_audio_content), "AudioContent"),
@@ -772,7 +751,6 @@ UP: Final = Direction(
             (closing(up_text_content), "TextContent"),
             (closing(up_text_resource_contents), "TextResourceContents"),
             (closing(up_tool), "Tool"),
-            (closing(up_tool_input_schema), "ToolInputSchema"),
         ),
         "ResourceReference": ("ResourceTemplateReference", SAME),
     },
@@ -1088,7 +1066,6 @@ def down_tool(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
         losses.drop_all(value, _UP_TOOL, at, NOT_IN_2025_06_18)
     if "_meta" in value:
         losses.drop(value, "_meta", at, NOT_IN_2025_03_26)
-    value["inputSchema"] = down_tool_input_schema(value["inputSchema"], (at, "inputSchema"), losses)
     if "outputSchema" in value:
         losses.drop(value, "outputSchema", at, OUTPUT_SCHEMA)
     if "title" in value:
@@ -1223,14 +1200,6 @@ def down_call_tool_request_params(value: dict[str, Any], at: At, losses: Losses)
     return value
 
 
-def down_tool_input_schema(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Adapt ToolInputSchema."""
-    value = dict(value)
-    if not _UP_TOOL_INPUT_SCHEMA.isdisjoint(value):
-        losses.drop_all(value, _UP_TOOL_INPUT_SCHEMA, at, NOT_IN_2025_06_18)
-    return value
-
-
 _ERROR_TO_2025_03_26: Final = step(down_error)
 
 DOWN: Final = Direction(
@@ -1301,7 +1270,7 @@ DOWN: Final = Direction(
                 SAME,
                 "ClientCapabilitiesRoots CompleteRequestParamsArgument CompleteResultCompletion EmptyResult "
                 "LoggingLevel ModelHint ModelPreferences ProgressToken RequestId Role ServerCapabilitiesPrompts "
-                "ServerCapabilitiesResources ServerCapabilitiesTools ToolAnnotations",
+                "ServerCapabilitiesResources ServerCapabilitiesTools ToolAnnotations ToolInputSchema",
             ),
             (step(down_annotations), "Annotations"),
             (step(down_text_content), "AudioContent ImageContent TextContent"),
@@ -1347,7 +1316,6 @@ DOWN: Final = Direction(
             (step(down_sampling_message_content_block), "SamplingMessageContentBlock"),
             (closing(down_server_capabilities), "ServerCapabilities"),
             (step(down_tool), "Tool"),
-            (closing(down_tool_input_schema), "ToolInputSchema"),
         ),
         "ResourceTemplateReference": ("ResourceReference", SAME),
     },

@@ -40,7 +40,9 @@ The changes, apart from new optional keys:
   commas. https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
 * form-defaults: 2025-06-18 has no `default` in form fields of this type.
   https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
-* schema-dialect: 2025-06-18 has no `$schema` in the schemas of tools and forms.
+* schema-dialect: 2025-06-18 has no `$schema` in the schemas of forms.
+  https://modelcontextprotocol.io/specification/2025-11-25/basic#schema-dialect
+* tool-schema-dialect: 2025-06-18 does not list `$schema` in the schemas of tools, but their dialect depends on it.
   https://modelcontextprotocol.io/specification/2025-11-25/basic#schema-dialect
 * tools-in-sampling: 2025-06-18 has no `tools` in sampling: an empty list is dropped, and a request with tools is
   refused. https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#sampling-with-tools
@@ -80,7 +82,7 @@ ERROR_32021_IN_2025_11_25: Final = "2025-11-25 does not define the error code -3
 ERROR_32020_IN_2025_11_25: Final = "2025-11-25 does not define the error code -32020."
 FORM_DEFAULTS: Final = "2025-06-18 has no `default` in form fields of this type."
 NOT_IN_2025_06_18: Final = "2025-06-18 does not define this key."
-SCHEMA_DIALECT: Final = "2025-06-18 has no `$schema` in the schemas of tools and forms."
+SCHEMA_DIALECT: Final = "2025-06-18 has no `$schema` in the schemas of forms."
 TASK_AUGMENTATION: Final = "2025-06-18 has no `task` in requests, so the request runs without a task."
 URL_ELICITATION: Final = "2025-06-18 has no URL elicitation, only forms."
 TASK_RESULTS: Final = "2025-06-18 has no tasks, so a request cannot be answered with a task."
@@ -1201,14 +1203,6 @@ def down_tools_call_result(value: Any, at: At, losses: Losses) -> Any:
     return value
 
 
-def down_tool_input_schema(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
-    """Adapt ToolInputSchema, ToolOutputSchema."""
-    value = dict(value)
-    if "$schema" in value:
-        losses.drop(value, "$schema", at, SCHEMA_DIALECT)
-    return value
-
-
 def down_tool(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
     """Adapt Tool."""
     value = dict(value)
@@ -1216,9 +1210,6 @@ def down_tool(value: dict[str, Any], at: At, losses: Losses) -> dict[str, Any]:
         losses.drop(value, "execution", at, TOOL_EXECUTION)
     if "icons" in value:
         losses.drop(value, "icons", at, NOT_IN_2025_06_18)
-    value["inputSchema"] = down_tool_input_schema(value["inputSchema"], (at, "inputSchema"), losses)
-    if "outputSchema" in value:
-        value["outputSchema"] = down_tool_input_schema(value["outputSchema"], (at, "outputSchema"), losses)
     return value
 
 
@@ -1427,7 +1418,7 @@ DOWN: Final = Direction(
                 "ListRootsResult LoggingLevel ModelHint ModelPreferences ProgressToken PromptArgument PromptReference "
                 "ReadResourceResultContentsItem RequestId ResourceTemplateReference Role Root "
                 "ServerCapabilitiesPrompts ServerCapabilitiesResources ServerCapabilitiesTools TextContent "
-                "TextResourceContents ToolAnnotations",
+                "TextResourceContents ToolAnnotations ToolInputSchema ToolOutputSchema",
             ),
             (step(down_call_tool_request_params), "CallToolRequestParams"),
             (step(down_call_tool_result), "CallToolResult"),
@@ -1467,7 +1458,6 @@ DOWN: Final = Direction(
             (step(down_sampling_message_content_block), "SamplingMessageContentBlock"),
             (step(down_server_capabilities), "ServerCapabilities"),
             (step(down_tool), "Tool"),
-            (step(down_tool_input_schema), "ToolInputSchema ToolOutputSchema"),
         ),
         "ElicitRequestFormParams": ("ElicitRequestParams", step(down_elicit_request_form_params)),
         "ElicitRequestFormParamsRequestedSchema": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast, overload
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Client"]
 
 T = TypeVar("T")
+_LOG: Final = logging.getLogger("mcpgen.session")
 
 
 _LISTS: Final = {
@@ -206,31 +208,38 @@ class Client(BaseClient):
         return await self._engine.call(method, params, sizes=sizes, **options)
 
     async def _items(self, name: str, options: Mapping[str, Any]) -> AsyncIterator[Any]:
-        """Iterate over the items of all pages of the list *name*.
+        """Iterate over the items of all pages of the list *name*, up to ``max_pages`` and ``max_items``.
+
+        Spec:
+            2026-07-28, server/utilities/pagination, "Implementation Guidelines": only an absent or null cursor ends a
+            list; nothing else follows from its value. So a cursor that comes again is no error.
 
         Raises:
-            InvalidPayload: The pages do not end, or are too large together.
+            InvalidPayload: The pages are too large together; or the list goes beyond these limits, and the client is
+                strict. Otherwise it is cut, and the log says so.
         """
         limits = self._engine.session.limits
         sizes: list[int] = []
         cursor: str | None = None
-        seen: set[str] = set()
+        count = 0
         for _ in range(limits.max_pages):
             page = await self._page(_LISTS[name], cursor, options, sizes)
             if sum(sizes) > limits.max_list_bytes:
                 raise self._endless(f"its pages have more than {limits.max_list_bytes} bytes (max_list_bytes)")
-            for each in getattr(page, name):
+            items = getattr(page, name)
+            for each in items[: limits.max_items - count]:
                 yield each
+            count += len(items)
             following: str | UnsetType = page.next_cursor
+            if count > limits.max_items or (count == limits.max_items and isinstance(following, str)):
+                break
             if isinstance(following, UnsetType):
                 return
-            if following in seen:
-                raise self._endless(
-                    f"the server sent the cursor {following[:100]!r} twice, so the list would never end"
-                )
-            seen.add(following)
             cursor = following
-        raise self._endless(f"the list has more than {limits.max_pages} pages (`max_pages`)")
+        reason = f"it has more than {limits.max_pages} pages (`max_pages`) or {limits.max_items} items (`max_items`)"
+        if self._engine.session.reading.is_strict:
+            raise self._endless(reason)
+        _LOG.warning("the list of %s is cut: %s", name, reason)
 
     def _endless(self, reason: str) -> InvalidPayload:
         return InvalidPayload(revision=self.revision, pointer="/nextCursor", what="a list", reason=reason)

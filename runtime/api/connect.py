@@ -19,7 +19,7 @@ from mcpgen.runtime.api.server_runner import PYTHON_VARIABLES, serve_command
 from mcpgen.runtime.client.base_client import BaseClient, ClientContext
 from mcpgen.runtime.client.client_features import ClientFeatures, merge_capabilities
 from mcpgen.runtime.client.connection_task import ConnectionTask
-from mcpgen.runtime.client.engine import ClientEngine
+from mcpgen.runtime.client.engine import ClientEngine, Undeclared
 from mcpgen.runtime.client.era_cache import EraCache
 from mcpgen.runtime.client.era_store import EraStore, cache_folder
 from mcpgen.runtime.client.extensions import client_extensions
@@ -30,6 +30,7 @@ from mcpgen.runtime.http.client.transport import Http
 from mcpgen.runtime.limits import ClientLimits
 from mcpgen.runtime.protocol.negotiation import selected_revisions
 from mcpgen.runtime.protocol.newest import NEWEST, models
+from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
 from mcpgen.runtime.transports.command_line import is_url
 from mcpgen.runtime.transports.interfaces import ServerInterface, Transport
 from mcpgen.runtime.transports.memory import Memory
@@ -98,6 +99,11 @@ class Options(HandlerFunctions, total=False):
     ``True`` stores this in the user's cache folder. A path stores it in the folder at that path. By default, the client
     stores nothing on disk, and only this process remembers it.
     """
+    strict: bool
+    """Whether to refuse what the revision does not allow, also where other SDKs read it; False by default."""
+    undeclared: Undeclared | None
+    """Whether to ``ask`` for what the server has not declared, or to ``refuse`` the call. By default, the client asks,
+    except a server of 2025-06-18 or 2025-11-25, which forbid it, and except if it is strict."""
     limits: ClientLimits | None
     """The limits and timeouts of this client."""
 
@@ -107,6 +113,7 @@ _DEFAULTS: Final[Options] = {
     "name": "mcpgen",
     "version": __version__,
     "structured": "off",
+    "strict": False,
     "cache": False,
     "extensions": (),
 }
@@ -218,11 +225,12 @@ def connect(
     features = _features(given, label)
     eras = _eras(given["cache"], transport)
     policy: Policy = given["structured"]
+    is_strict, undeclared = _reading_options(given)
     OutputValidator(policy)  # reports a wrong policy now, and not when the client connects
     kind: type[BaseClient] = Client if label == NEWEST else BaseClient
 
     def make_engine(task: ConnectionTask, connection: ClientConnection) -> ClientEngine:
-        engine = ClientEngine(task, connection, label, OutputValidator(policy))
+        engine = ClientEngine(task, connection, label, OutputValidator(policy), undeclared)
         engine.client = kind(engine)
         return engine
 
@@ -233,6 +241,7 @@ def connect(
             offered=offered,
             limits=limits,
             eras=eras,
+            reading=ReadingPolicy("the server", is_strict=is_strict),
             make_engine=make_engine,
             make_context=ClientContext,
         )
@@ -279,6 +288,15 @@ def _refuse_unknown(options: Mapping[str, object]) -> None:
             meant = difflib.get_close_matches(each, known, 1)
             hint = f"did you mean `{meant[0]}`?" if meant else f"the options are {', '.join(known)}"
             raise UsageError(f"connect() has no option `{each}`; {_ELSEWHERE.get(each, hint)}")
+
+
+def _reading_options(options: Mapping[str, Any]) -> tuple[bool, Undeclared | None]:
+    strict, undeclared = options["strict"], options.get("undeclared")
+    if not isinstance(strict, bool):
+        raise UsageError(f"`strict` must be True or False, not {strict!r}")
+    if undeclared not in (None, "ask", "refuse"):
+        raise UsageError(f"`undeclared` is {undeclared!r}; use ask or refuse, or leave it out")
+    return strict, "refuse" if strict and undeclared is None else undeclared
 
 
 def _eras(cache: Any, transport: Transport) -> EraCache:

@@ -79,6 +79,7 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
         cache_hints: How long clients of 2026-07-28 may reuse results, and for whom, by method:
             ``{"tools/list": CacheHint(ttl_ms=60_000, scope="public")}``. By default, results are stale at once, and
             ``private``.
+        strict: Whether to refuse what the revision of a client does not allow, even if other SDKs read it.
         limits: The limits of the server.
         state_keys: Secret keys of at least 32 bytes. They sign the request states: the strings that clients of
             2026-07-28 send back, with the requested input. The server signs with the first key, and accepts signatures
@@ -116,6 +117,7 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
         page_size: int = 100,
         unknown_keys: UnknownKeys | None = None,
         cache_hints: CacheHints | None = None,
+        strict: bool = False,
         limits: Limits | None = None,
         state_keys: Sequence[bytes] | None = None,
         state_audience: str | None = None,
@@ -132,6 +134,7 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
             page_size=page_size,
             unknown_keys=unknown_keys,
             max_threads=self.limits.max_threads,
+            strict=strict,
             max_uri_chars=self.limits.max_uri_chars,
         )
         self._has_handlers = handlers is not None
@@ -164,6 +167,7 @@ class Server(ServerFunctions, ChangeNotifier, Generic[StateT]):
             state_keys=state_keys,
             state_audience=state_audience,
             tasks=task_requests,
+            is_strict=strict,
         )
         self._registry.on_change = self._engine.functions_changed
         if tasks is not None:  # a store of the author's own need not count

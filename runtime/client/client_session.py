@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.client.subscriptions import ChangeStream
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.capabilities import Peer, ServerPeer
+    from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
     from mcpgen.runtime.transports.auto_reset_event import AutoResetEvent
 
 __all__ = ["ClientSession", "SessionOutput"]
@@ -80,6 +81,7 @@ class ClientSession:
         features: What the client offers to the server.
         limits: The client's limits.
         output: The shell.
+        reading: How the messages of the server are read.
         server: The server, once a revision is agreed; None before.
         client: This client, as that server sees it.
         pending: The open requests of the client, by id.
@@ -90,10 +92,13 @@ class ClientSession:
         early_notifications: Those that came before a revision was agreed.
     """
 
-    def __init__(self, features: ClientFeatures, limits: ClientLimits, output: SessionOutput) -> None:
+    def __init__(
+        self, features: ClientFeatures, limits: ClientLimits, output: SessionOutput, reading: ReadingPolicy
+    ) -> None:
         self.features = features
         self.limits = limits
         self.output = output
+        self.reading = reading
         self.server: ServerPeer | None = None
         self.client: Peer | None = None
         self.pending: dict[RequestId, PendingRequest] = {}

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.capabilities import ServerPeer
     from mcpgen.runtime.protocol.framing import Frame, OversizedLine
     from mcpgen.runtime.protocol.messages import RequestId
+    from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
     from mcpgen.runtime.transports.interfaces import Channel
     from mcpgen.runtime.transports.spawner import Spawner
 
@@ -49,17 +50,19 @@ class ClientConnection:
         runs_here: Returns whether the current event loop is the one that the connection was made in.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (the parts that a connection is made of)
         self,
         features: ClientFeatures,
         limits: ClientLimits,
         channel: Channel,
         spawner: Spawner,
+        *,
         make_context: Callable[[ClientConnection, ServerPeer, str], Any],
+        reading: ReadingPolicy,
     ) -> None:
         self.channel: Channel = channel
         self.write: Callable[[bytes], None] = channel.write
-        self.session: ClientSession = ClientSession(features, limits, self)
+        self.session: ClientSession = ClientSession(features, limits, self, reading)
         self.deadlines: Deadlines = Deadlines(self.session)
         self.new_event: Callable[[], AutoResetEvent] = auto_reset_event_factory()
         self.runs_here: Callable[[], bool] = same_loop_check()
@@ -184,10 +187,14 @@ class ClientConnection:
                 self._spawner.start(self._run_notification_handlers)
 
     async def _run_notification_handler(self, handler: NotificationHandler, params: Raw | UnsetType) -> None:
-        method = handler.codec.method
+        method, session = handler.codec.method, self.session
         try:
             value = handler.codec.params(params)
         except (InvalidPayload, AdaptationError) as error:
+            normalized = session.reading.payload(session.revision, method, "notification", "server", params)
+            if normalized is not None:
+                await self._run_notification_handler(handler, normalized)
+                return
             self.session.warn("the notification %s is ignored: %s", method, error)
             return
         try:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.client.era_cache import EraCache, Plan
     from mcpgen.runtime.limits import ClientLimits
     from mcpgen.runtime.protocol.capabilities import ServerPeer
+    from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
     from mcpgen.runtime.transports.interfaces import Channel, Transport
     from mcpgen.runtime.transports.spawner import TaskHandle
 
@@ -59,6 +60,7 @@ class ConnectionTask:
         offered: The revisions that the client can speak, oldest first.
         limits: The client's limits.
         eras: The known eras of servers.
+        reading: How the messages of the server are read.
         make_engine: Makes the engine of a connection whose revision is agreed, with its client.
         make_context: Makes the context of a handler.
 
@@ -75,6 +77,7 @@ class ConnectionTask:
         offered: Sequence[str],
         limits: ClientLimits,
         eras: EraCache,
+        reading: ReadingPolicy,
         make_engine: Callable[[ConnectionTask, ClientConnection], ClientEngine],
         make_context: Callable[[ConnectionTask, ClientConnection, ServerPeer, str], Any],
     ) -> None:
@@ -85,6 +88,7 @@ class ConnectionTask:
         self._offered = offered
         self._limits = limits
         self._eras = eras
+        self._reading = reading
         self._make_engine = make_engine
         self._make_context = partial(make_context, self)
         self._engine: ClientEngine | None = None
@@ -177,7 +181,9 @@ class ConnectionTask:
             channel = await stack.enter_async_context(self._transport.open(self._limits))
             spawner = await stack.enter_async_context(open_spawner())
             group = await stack.enter_async_context(open_group())  # for all tasks but handlers
-            connection = ClientConnection(self._features, self._limits, channel, spawner, self._make_context)
+            connection = ClientConnection(
+                self._features, self._limits, channel, spawner, make_context=self._make_context, reading=self._reading
+            )
             stack.callback(connection.close)
             input_ended = anyio.Event()
             group.start_soon(self._read, channel, connection, input_ended)

@@ -26,6 +26,7 @@ from mcpgen.runtime.protocol.messages import (
     Request,
     Response,
 )
+from mcpgen.runtime.protocol.reading_policy import SUSPECT, TEXT_ID, meant_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +68,8 @@ class MessageDispatcher:
             return
         limits = self._session.limits
         message = envelope.decode(frame, max_batch_length=limits.max_batch_length, max_values=limits.max_values)
+        if isinstance(message, SUSPECT):
+            message = self._session.reading.reread(frame, message, limits)
         if isinstance(message, Batch):
             self._dispatch_batch(message)
         else:
@@ -90,6 +93,8 @@ class MessageDispatcher:
 
     def _dispatch_response(self, message: Response | ErrorResponse) -> None:
         request = self._only_request() if message.id is None else self._session.pending.get(message.id)
+        if request is None and isinstance(message.id, str):
+            request = self._meant_request(message.id)
         if request is None:
             # 2026-07-28, basic/patterns/cancellation: the response to a cancelled request may still come. Ignore it.
             _LOG.debug("a response is ignored: the client does not wait for the request %r", message.id)
@@ -104,6 +109,21 @@ class MessageDispatcher:
             "the server sent an error response without an id; it is ignored, because its request is unknown"
         )
         return None
+
+    def _meant_request(self, response_id: str) -> PendingRequest | None:
+        """Return the request whose integer id is written as a text; a strict client fails it."""
+        session = self._session
+        request = session.pending.get(meant) if (meant := meant_id(response_id)) is not None else None
+        if request is None:
+            return None
+        if session.reading.is_strict:
+            reason = f"its id is the text {response_id!r}, and that of the request a number"
+            session.fail_request(
+                request, MalformedFrame(revision=session.revision or "", reason=reason, request_id=request.id)
+            )
+            return None
+        session.reading.note("a response", TEXT_ID)
+        return request
 
     def _dispatch_batch(self, batch: Batch) -> None:
         """Handle the messages of a batch, if the revision has batches.

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, Unpack
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -20,7 +21,7 @@ from mcpgen.runtime.client.pending_request import error_as_received, fresh_error
 from mcpgen.runtime.client.result_reader import ResultReader
 from mcpgen.runtime.client.translated_methods import TranslatedMethods
 from mcpgen.runtime.errors import AdaptationError, UnknownMethod, UnsupportedByPeer, UsageError
-from mcpgen.runtime.protocol.capabilities import has_capability, offers, required_capability
+from mcpgen.runtime.protocol.capabilities import has_capability, may_ask_undeclared, offers, required_capability
 from mcpgen.runtime.protocol.codec import OutgoingRequestCodec, codec
 from mcpgen.runtime.protocol.newest import NEWEST, MetaKey
 from mcpgen.runtime.protocol.spans import Operation, client_span, has_opentelemetry
@@ -37,7 +38,12 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.spans import Outcome
     from mcpgen.runtime.protocol.subscriptions import SubscriptionFilter
 
-__all__ = ["ClientEngine"]
+__all__ = ["ClientEngine", "Undeclared"]
+
+Undeclared: TypeAlias = Literal["ask", "refuse"]
+"""What a client does about a request for which the server has not declared the capability."""
+
+_LOG: Final = logging.getLogger("mcpgen.session")
 
 _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 # The client sends these by itself.
@@ -52,6 +58,7 @@ class ClientEngine:
         connection: The connection, with an agreed revision.
         native_revision: The revision in whose types the caller reads and writes.
         validator: Checks structured content.
+        undeclared: What to do about undeclared capabilities; None for what the revision says.
 
     Attributes:
         call: Returns the result of a request: `_call`, within a span if the program uses OpenTelemetry.
@@ -63,7 +70,12 @@ class ClientEngine:
     """
 
     def __init__(
-        self, task: ConnectionTask, connection: ClientConnection, native_revision: str, validator: OutputValidator
+        self,
+        task: ConnectionTask,
+        connection: ClientConnection,
+        native_revision: str,
+        validator: OutputValidator,
+        undeclared: Undeclared | None = None,
     ) -> None:
         self.client: Any = None
         self.task: ConnectionTask = task
@@ -78,8 +90,10 @@ class ClientEngine:
             self.session, request_json=self.request_json, require=self._require, subscribe=self._subscribe
         )
         self._validator = validator
+        self._undeclared = undeclared
+        self._asked: set[str] = set()
         self._sender = RequestSender(connection)
-        self._reader = ResultReader(native_revision, server.revision)
+        self._reader = ResultReader(native_revision, server.revision, self.session.reading)
         self._codec = codec(native_revision, server.revision, "client")
         self._request_codecs: dict[str, OutgoingRequestCodec] = {}  # of methods that the server has declared
         self._fast_call: FastCall | None = None
@@ -315,7 +329,10 @@ class ClientEngine:
         Raises:
             InvalidStructuredContent: The content does not match the schema, and the policy is ``strict``.
         """
-        as_sent = codec(self.server.revision, self.server.revision, "client").outgoing_request(method).result(raw)
+        revision = self.server.revision
+        as_sent = self.session.reading.result(
+            codec(revision, revision, "client").outgoing_request(method), "client", raw
+        )
         if method == "tools/call":
             self._validator.check(self.server.revision, str(value.get("name")), as_sent, result)
         else:
@@ -339,12 +356,17 @@ class ClientEngine:
         return ask
 
     def _require(self, method: str) -> None:
-        """Check that the server has declared what *method* needs."""
-        if not offers(self.server.declared, self.server.revision, method):
-            raise self._unsupported(
-                method,
-                f"the server has not declared the capability {required_capability(self.server.revision, method)}",
-            )
+        """Check that the server has declared what *method* needs, or that it is asked all the same."""
+        revision = self.server.revision
+        if offers(self.server.declared, revision, method):
+            return
+        reason = f"the server has not declared the capability {required_capability(revision, method)}"
+        may_ask = may_ask_undeclared(revision, method) if self._undeclared is None else self._undeclared == "ask"
+        if not may_ask:
+            raise self._unsupported(method, f'{reason}; to ask all the same, pass undeclared="ask" to connect()')
+        if method not in self._asked:
+            self._asked.add(method)
+            _LOG.warning("%s, but %s is sent all the same", reason, method)
 
     def _require_task(self, method: str) -> None:
         if not has_capability(self.server.declared, ("tasks", "requests", *method.split("/"))):

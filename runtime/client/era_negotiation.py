@@ -26,6 +26,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from mcpgen.runtime.adapt.payloads import bindings
+from mcpgen.runtime.client.input_required import with_result_type
 from mcpgen.runtime.client.pending_request import error_as_received
 from mcpgen.runtime.errors import (
     InvalidPayload,
@@ -90,8 +91,11 @@ class _DiscoverResult(Struct, rename="camel"):
     meta: Raw | UnsetType = field(name="_meta", default=UNSET)
 
 
-class _InitializeResult(Struct, rename="camel"):
+class _Version(Struct, rename="camel"):
     protocol_version: str
+
+
+class _InitializeResult(Struct, rename="camel"):
     capabilities: Raw
     server_info: Raw | UnsetType = UNSET
     instructions: str | UnsetType = UNSET
@@ -174,7 +178,7 @@ class _Negotiation:
             return
         if isinstance(response, Raw):
             try:
-                found = _read_discover_result(response, self._stateless[-1])
+                found = self._read_discover_result(response, self._stateless[-1])
             except InvalidPayload:  # no stateless server answers like this
                 await self._initialize(is_first=False)
             else:
@@ -195,7 +199,7 @@ class _Negotiation:
     async def _discover(self, revision: str) -> None:
         response = await _wait_response(self._send_discover(revision))
         if isinstance(response, Raw):
-            await self._accept_discover_result(_read_discover_result(response, revision))
+            await self._accept_discover_result(self._read_discover_result(response, revision))
         elif response.code in _STATELESS_ERRORS:
             await self._handle_stateless_error(response, revision)
         else:
@@ -291,11 +295,11 @@ class _Negotiation:
             return
         if self._open_probe is not None:
             session.forget(self._open_probe)
-        found: _InitializeResult = _decode(response, offer, "initialize", _InitializeResult)
-        revision = found.protocol_version
+        revision: str = _decode(response, offer, "initialize", _Version).protocol_version
         if revision not in self._handshake:
             raise NoCommonRevision(offered=self._offered, supported=[revision[:40]])
-        _decode(response, revision, "initialize", bindings(revision).models.InitializeResult)
+        valid = self._valid(response, revision, "initialize", bindings(revision).models.InitializeResult)
+        found: _InitializeResult = _decode(valid, revision, "initialize", _InitializeResult)
         session.agree(server_peer(revision, found.capabilities, found.server_info, found.instructions))
         session.notify("notifications/initialized")
 
@@ -304,7 +308,7 @@ class _Negotiation:
         refusal = RequestRefused("initialize", error_as_received(response))
         late = await self._late_probe_result()
         if late is not None:
-            await self._accept_discover_result(_read_discover_result(late, self._stateless[-1]))
+            await self._accept_discover_result(self._read_discover_result(late, self._stateless[-1]))
             return
         supported = _supported(response)
         if response.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION and any(
@@ -319,6 +323,31 @@ class _Negotiation:
         if self._stateless:
             raise RestartServer("probe", refusal)
         raise refusal
+
+    def _read_discover_result(self, raw: Raw, revision: str) -> _DiscoverResult:
+        """Return the result of `server/discover`, which was sent in *revision*.
+
+        Raises:
+            InvalidPayload: *revision* does not allow it.
+        """
+        raw = self._valid(with_result_type(raw), revision, "server/discover", bindings(revision).models.DiscoverResult)
+        found: _DiscoverResult = _decode(raw, revision, "server/discover", _DiscoverResult)
+        return found
+
+    def _valid(self, raw: Raw, revision: str, method: str, kind: Any) -> Raw:
+        """Return the result *raw*, or what is meant by it, as *revision* allows it.
+
+        Raises:
+            InvalidPayload: *revision* does not allow it.
+        """
+        try:
+            _decode(raw, revision, method, kind)
+        except InvalidPayload:
+            normalized = self._session.reading.payload(revision, method, "result", "client", raw)
+            if normalized is None:
+                raise
+            return normalized
+        return raw
 
     async def _late_probe_result(self) -> Raw | None:
         """Return the result of a probe that has timed out, if it comes now: a server may answer in any order."""
@@ -346,17 +375,6 @@ async def _wait_response(request: PendingRequest) -> RawResponse:
     while not request.is_done:
         await request.event.wait()
     return request.response()
-
-
-def _read_discover_result(raw: Raw, revision: str) -> _DiscoverResult:
-    """Return the result of `server/discover`, which was sent in *revision*.
-
-    Raises:
-        InvalidPayload: *revision* does not allow it.
-    """
-    _decode(raw, revision, "server/discover", bindings(revision).models.DiscoverResult)
-    found: _DiscoverResult = _decode(raw, revision, "server/discover", _DiscoverResult)
-    return found
 
 
 def _decode(raw: Raw, revision: str, method: str, kind: Any) -> Any:

@@ -235,7 +235,14 @@ def find_handler(session: ClientSession, method: str, raw: Any) -> tuple[Request
     if handler is None or session.client is None:
         raise RequestError(ErrorCode.METHOD_NOT_FOUND, f"this client does not answer {quoted(method)}")
     try:
-        params = handler.codec.params(raw)
+        try:
+            params = handler.codec.params(raw)
+        except InvalidPayload:
+            normalized = session.reading.payload(revision, method, "params", "server", raw)
+            if normalized is None:
+                raise
+            raw = normalized
+            params = handler.codec.params(raw)
         value: dict[str, Any] = msgspec.json.decode(raw) if isinstance(raw, msgspec.Raw) else {}
     except (InvalidPayload, AdaptationError, msgspec.DecodeError, RecursionError) as error:
         raise RequestError(ErrorCode.INVALID_PARAMS, str(error)) from None

@@ -99,7 +99,7 @@ def read_input_required(
     if result_type == "complete":
         return raw
     if isinstance(result_type, UnsetType):
-        return Raw(msgspec.json.encode({**_decode_members(raw), "resultType": "complete"}))
+        return with_result_type(raw)
     if result_type != "input_required":
         if is_extended:
             return raw
@@ -110,10 +110,23 @@ def read_input_required(
     try:
         required = _decode_input_required(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise invalid_result(session, method, str(error)[:500]) from None
+        normalized = session.reading.payload(session.revision, method, "result", "client", raw)
+        if normalized is None:
+            raise invalid_result(session, method, str(error)[:500]) from None
+        required = _decode_input_required(normalized)
     if not required.input_requests and isinstance(required.request_state, UnsetType):
         raise invalid_result(session, method, "it must have `inputRequests` or `requestState`, and has neither")
     return required
+
+
+def with_result_type(raw: Raw) -> Raw:
+    """Return a stateless server's result with the ``resultType`` that an absent one means.
+
+    Spec:
+        2026-07-28, basic/index, "ResultType": clients "MUST treat an absent `resultType` as "complete"".
+    """
+    members = _decode_members(raw)
+    return raw if "resultType" in members else Raw(msgspec.json.encode({**members, "resultType": "complete"}))
 
 
 async def collect_input(

@@ -15,12 +15,13 @@ from mcpgen.runtime.client.pending_request import Progress
 from mcpgen.runtime.client.subscriptions import CHANGE_KINDS, Change
 from mcpgen.runtime.errors import AdaptationError, InvalidPayload, UnknownMethod, quoted
 from mcpgen.runtime.protocol.codec import codec
+from mcpgen.runtime.protocol.messages import Notification
 from mcpgen.runtime.protocol.newest import NEWEST, MetaKey
 
 if TYPE_CHECKING:
     from mcpgen.runtime.client.client_session import ClientSession
     from mcpgen.runtime.client.incoming_requests import IncomingRequests
-    from mcpgen.runtime.protocol.messages import Notification, RequestId
+    from mcpgen.runtime.protocol.messages import RequestId
 
 __all__ = ["handle_notification"]
 
@@ -49,21 +50,37 @@ def handle_notification(session: ClientSession, requests: IncomingRequests, noti
         if _has_room(session):
             session.early_notifications.append(notification)
         return
-    handler = session.features.notification_handler(server.revision, method)
     try:
-        if method == "notifications/progress":
-            _handle_progress(session, server.revision, notification)
-        elif method in CHANGE_KINDS or method == _ACKNOWLEDGED:
-            if not _handle_change(session, server.revision, notification):
-                return
-        elif method == "notifications/cancelled":
-            _handle_cancelled(session, requests, _address(notification.params).request_id)
-        elif handler is None or not _is_on_a_stream(session, notification):
-            return
-        if handler is not None:
-            session.output.queue_notification(handler, notification.params)
+        _handle(session, requests, notification, server.revision)
     except (InvalidPayload, AdaptationError, UnknownMethod) as error:
-        session.warn("the notification %s is ignored: %s", quoted(method), error)
+        normalized = session.reading.payload(server.revision, method, "notification", "server", notification.params)
+        if normalized is None:
+            session.warn("the notification %s is ignored: %s", quoted(method), error)
+        else:
+            handle_notification(session, requests, Notification(method, normalized))
+
+
+def _handle(session: ClientSession, requests: IncomingRequests, notification: Notification, revision: str) -> None:
+    """Handle a notification of a server whose revision is known.
+
+    Raises:
+        InvalidPayload: The revision does not allow its params.
+        AdaptationError: The newest revision cannot express them.
+        UnknownMethod: The revision has no such notification.
+    """
+    method = notification.method
+    handler = session.features.notification_handler(revision, method)
+    if method == "notifications/progress":
+        _handle_progress(session, revision, notification)
+    elif method in CHANGE_KINDS or method == _ACKNOWLEDGED:
+        if not _handle_change(session, revision, notification):
+            return
+    elif method == "notifications/cancelled":
+        _handle_cancelled(session, requests, _address(notification.params).request_id)
+    elif handler is None or not _is_on_a_stream(session, notification):
+        return
+    if handler is not None:
+        session.output.queue_notification(handler, notification.params)
 
 
 def _has_room(session: ClientSession) -> bool:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from mcpgen.runtime.protocol.codec import OutgoingRequestCodec
+    from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
 
 __all__ = ["ResultReader"]
 
@@ -35,15 +36,17 @@ class ResultReader:
     Args:
         native_revision: The revision of the caller.
         revision: The agreed revision.
+        reading: How the messages of the server are read.
     """
 
-    def __init__(self, native_revision: str, revision: str) -> None:
+    def __init__(self, native_revision: str, revision: str, reading: ReadingPolicy) -> None:
         self._native_revision = native_revision
         self._revision = revision
         era = registry.revision(revision).era
         labels = revisions_of_era([each.label for each in registry.known()], era)
         self._is_stateless = era == "stateless"
-        self._later_revisions = labels[labels.index(revision) + 1 :]
+        self._later_revisions = () if reading.is_strict else labels[labels.index(revision) + 1 :]
+        self._reading = reading
         self._reported: set[tuple[str, str]] = set()
 
     def read(self, ask: OutgoingRequestCodec, raw: Raw) -> Any:
@@ -69,7 +72,13 @@ class ResultReader:
                         invalid,
                     )
                 return result
-            raise self._explain(ask.method, raw, invalid) from None
+            normalized = self._normalized(ask, raw)
+            if normalized is None:
+                raise self._explain(ask.method, raw, invalid) from None
+            return ask.result(normalized)
+
+    def _normalized(self, ask: OutgoingRequestCodec, raw: Raw) -> Raw | None:
+        return self._reading.payload(self._revision, ask.method, "result", "client", raw)
 
     def _explain(self, method: str, raw: Raw, invalid: InvalidPayload) -> InvalidPayload:
         """Return an error about the final result, where *invalid* is about the union with `InputRequiredResult`."""

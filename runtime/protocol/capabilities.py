@@ -34,6 +34,7 @@ __all__ = [
     "check_declaration",
     "client_peer",
     "has_capability",
+    "may_ask_undeclared",
     "missing_capabilities",
     "required_capability",
     "offers",
@@ -327,6 +328,22 @@ def offers(capabilities: Mapping[str, object], revision: str, method: str) -> bo
     if method not in methods.CLIENT_REQUESTS and method not in methods.SERVER_NOTIFICATIONS:
         return False
     return has_capability(capabilities, _known(revision, "ServerCapabilities", _SERVER_PATHS.get(method, ())))
+
+
+# Their basic/lifecycle, "Operation": "Both parties MUST: … Only use capabilities that were successfully negotiated". In
+# 2024-11-05 and 2025-03-26 it is a SHOULD, and 2026-07-28 forbids the use of undeclared ones to servers only.
+_FORBID_UNDECLARED: Final = frozenset({"2025-06-18", "2025-11-25"})
+
+
+def may_ask_undeclared(revision: str, method: str) -> bool:
+    """Return whether a client of *revision* sends *method* although the server has not declared the capability.
+
+    It sends requests only: a server answers those, but says nothing if it ignores the log level in `_meta`.
+
+    Spec:
+        2025-06-18 and 2025-11-25, basic/lifecycle, "Operation"; 2026-07-28, basic/index, "_meta".
+    """
+    return revision not in _FORBID_UNDECLARED and method in bindings(revision).methods.CLIENT_REQUESTS
 
 
 def required_capability(revision: str, method: str) -> str:

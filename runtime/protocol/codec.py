@@ -83,14 +83,16 @@ class OutgoingRequestCodec:
 
     Attributes:
         method: The method.
+        peer: The revision of the peer.
         params: `PayloadWriter.write_params`, for the params.
         result: `PayloadReader.read`, for the result.
     """
 
-    __slots__ = ("_translation", "method", "params", "result")
+    __slots__ = ("_translation", "method", "params", "peer", "result")
 
     def __init__(self, translation: MethodTranslation) -> None:
         self.method: str = translation.method
+        self.peer: str = translation.peer
         self.params: Callable[..., bytes | UnsetType] = PayloadWriter(translation, "params").write_params
         self.result: Callable[..., Value] = PayloadReader(translation, "result").read
         self._translation = translation

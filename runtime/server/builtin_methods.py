@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mcpgen.runtime.protocol.negotiation import RequestMeta
     from mcpgen.runtime.server.server_session import ServerSession
 
-__all__ = ["ID_IN_USE", "answer_builtin", "open_before_handshake", "open_initialize"]
+__all__ = ["ID_IN_USE", "answer_builtin", "offered_revision", "open_before_handshake", "open_initialize"]
 
 ID_IN_USE = "another request with this id is pending; use another id"
 
@@ -50,11 +50,11 @@ def open_initialize(session: ServerSession, message: Request, *, is_batched: boo
     """Negotiate the revision with the client that sent `initialize`.
 
     On a connection that has a session already, a new one replaces it: several clients may share a process behind a
-    bridge, one after the other. Over HTTP, a client starts a new session without the id of the earlier one.
+    bridge, one after the other. Over HTTP, a bridge may send both `initialize` with the id of one session.
 
     Raises:
         RequestError: It is not valid, another request has its id, no handshake revision is served, or the session is
-            initialized already and cannot be replaced.
+            initialized already and the server is strict.
 
     Spec:
         2025-11-25, basic/lifecycle, "Version Negotiation"; 2025-03-26, basic/lifecycle: not part of a batch;
@@ -70,7 +70,7 @@ def open_initialize(session: ServerSession, message: Request, *, is_batched: boo
         raise unsupported_revision(params.protocol_version, handlers.served)
     if is_batched:
         raise RequestError(ErrorCode.INVALID_REQUEST, "initialize must not be part of a batch")
-    if session.peer is not None and not session.output.can_restart:
+    if session.peer is not None and session.engine.reading.is_strict:
         raise RequestError(ErrorCode.INVALID_REQUEST, "this session is initialized already")
     max_bytes, max_values = session.limits.max_declaration_bytes, session.limits.max_declaration_values
     check_declaration(params.capabilities, params.client_info, max_bytes=max_bytes, max_values=max_values)
@@ -83,6 +83,16 @@ def open_initialize(session: ServerSession, message: Request, *, is_batched: boo
         raise RequestError(ErrorCode.INVALID_REQUEST, ID_IN_USE)
     session.set_peer(peer)
     return OpenRequest(session, message.id, peer)
+
+
+def offered_revision(session: ServerSession, message: Request) -> str | None:
+    """Return the revision that the params of *message*, an `initialize`, are written in; None if it is unclear."""
+    try:
+        offered = _decode_initialize(b"{}" if isinstance(message.params, UnsetType) else message.params)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    served = session.handlers.handshake_revisions
+    return choose_revision(offered.protocol_version, served) if served else None
 
 
 def open_before_handshake(session: ServerSession, message: Request, meta: RequestMeta) -> OpenRequest:

@@ -44,8 +44,6 @@ class Connection(SessionOutput):
         session: Its state.
     """
 
-    can_restart = True
-
     def __init__(self, engine: Engine, writer: MessageWriter, spawner: Spawner) -> None:
         self.session: ServerSession = ServerSession(engine, self, engine.new_principal())
         self._engine = engine

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
+from mcpgen.runtime.protocol.reading_policy import ReadingPolicy
 from mcpgen.runtime.protocol.subscriptions import RESOURCE_UPDATED
 from mcpgen.runtime.server.ledger import Ledger
 from mcpgen.runtime.server.list_changes import ListChanges
@@ -91,8 +92,10 @@ class Engine:
         state_audience: Servers with another audience refuse these states, even if they have the same keys; None for the
             name of the server.
         tasks: Runs tool calls as tasks; None if the server has none.
+        is_strict: Whether nothing is read that the specification does not allow.
 
     Attributes:
+        reading: How the messages of clients are read.
         state: The value that the lifespan yielded, while it is open.
         ledger: Counts the bytes that the server keeps for its clients.
         connections: The connections that get notifications of changes, each with its event loop.
@@ -113,12 +116,14 @@ class Engine:
         state_keys: Sequence[bytes] | None = None,
         state_audience: str | None = None,
         tasks: EngineTasks | None = None,
+        is_strict: bool = False,
     ) -> None:
         self.name: str = name
         self.handlers: HandlerTable = handlers
         self.limits: Limits = limits
         self.ledger: Ledger = Ledger()
         self.tasks: EngineTasks | None = tasks
+        self.reading: ReadingPolicy = ReadingPolicy("a client", is_strict=is_strict)
         self.sealer: RequestStateSealer = RequestStateSealer(
             state_keys,
             audience=name if state_audience is None else state_audience,

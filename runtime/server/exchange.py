@@ -11,7 +11,7 @@ Spec:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
@@ -353,12 +353,7 @@ class SessionOutput:
 
     This base does nothing. It is the output of a stateless request that has ended, while its handler waits for the
     client's retry.
-
-    Attributes:
-        can_restart: Whether another `initialize` on this connection starts a new session.
     """
-
-    can_restart: ClassVar[bool] = False
 
     def send(self, message: bytes, about: Exchange | OpenRequest | None, /) -> None:
         """Write a request or a notification that belongs to *about*; None: to no request."""

@@ -22,6 +22,7 @@ from mcpgen.runtime.protocol.capabilities import offers
 from mcpgen.runtime.protocol.codec import codec
 from mcpgen.runtime.protocol.extensions import require_extension
 from mcpgen.runtime.protocol.log_levels import LEVELS, Level
+from mcpgen.runtime.protocol.messages import Notification
 from mcpgen.runtime.protocol.newest import NEWEST, models
 from mcpgen.runtime.protocol.subscriptions import LIST_CHANGES, RESOURCE_UPDATED
 from mcpgen.runtime.server.exchange import Exchange
@@ -29,7 +30,6 @@ from mcpgen.runtime.server.ledger import request_bytes
 from mcpgen.runtime.server.subscriptions import notify_change
 
 if TYPE_CHECKING:
-    from mcpgen.runtime.protocol.messages import Notification
     from mcpgen.runtime.server.handler_table import HandlerTable
     from mcpgen.runtime.server.server_session import ServerSession
 
@@ -67,6 +67,11 @@ def receive_notification(session: ServerSession, notification: Notification) -> 
     try:
         params = handler.codec.params(notification.params)
     except (InvalidPayload, AdaptationError) as error:
+        peer, reading = session.peer, session.engine.reading
+        normalized = reading.payload(peer.revision, method, "notification", "client", notification.params)
+        if normalized is not None:
+            receive_notification(session, Notification(method, normalized))
+            return
         _LOG.warning("the notification %s of the client is ignored: %s", method, error)
         return
     size = request_bytes(notification.params)

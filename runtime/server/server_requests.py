@@ -181,7 +181,7 @@ def _collect(session: ServerSession, exchange: Exchange | None, request: ServerR
     request.key = _key(exchange, request)
     earlier = exchange.earlier_responses.get(request.key)
     if earlier is not None:
-        request.set_result(read_result(request, earlier))
+        request.set_result(read_result(session, request, earlier))
         return
     exchange.server_requests[request.key] = request
     flush_soon(exchange)
@@ -207,15 +207,15 @@ def flush_soon(exchange: Exchange) -> None:
         exchange.request.session.output.flush_soon(exchange)
 
 
-def receive_result(request: ServerRequest, raw: Raw) -> None:
+def receive_result(session: ServerSession, request: ServerRequest, raw: Raw) -> None:
     """End *request* with the client's result."""
     try:
-        request.set_result(read_result(request, raw))
+        request.set_result(read_result(session, request, raw))
     except (InvalidPayload, AdaptationError) as error:
         request.fail(error)
 
 
-def read_result(request: ServerRequest, raw: Raw) -> Any:
+def read_result(session: ServerSession, request: ServerRequest, raw: Raw) -> Any:
     """Return the client's result in the native revision; a multi-select field of a form always has a list.
 
     Before 2025-11-25 forms have no multi-select: the adapter makes a single choice of it, and a string comes back.
@@ -226,7 +226,7 @@ def read_result(request: ServerRequest, raw: Raw) -> Any:
     Spec:
         2025-11-25, client/elicitation, "Supported Schema Types" (multi-select enums are new).
     """
-    result = request.codec.result(raw)
+    result = session.engine.reading.result(request.codec, "server", raw)
     content = getattr(result, "content", UNSET)
     schema = getattr(request.value, "requested_schema", None)
     if not is_object(content) or schema is None:

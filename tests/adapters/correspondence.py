@@ -37,10 +37,14 @@ RENAMES: Mapping[str, Mapping[str, str]] = {
 MOVED: Mapping[str, Mapping[tuple[str, ...], str]] = {
     "2025-06-18": {("ElicitRequest", "params"): "ElicitRequestFormParams"},
 }
-# What these keys hold are JSON Schemas, which are data: all their keywords are everybody's. Only the dialect is not,
-# because the revisions before it fixed the dialect themselves.
-JSON_SCHEMAS = frozenset({"inputSchema", "outputSchema", "requestedSchema"})
+# The values of these keys are JSON Schemas, whose keywords belong to no revision. The dialect of a tool's schema is one
+# of them: without it, the schema has another meaning. A form has a fixed set of keywords, and older forms no dialect.
 KEYWORDS = frozenset({"properties", "required", "type"})
+JSON_SCHEMAS = {
+    "inputSchema": KEYWORDS | {"$schema"},
+    "outputSchema": KEYWORDS | {"$schema"},
+    "requestedSchema": KEYWORDS,
+}
 # What any message may be: their params are anything in one revision and spelled out in the next.
 ENVELOPES = frozenset({"JSONRPCNotification", "JSONRPCRequest", "Notification", "Request"})
 
@@ -212,8 +216,7 @@ def _collect(found: dict[Pointer, Foreign], mine: tuple[Document, Place], theirs
     document, place = mine
     rival, other = theirs
     known = set(document.properties(place))
-    if place.site[-1] in JSON_SCHEMAS:
-        known |= KEYWORDS
+    known |= JSON_SCHEMAS.get(str(place.site[-1]), frozenset())
     for key, value in rival.properties(other).items():
         if key not in known:
             where = found.setdefault(place.site, {}).setdefault(key, [])

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LABELS = [each.label for each in REVISIONS]
 NO_FORMS = LABELS[:2]  # elicitation came with 2025-06-18
-NO_DIALECT = LABELS[:3]  # 2025-11-25 brought the dialect of schemas, and defaults for all fields of a form
+LESS_IN_FORMS = LABELS[:3]  # 2025-11-25 brought lists, and defaults for all fields of a form
 
 ARGUMENTS: dict[str, dict[str, object]] = {
     "test_sampling": {"prompt": "Yes?"},
@@ -107,9 +107,7 @@ async def test_the_server_offers_all_that_is_tried_here(revision: str) -> None:
     assert {*TOLD, *FORMS, CHOICES, DEFAULTS, *CHANGES} == {tool.name for tool in tools}
     assert all(each.description for each in [*tools, *prompts])
     assert "test_simple_text" == tools[0].name  # which the suite calls without knowing what it is
-    dialect = {} if revision in NO_DIALECT else {"$schema": DEPENDENT["$schema"]}
-    wanted = {key: each for key, each in DEPENDENT.items() if key != "$schema"} | dialect
-    assert [wanted] == [tool.input_schema for tool in tools if tool.name == "json_schema_2020_12_tool"]
+    assert [DEPENDENT] == [tool.input_schema for tool in tools if tool.name == "json_schema_2020_12_tool"]
 
 
 @pytest.mark.anyio
@@ -149,7 +147,7 @@ async def test_a_form_comes_with_defaults_where_forms_can_say_them(revision: str
     async with connected(revision) as client:
         result = await client.call_tool(DEFAULTS)
 
-    typed = ("something", 1, 1.5) if revision in NO_DIALECT else ("John Doe", 30, 95.5)
+    typed = ("something", 1, 1.5) if revision in LESS_IN_FORMS else ("John Doe", 30, 95.5)
     assert [FILLED_IN.format(*typed)] == told(result)
 
 
@@ -167,7 +165,7 @@ async def test_a_choice_is_of_several_where_forms_can_say_that(revision: str) ->
 
     assert ["Elicitation completed: action=accept, content={'untitledSingle': 'option2'}"] == told(result)
     assert ["option1", "option2", "option3"] == seen[0]["untitledSingle"]["enum"]
-    assert ("string" if revision in NO_DIALECT else "array") == seen[0]["titledMulti"]["type"]
+    assert ("string" if revision in LESS_IN_FORMS else "array") == seen[0]["titledMulti"]["type"]
 
 
 @pytest.mark.anyio

@@ -166,7 +166,7 @@ async def test_what_may_not_demand_does_not_get_an_answer(method: str, call: Any
 @pytest.mark.parametrize("revision", [OLD, "2025-11-25"])
 async def test_a_server_of_before_cannot_demand(revision: str) -> None:
     code = f"greet()\nanswer(asked(), json.loads({json.dumps(DEMAND)!r}))\nserve()"
-    async with judged(code, revision, elicit=accept) as client:
+    async with judged(code, revision, elicit=accept, strict=True) as client:
         with pytest.raises(InvalidPayload):
             await client.call_tool("x")
 

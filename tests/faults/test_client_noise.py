@@ -96,7 +96,7 @@ NO_ANSWERS: dict[str, tuple[bytes, type[Exception]]] = {
     "an empty object": (b'{"jsonrpc":"2.0","id":ID,"result":{}}', InvalidPayload),
     "no version": (b'{"id":ID,"result":{"content":[]}}', MalformedFrame),
     "another version": (b'{"jsonrpc":"1.0","id":ID,"result":{"content":[]}}', MalformedFrame),
-    "an id that is a string": (b'{"jsonrpc":"2.0","id":"ID","result":{"content":[]}}', RequestTimedOut),
+    "an id that is a string": (b'{"jsonrpc":"2.0","id":"ID","result":{"content":[]}}', MalformedFrame),
     "an id that is a list": (b'{"jsonrpc":"2.0","id":[ID],"result":{"content":[]}}', RequestTimedOut),
     "an id that is true": (b'{"jsonrpc":"2.0","id":true,"result":{"content":[]}}', RequestTimedOut),
     "an id that is null": (b'{"jsonrpc":"2.0","id":null,"result":{"content":[]}}', RequestTimedOut),
@@ -145,6 +145,17 @@ NO_ANSWERS: dict[str, tuple[bytes, type[Exception]]] = {
 }
 
 
+# Of these, what other SDKs read: the result's first text, None for no content, or what is raised all the same.
+READ: dict[str, str | type[Exception] | None] = {
+    "an empty object": None,
+    "an id that is a string": None,
+    "a code that is text": RequestRefused,
+    "NaN": None,
+    "half a pair": "\ufffd",
+    "half a pair in what is ignored": None,
+}
+
+
 def shortened(line: bytes) -> str:
     """Return an expression that makes *line*, which may be long."""
     for piece in (b"x", b"[", b"]"):
@@ -167,7 +178,7 @@ async def test_what_is_no_answer_costs_its_own_call_and_no_other(case: str, revi
     put(({shortened(line)}).replace(b"ID", str(first["id"]).encode()) + b"\\n")
     serve()
     """
-    async with attacked(code, revision) as client:
+    async with attacked(code, revision, strict=case in READ) as client:
         async with anyio.create_task_group() as group:
             with pytest.raises(kind) as caught:
                 await client.call_tool("x", timeout_seconds=0.15 if kind is RequestTimedOut else 15)
@@ -178,15 +189,36 @@ async def test_what_is_no_answer_costs_its_own_call_and_no_other(case: str, revi
 
 
 @pytest.mark.parametrize("revision", [OLD, NEW])
+@pytest.mark.parametrize("case", READ)
+async def test_what_others_read_is_read(case: str, revision: str) -> None:
+    line, expected = NO_ANSWERS[case][0], READ[case]
+    code = f"""
+    greet()
+    put({line!r}.replace(b"ID", str(asked()["id"]).encode()) + b"\\n")
+    serve()
+    """
+    async with attacked(code, revision) as client:
+        if isinstance(expected, type):
+            with pytest.raises(expected):
+                await client.call_tool("x")
+        else:
+            found = await client.call_tool("x")
+            assert ([] if expected is None else [expected]) == [each.text for each in found.content]  # type: ignore[union-attr]
+        assert "ok" == words(await client.call_tool("x"))
+
+
+@pytest.mark.parametrize("revision", [OLD, NEW])
 async def test_request_json_says_what_is_wrong_in_our_own_errors(revision: str) -> None:
     code = r"""
     greet()
     while True:
         put(b'{"jsonrpc":"2.0","id":%d,"result":{"x":"\\ud800"}}\n' % asked()["id"])
     """
-    async with attacked(code, revision) as client:
+    async with attacked(code, revision, strict=True) as client:
         with pytest.raises(MalformedFrame):
             await client.request_json("tools/call", {"name": "x"})
+    async with attacked(code, revision) as client:
+        assert {"x": "\ufffd"} == await client.request_json("tools/call", {"name": "x"})
 
 
 async def test_the_first_of_two_answers_counts() -> None:

@@ -74,8 +74,8 @@ async def test_a_question_that_is_not_valid_is_refused_and_nobody_is_asked(param
         questions.append(params)
         return models.ElicitResult(action="decline")
 
-    # Params that are no object make it no request at all, whatever its method allows.
-    expected = ["-32602" if isinstance(params, dict) else "-32600", "pong"]
+    # Null is read as absent. Other params that are no object make it no request at all, whatever its method allows.
+    expected = ["-32600" if isinstance(params, list) else "-32602", "pong"]
     code = f"""
     greet()
     call = asked()

@@ -69,7 +69,7 @@ async def test_results_of_a_wrong_type_are_refused_one_by_one(method: str, revis
         kinds = [each for each in MEMBERS if not (each.startswith("a cursor") and not method.endswith("/list"))]
     wrong = [member(method, each) for each in kinds]
     code = f"greet()\nfor each in json.loads({json.dumps(wrong)!r}):\n    answer(asked(), each)\nserve()"
-    async with judged(code, revision) as client:
+    async with judged(code, revision, strict=True) as client:
         for kind in kinds:
             with pytest.raises(InvalidPayload) as caught:
                 pytest.fail(f"{kind}: {await CALLS[method][0](client)}")
@@ -87,7 +87,7 @@ async def test_a_result_of_unknown_type_is_refused() -> None:
         answer(asked(), {"content": [], "resultType": kind})
     serve()
     """
-    async with judged(code, NEW) as client:
+    async with judged(code, NEW, strict=True) as client:
         for _ in range(8):
             with pytest.raises(InvalidPayload) as caught:
                 await client.call_tool("x")
@@ -138,7 +138,7 @@ async def test_a_list_without_end_has_one(cursor: str, method: str, revision: st
                           "cacheScope": "private"}})
     """
     limits = ClientLimits(max_pages=30, stdin_seconds=0.2, term_seconds=0.2)
-    async with judged(code, revision, limits=limits) as client:
+    async with judged(code, revision, limits=limits, strict=True) as client:
         with pytest.raises(InvalidPayload, match="a list"):
             await seek(getattr(client, method)())
 

@@ -77,12 +77,40 @@ async def test_what_was_sealed_cannot_be_sealed_anew_without_the_key() -> None:
         assert await is_refused(peer, later, key)
 
 
-@pytest.mark.parametrize("state", [None, 1, True, [], {}, {"a": 1}, ["x"]])
+@pytest.mark.parametrize("state", [1, True, [], {}, {"a": 1}, ["x"]])
 async def test_what_is_no_text_is_no_state(state: object) -> None:
     async with client(Guest().server, NEWEST, CAN) as peer:
         _, key = await demanded(peer)
 
         assert await is_refused(peer, state, key)
+
+
+async def test_null_is_no_state_and_no_answer() -> None:
+    async with client(Guest().server, NEWEST, CAN) as peer:
+        _, key = await demanded(peer)
+        (without_state,) = await retried(peer, None, key)
+        state = without_state["result"]["requestState"]
+        params = f'"name":"ask","arguments":{{}},"requestState":"{state}","inputResponses":'
+        (without_answers,) = await peer.ask("tools/call", params + "null")
+        state = without_answers["result"]["requestState"]
+        (without_answer,) = await peer.ask("tools/call", params + f'{{"{key}":null}}')
+
+    assert ["input_required"] * 3 == [
+        each["result"]["resultType"] for each in (without_state, without_answers, without_answer)
+    ]
+
+
+async def test_a_strict_server_refuses_null_as_a_state_and_as_an_answer() -> None:
+    async with client(Guest(strict=True).server, NEWEST, CAN) as peer:
+        state, key = await demanded(peer)
+        assert await is_refused(peer, None, key)
+        for answers in ("null", f'{{"{key}":null}}'):
+            said = await peer.ask(
+                "tools/call", f'"name":"ask","arguments":{{}},"requestState":"{state}","inputResponses":{answers}'
+            )
+            assert -32602 == said[0]["error"]["code"], answers
+
+        assert "accept" in json.dumps(await retried(peer, state, key))
 
 
 async def test_a_state_is_worth_nothing_for_another_request() -> None:
@@ -151,9 +179,7 @@ async def test_answers_of_any_shape_are_no_harm() -> None:
         for answers in (
             "[]",
             "1",
-            "null",
             '"x"',
-            f'{{"{key}":null}}',
             f'{{"{key}":[]}}',
             f'{{"{key}":{{}}}}',
             f'{{"{key}":{{"action":"x"}}}}',

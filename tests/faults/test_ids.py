@@ -97,17 +97,20 @@ async def test_an_id_that_is_taken_again_is_cancelled_for_its_new_request(revisi
         assert [1] == [each["id"] for each in await peer.wire.rest()]
 
 
-async def test_an_answer_to_a_question_is_for_its_number_only() -> None:
-    guest = Guest()
+@pytest.mark.parametrize(("strict", "right"), [(False, "%d.0"), (False, '"%d"'), (True, "%d.0")])
+async def test_an_answer_to_a_question_is_for_its_number_only(right: str, *, strict: bool) -> None:
+    guest = Guest(strict=strict)
     async with client(guest.server, "2025-11-25", '{"elicitation":{}}') as peer:
         question = (await peer.call("ask"))[-1]
         number = question["id"]
         result = '{"action":"accept","content":{"name":"%s"}}'
-        for wrong in (f'"{number}"', "true", "null", str(number + 1), "[1]"):
+        texts = [f'"{number}"'] if strict else [f'"{number}.0"', f'" {number}"', f'"0{number}"', '"٣"']
+        for wrong in (*texts, "true", "null", str(number + 1), "[1]"):
             frame = f'{{"jsonrpc":"2.0","id":{wrong},"result":{result % "Eve"}}}'.encode()
             peer.wire.connection.receive([frame])  # the recorder does not read some of them
             assert [] == await peer.wire.rest()
-        said = await peer.wire.say(f'{{"jsonrpc":"2.0","id":{number}.0,"result":{result % "Ada"}}}'.encode())
+        peer.wire.connection.receive([f'{{"jsonrpc":"2.0","id":{right % number},"result":{result % "Ada"}}}'.encode()])
+        said = await peer.wire.rest()
 
         assert "accept {'name': 'Ada'}" == said[-1]["result"]["content"][0]["text"]
 

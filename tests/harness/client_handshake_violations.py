@@ -266,9 +266,4 @@ OPENINGS = {
             ("tools/list", "", "{}", "tools"),
         )
     },
-    "what discovery has not declared": (
-        PROBE + discovered() + stated("resources/list", identity="2"),
-        "/method",
-        "not declared resources",
-    ),
 }

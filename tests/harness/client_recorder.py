@@ -37,6 +37,11 @@ _INVALID_PARAMS = -32602
 _NO_METHOD = -32601
 
 
+# Their basic/lifecycle, "Operation": both parties MUST "only use capabilities that were successfully negotiated".
+# Before it is a SHOULD, and in 2026-07-28 it is said of servers only (basic/index, "_meta").
+FORBID_UNDECLARED = frozenset({"2025-06-18", "2025-11-25"})
+
+
 class ClientRecorder(ClientTold, Judge):
     """Hears one connection of a client, and judges it.
 
@@ -181,10 +186,9 @@ class ClientRecorder(ClientTold, Judge):
             return
         yield from document(revision).of_request(own.message, name)
         declared = self._discovered if own.is_stateless else self._server
-        if declared is not None:
+        if declared is not None and revision in FORBID_UNDECLARED:
             lacking = server_lacks(declared, revision, own.method, own.params)
             if lacking is not None:
-                # 2025-11-25, basic/lifecycle, "Operation"; 2026-07-28, server/discover, "DiscoverResult".
                 yield Problem("/method", f"the server has not declared {lacking}")
         if own.is_stateless:
             yield from self._rounds.retried(own)

@@ -16,9 +16,13 @@ from tests.installations import Node, node
 from tests.interop import page
 from tests.interop.client_expectations import LABELS
 from tests.interop.http_runs import Web
+from tests.interop.packages.runs import failures as package_failures
+from tests.interop.packages.runs import packages
 from tests.interop.peer_packages import OLDEST_NODE, Peer, Server, install, install_server, over, peers, servers
 from tests.interop.relay import Relay
 from tests.interop.server_expectations import spoken
+from tests.interop.sloppy.readings import faults, stored, write
+from tests.interop.sloppy.runs import read_all
 from tests.interop.stdio_runs import agreements, ask, converse, server_command
 from tests.interop.transports import ALL, STDIO, TRANSPORTS, Cell, columns
 
@@ -69,6 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 wrong += disagreements(found, "stdio")
             with timed("every offer over HTTP"):
                 wrong += disagreements(web.agreements(), "HTTP")
+            with timed("packages as they come"):
+                wrong += package_failures(each for each in packages() if each.always)
+            with timed("sloppy servers and clients"):
+                write(read_all())
+                wrong += faults(stored())
             PAGE.write_text(page.text(clients, others, results, found), encoding="utf-8", newline="\n")
     verdicts = [verdict.outcome for each in results.values() for verdict in each.values()]
     sys.stdout.write("".join(f"{outcome}: {verdicts.count(outcome)}\n" for outcome in sorted(set(verdicts))))

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tests.interop.client_expectations import FEATURES, LABELS, Verdict
+from tests.interop.packages import page as packages_page
+from tests.interop.sloppy import page as sloppy_page
+from tests.interop.sloppy.readings import stored
 from tests.interop.transports import ALL, HTTP, SESSIONLESS, SSE, STDIO, Cell
 
 if TYPE_CHECKING:
@@ -28,7 +31,8 @@ Others from PyPI and npm, and we, talk to each other over stdio and over HTTP:
 [their clients with our server](#their-clients), and [our client with their servers](#their-servers). Each pair speaks
 each revision that both have, in a session of its own. What must come back is written down, value by value; any other
 value fails the session. Over HTTP everything goes through a relay, which writes it down: our side of it is held
-against the specification, statuses, headers, streams and messages.
+against the specification, statuses, headers, streams and messages. Some [packages](#packages-as-they-come) run as they
+come. In the end, all SDKs meet peers that [deviate from the specification](#what-each-takes).
 
 **yes**: exactly that came back. A number points to a reason below: the client, the server, or the revision has no such
 feature. What is empty was not looked at.
@@ -162,6 +166,8 @@ def _lines(peers: list[Peer], servers: list[Server], results: Results, agreement
     yield from (f"{number}. {reason[0].upper()}{reason[1:]}.\n" for number, reason in enumerate(reasons, 1))
     yield "\n## Features\n\n| feature | what is looked at | with their servers, if something else |\n|---|---|---|\n"
     yield from (f"| {feature} | {MEANING[feature]} | {MEANING_FOR_US.get(feature, '')} |\n" for feature in FEATURES)
+    yield from packages_page.lines()
+    yield from sloppy_page.lines(stored())
 
 
 # What stands above a column, beside the revision.

@@ -26,6 +26,8 @@ from tests.interop.client_expectations import (
     judge,
     normal,
 )
+from tests.interop.packages import page as packages_page
+from tests.interop.packages.runs import packages
 from tests.interop.peer_packages import Server, peers, servers
 from tests.interop.reference_servers import EVERYTHING, TIME
 from tests.interop.server_expectations import asked_of, spoken
@@ -89,6 +91,14 @@ def test_what_servers_are_asked_that_come_as_they_are_is_expected(name: str, wan
     table = source.partition(f"{name}: dict[str, Feature] = {{")[2].partition("\n}")[0]
 
     assert list(wanted) == re.findall(r'^    "([a-z ]+)": ', table, re.MULTILINE)
+
+
+def test_packages_that_come_as_they_are_are_pinned_and_on_the_page() -> None:
+    shown = PAGE.read_text(encoding="utf-8")
+    pins = [pin for each in packages() for pin in each.package.split()]
+
+    assert [] == [each for each in pins if not re.fullmatch(r"@?[^@=]+(==|@)\d+(\.\d+)+", each)]
+    assert [] == [line for line in packages_page.lines() if line not in shown]
 
 
 def test_servers_of_every_language_offer_what_ours_does() -> None:

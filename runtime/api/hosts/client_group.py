@@ -18,13 +18,14 @@ from msgspec.structs import replace
 from mcpgen.runtime.api.hosts.config import parse_config
 from mcpgen.runtime.errors import (
     McpgenError,
+    RequestRefused,
     RequestTimedOut,
     TransportClosed,
     UnsupportedByPeer,
     UsageError,
     printable,
 )
-from mcpgen.runtime.protocol.newest import models
+from mcpgen.runtime.protocol.newest import ErrorCode, models
 from mcpgen.runtime.transports.errors import ServerExited
 
 if TYPE_CHECKING:
@@ -242,6 +243,9 @@ class ClientGroup:
                         yield server, each
                 except UnsupportedByPeer:  # this server has no such list
                     continue
+                except RequestRefused as error:  # the client asks some revisions for lists that are not declared
+                    if error.code != ErrorCode.METHOD_NOT_FOUND:
+                        raise
 
     async def _listing(self, listing: str, key: str, value: str) -> list[str]:
         """Return the servers in whose list an item has the value *value* of *key*."""

@@ -22,6 +22,7 @@ from mcpgen.runtime.http.errors import HttpRefused
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import ErrorResponse
 from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.protocol.reading_policy import SUSPECT, is_meant_id, meant_message
 
 if TYPE_CHECKING:
     import httpx
@@ -113,12 +114,14 @@ async def read_error_reply(response: httpx.Response, message: OutgoingMessage | 
     body, status = await read_head(response), response.status_code
     excerpt = _excerpt(body)
     found = envelope.decode(body) if body else None
+    if isinstance(found, SUSPECT):
+        found, _ = meant_message(body, found)
     if not isinstance(found, ErrorResponse):
         return ErrorReply(status, None, None, _failure(response, address, excerpt))
     failure = _failure(response, address, f"{printable(found.message)} ({found.code})", is_json_rpc=True)
     request_id = None if message is None or message.kind != "request" else message.id
     frame: bytes | None = None
-    if request_id is not None and found.id == request_id:
+    if request_id is not None and is_meant_id(found.id, request_id):
         frame = body
     elif request_id is not None and not failure.is_general:
         frame = envelope.encode_error(request_id, found.error)

@@ -17,6 +17,7 @@ from mcpgen.runtime.http.client.outgoing_messages import INITIALIZE, LIST_TOOLS
 from mcpgen.runtime.http.client.param_header_cache import ParamHeaderCache
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Malformed, Message, Request, Response
+from mcpgen.runtime.protocol.reading_policy import SUSPECT, is_meant_id, meant_message
 
 if TYPE_CHECKING:
     from mcpgen.runtime.http.client.outgoing_messages import OutgoingMessage
@@ -86,6 +87,8 @@ class IncomingMessages:
         """
         limits = self._limits
         found = envelope.decode(frame, max_batch_length=limits.max_batch_length, max_values=limits.max_values)
+        if isinstance(found, SUSPECT):  # to learn from it; the client reads the frame itself, or refuses it
+            found, _ = meant_message(frame, found, limits)
         is_answered = False
         for each in found.items if isinstance(found, Batch) else (found,):
             if isinstance(each, Request):
@@ -123,7 +126,7 @@ class IncomingMessages:
         if request is None or request.kind != "request":
             return None
         has_no_id = message is not None and isinstance(found, ErrorResponse) and found.id is None
-        return request if has_no_id or found.id == request.id else None
+        return request if has_no_id or is_meant_id(found.id, request.id) else None
 
     def _learn(self, answer: Response, request: OutgoingMessage, session: HttpSession | None, frame: bytes) -> bytes:
         """Learn from the answer to *request*, and return the frame to deliver."""

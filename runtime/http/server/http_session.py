@@ -73,8 +73,6 @@ class HttpSession(CountedConnection):
         last_used: When it was last used, by the application's clock.
     """
 
-    can_restart = False  # its id names one session
-
     def __init__(  # noqa: PLR0913 (the parts that a session is put together from)
         self,
         engine: Engine,

@@ -22,6 +22,7 @@ from mcpgen.runtime.http.server.session_table import random_id
 from mcpgen.runtime.http.sse import encode_event
 from mcpgen.runtime.protocol import envelope
 from mcpgen.runtime.protocol.messages import Batch, ErrorResponse, Fault, Malformed, Notification, Request, Response
+from mcpgen.runtime.protocol.reading_policy import SUSPECT
 from mcpgen.runtime.server.dispatcher import take
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ class LegacySse:
         connection, response = session
         limits = self._state.engine.limits
         message = envelope.decode(body, max_batch_length=limits.max_batch_length, max_values=limits.max_values)
+        if isinstance(message, SUSPECT):
+            message = self._state.engine.reading.reread(body, message, limits)
         if response.is_full and not isinstance(message, Notification | Response | ErrorResponse):
             # Some answers are written even when the buffer is full; only this keeps a client from requesting more.
             await responses.send_error(send, 503, "the stream holds too many unread bytes (max_buffered_bytes)")

@@ -32,6 +32,7 @@ from mcpgen.runtime.protocol import headers as http
 from mcpgen.runtime.protocol.messages import Batch, Fault, Malformed, Notification, Request
 from mcpgen.runtime.protocol.negotiation import oversized_part, read_meta
 from mcpgen.runtime.protocol.newest import ErrorCode
+from mcpgen.runtime.protocol.reading_policy import SUSPECT
 from mcpgen.runtime.server.dispatcher import take
 from mcpgen.runtime.server.exchange import Exchange, OpenRequest
 
@@ -64,6 +65,8 @@ class PostRequest(HttpRequest, eq=False):
         limits = state.engine.limits
         try:
             message = envelope.decode(body, max_batch_length=limits.max_batch_length, max_values=limits.max_values)
+            if isinstance(message, SUSPECT):
+                message = state.engine.reading.reread(body, message, limits)
             meta = read_meta(message.params) if isinstance(message, Request) else None
             is_stateless = self._is_stateless(message, meta)
             session = None if is_stateless else session_request.find_session(self)

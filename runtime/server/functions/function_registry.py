@@ -44,6 +44,7 @@ class FunctionRegistry:
         page_size: The number of entries in one page of a list.
         max_threads: The most plain functions that run at once.
         max_uri_chars: The length of the longest URI that a template reads.
+        is_strict: Whether an empty cursor is refused.
 
     Attributes:
         max_uri_chars: The same.
@@ -62,19 +63,25 @@ class FunctionRegistry:
     """
 
     def __init__(
-        self, page_size: int = PAGE_SIZE, max_threads: int = MAX_THREADS, max_uri_chars: int = MAX_URI_CHARS
+        self,
+        page_size: int = PAGE_SIZE,
+        max_threads: int = MAX_THREADS,
+        max_uri_chars: int = MAX_URI_CHARS,
+        *,
+        is_strict: bool = False,
     ) -> None:
         self.max_uri_chars: int = max_uri_chars
         self.threads: WorkerThreads = WorkerThreads(max_threads)
         self.injector: Injector = Injector(self.threads)
         self.visibility: Visibility = Visibility()
         shows = self.visibility.shows
-        self.tools: PaginatedList[Tool] = PaginatedList("tool", page_size, partial(shows, "tool"))
-        self.resources: PaginatedList[FixedResource] = PaginatedList("resource", page_size, partial(shows, "resource"))
-        self.templates: PaginatedList[TemplateResource] = PaginatedList(
-            "resource template", page_size, partial(shows, "template")
+        paginated = partial(PaginatedList[Any], page_size=page_size, is_strict=is_strict)
+        self.tools: PaginatedList[Tool] = paginated("tool", shows=partial(shows, "tool"))
+        self.resources: PaginatedList[FixedResource] = paginated("resource", shows=partial(shows, "resource"))
+        self.templates: PaginatedList[TemplateResource] = paginated(
+            "resource template", shows=partial(shows, "template")
         )
-        self.prompts: PaginatedList[Prompt] = PaginatedList("prompt", page_size, partial(shows, "prompt"))
+        self.prompts: PaginatedList[Prompt] = paginated("prompt", shows=partial(shows, "prompt"))
         self.lists: Mapping[Component, PaginatedList[Any]] = {
             "tool": self.tools,
             "resource": self.resources,
@@ -86,6 +93,7 @@ class FunctionRegistry:
         self.cache_hints: CacheHints = {}
         self.on_change: Callable[[tuple[str, ...]], object] = _ignore
         self._page_size = page_size
+        self._is_strict = is_strict
         self._applied_rules = self.visibility.rules
         self._base: FunctionRegistry | None = None
         self._views: WeakSet[FunctionRegistry] = WeakSet()
@@ -111,7 +119,7 @@ class FunctionRegistry:
 
     def view(self, rule: Rule) -> FunctionRegistry:
         """Return a registry that follows this one, and shows only what *rule* matches."""
-        view = FunctionRegistry(self._page_size, max_uri_chars=self.max_uri_chars)
+        view = FunctionRegistry(self._page_size, max_uri_chars=self.max_uri_chars, is_strict=self._is_strict)
         view.threads, view.injector, view.completions = self.threads, self.injector, self.completions
         # Clients of the server and of the view see different lists, and may reach both at one URL.
         view.cache_hints = {method: each.for_one_user() for method, each in self.cache_hints.items()}

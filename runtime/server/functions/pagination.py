@@ -45,6 +45,7 @@ class PaginatedList(Generic[T]):
         kind: What an entry is called in errors and cursors.
         page_size: The largest number of entries in a page.
         shows: Returns whether the entry with a key and tags is shown.
+        is_strict: Whether an empty cursor is refused, instead of read as none.
 
     Attributes:
         entries: The shown entries. The dict is replaced, never changed, so that one thread may register while another
@@ -58,6 +59,8 @@ class PaginatedList(Generic[T]):
         kind: str,
         page_size: int = PAGE_SIZE,
         shows: Callable[[str, frozenset[str]], bool] = lambda _key, _tags: True,
+        *,
+        is_strict: bool = False,
     ) -> None:
         if page_size < 1:
             raise UsageError(f"`page_size` is {page_size}, but a page holds at least one entry; use 1 or more")
@@ -65,6 +68,7 @@ class PaginatedList(Generic[T]):
         self.registered: Mapping[str, Registered[T]] = {}
         self.had_any: bool = False
         self._kind = kind
+        self._is_strict = is_strict
         self._page_size = page_size
         self._shows = shows
         self._issued = 0
@@ -119,11 +123,16 @@ class PaginatedList(Generic[T]):
     def page(self, cursor: str | UnsetType) -> tuple[list[T], str | UnsetType]:
         """Return the page at *cursor*, and the cursor of the next page; UNSET if there is none.
 
+        An empty cursor is none of ours. Some clients send it for the first page, and all other SDKs take it, so it is
+        refused only if the server is strict.
+
         Raises:
             RequestError: The cursor is not one of ours. Spec: 2026-07-28, server/utilities/pagination#error-handling.
         """
         shown = list(self._shown.values())
-        start = 0 if cursor is UNSET else bisect_right(shown, self._number(cursor), key=attrgetter("number"))
+        start = 0
+        if cursor is not UNSET and (cursor or self._is_strict):
+            start = bisect_right(shown, self._number(cursor), key=attrgetter("number"))
         end = start + self._page_size
         entries = [each.entry for each in shown[start:end]]
         return entries, self._cursor(shown[end - 1].number) if end < len(shown) else UNSET

@@ -39,6 +39,7 @@ class Registrations(VisibleFunctions):
     Args:
         page_size: The number of entries in one page of a list.
         unknown_keys: What happens to arguments that a tool does not have, unless the tool says otherwise.
+        strict: Whether an empty cursor is refused.
         max_threads: The most plain functions that run at once.
         max_uri_chars: The length of the longest URI that a template reads.
     """
@@ -49,9 +50,10 @@ class Registrations(VisibleFunctions):
         page_size: int = PAGE_SIZE,
         unknown_keys: UnknownKeys | None = None,
         max_threads: int = MAX_THREADS,
+        strict: bool = False,
         max_uri_chars: int = MAX_URI_CHARS,
     ) -> None:
-        self._registry: FunctionRegistry = FunctionRegistry(page_size, max_threads, max_uri_chars)
+        self._registry: FunctionRegistry = FunctionRegistry(page_size, max_threads, max_uri_chars, is_strict=strict)
         self._unknown_keys: UnknownKeys | None = check_unknown_keys(unknown_keys)
 
     @property

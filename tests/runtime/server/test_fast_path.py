@@ -305,7 +305,6 @@ ARGUMENTS = [
     b"[]",
     b'"text"',
     b'{"text":"\\ud83e\\uddea"}',
-    b'{"text":"\\ud800"}',
     b'{"text":"\\/ \\b\\f\\n\\r\\t"}',
     '{"text":"🧪\u2028\ufeff"}'.encode(),
     b'{"text":"a","text":"b"}',

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
-from mcpgen import UnsupportedByPeer, UsageError
+from mcpgen import UnsupportedByPeer, UsageError, connect
 from mcpgen.generated import registry
 from mcpgen.runtime.protocol.newest import models
 from tests.specification.citation import LABELS, everywhere, since, spec, without_handshakes
@@ -220,11 +221,8 @@ async def test_metadata_of_the_caller_goes_with_a_request(revision: str) -> None
     assert {"y": 1} == asked["params"]["_meta"]["com.example/x"]
 
 
-@spec("2024-11-05", "basic/lifecycle#operation")
-@spec("2025-11-25", "basic/lifecycle#operation")
-@spec("2026-07-28", "server/discover#discoverresult")
-@everywhere
-@pytest.mark.parametrize(
+DECLARABLE = ("tools", "prompts", "resources", "logging", "completions")
+CAPABILITIES = pytest.mark.parametrize(
     ("capability", "call"),
     [
         ("tools", lambda client: client.call_tool("x")),
@@ -238,16 +236,83 @@ async def test_metadata_of_the_caller_goes_with_a_request(revision: str) -> None
         ("completions", lambda client: client.complete(models.PromptReference(name="p"), "a", "")),
     ],
 )
-async def test_what_the_server_has_not_declared_is_not_asked_of_it(capability: str, call: Any, revision: str) -> None:
-    can = {key: {} for key in ("tools", "prompts", "resources", "logging", "completions") if key != capability}
+
+
+async def check_sent(own: Any, capability: str, call: Any) -> None:
+    if capability == "logging" and own.client.era == "stateless":
+        await call(own.client)  # the level is sent with each request from now on
+    else:
+        await own.asked(call(own.client))
+
+
+@spec("2024-11-05", "basic/lifecycle#operation")
+@spec("2025-11-25", "basic/lifecycle#operation")
+@spec("2026-07-28", "server/discover#discoverresult")
+@everywhere
+@CAPABILITIES
+async def test_what_the_server_has_not_declared_is_not_asked_of_it_where_that_is_forbidden(
+    capability: str, call: Any, revision: str
+) -> None:
+    can = {key: {} for key in DECLARABLE if key != capability}
     async with opened(revision, can=can) as own:
-        if (capability, revision) == ("completions", LABELS[0]):  # it came before its capability
+        is_request = capability != "logging" or own.client.era == "handshake"
+        if revision not in ("2025-06-18", "2025-11-25") and is_request:
             await own.asked(call(own.client))
             return
-        with pytest.raises(UnsupportedByPeer):
+        with pytest.raises(UnsupportedByPeer, match='pass undeclared="ask" to connect'):
             await call(own.client)
 
         assert [] == await own.wire.rest()
+
+
+@spec("2024-11-05", "basic/lifecycle#operation")
+@spec("2025-11-25", "basic/lifecycle#operation")
+@spec("2026-07-28", "server/discover#discoverresult")
+@everywhere
+@CAPABILITIES
+@pytest.mark.parametrize("options", [{"undeclared": "refuse"}, {"strict": True}], ids=str)
+async def test_what_the_server_has_not_declared_is_not_asked_of_it_on_request(
+    options: dict[str, Any], capability: str, call: Any, revision: str
+) -> None:
+    can = {key: {} for key in DECLARABLE if key != capability}
+    async with opened(revision, can=can, **options) as own:
+        if (capability, revision) == ("completions", LABELS[0]):  # it came before its capability
+            await own.asked(call(own.client))
+            return
+        with pytest.raises(UnsupportedByPeer, match="has not declared"):
+            await call(own.client)
+
+        assert [] == await own.wire.rest()
+
+
+@spec("2024-11-05", "basic/lifecycle#operation")
+@spec("2025-11-25", "basic/lifecycle#operation")
+@spec("2026-07-28", "server/discover#discoverresult")
+@everywhere
+@CAPABILITIES
+@pytest.mark.parametrize("strict", [False, True])
+async def test_what_the_server_has_not_declared_is_asked_of_it_on_request(
+    strict: bool,  # noqa: FBT001 (a case)
+    capability: str,
+    call: Any,
+    revision: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    can = {key: {} for key in DECLARABLE if key != capability}
+    is_forbidden = revision in ("2025-06-18", "2025-11-25")
+    with pytest.raises(AssertionError, match="has not declared") if is_forbidden else nullcontext():  # the recorder
+        async with opened(revision, can=can, undeclared="ask", strict=strict) as own:
+            await check_sent(own, capability, call)
+
+    is_older_than_its_capability = (capability, revision) == ("completions", LABELS[0])
+    assert is_older_than_its_capability or any("is sent all the same" in each for each in caplog.messages)
+
+
+@spec("2025-11-25", "basic/lifecycle#operation")
+@pytest.mark.parametrize("options", [{"undeclared": "never"}, {"strict": "yes"}], ids=str)
+async def test_a_wrong_option_of_reading_is_reported(options: Any) -> None:
+    with pytest.raises(UsageError, match=next(iter(options))):
+        connect("server", **options)
 
 
 @spec("2024-11-05", "client/roots#root-list-changes")

@@ -75,9 +75,13 @@ async def test_a_level_that_there_is_not_is_refused(level: Any, revision: str) -
 @spec("2024-11-05", "server/utilities/logging#capabilities")
 @spec("2025-11-25", "server/utilities/logging#capabilities")
 @spec("2026-07-28", "server/utilities/logging#capabilities")
-@everywhere
-async def test_no_level_is_set_where_nothing_is_logged(revision: str) -> None:
-    async with opened(revision, can={"tools": {}}) as own:
+@pytest.mark.parametrize(
+    ("revision", "options"),  # a client that is not strict asks a server of the first two, whatever it has declared
+    [*((each, {"strict": True}) for each in LABELS), *((each, {}) for each in LABELS[2:])],
+    ids=str,
+)
+async def test_no_level_is_set_where_nothing_is_logged(options: dict[str, Any], revision: str) -> None:
+    async with opened(revision, can={"tools": {}}, **options) as own:
         with pytest.raises(UnsupportedByPeer):
             await own.client.set_log_level("info")
         _, asked = await own.asked(own.client.call_tool("x"))

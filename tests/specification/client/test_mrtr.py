@@ -331,8 +331,7 @@ async def test_of_questions_of_which_one_may_not_be_asked_none_is() -> None:
         demand({"k": {"method": "sampling/createMessage", "params": {"messages": 5, "maxTokens": 1}}}),
         demand(None, 5),
         demand({"k": FORM}, ["s"]),
-        {**demand({"k": FORM}), "requestState": None},
-        {**demand(None, "s"), "inputRequests": None},
+        {"resultType": "input_required", "inputRequests": None, "requestState": None},
     ],
     ids=str,
 )
@@ -343,6 +342,34 @@ async def test_a_demand_that_is_malformed_fails_its_request_alone(broken: Any) -
         assert [] == await own.wire.rest()
 
         assert "done" == (await own.answered(own.client.call_tool("x"), DONE)).content[0].text
+
+
+NULLS = [{**demand({"k": FORM}), "requestState": None}, {**demand(None, "s"), "inputRequests": None}]
+
+
+@spec("2026-07-28", "basic/patterns/mrtr#inputrequiredresult")
+@pytest.mark.parametrize("sloppy", NULLS, ids=str)
+async def test_null_in_a_demand_is_read_as_absent(sloppy: Any) -> None:
+    async with opened(NEWEST, **ABLE) as own:
+        errand, first = await own.asked(own.client.call_tool("x"))
+        own.wire.result(first, sloppy)
+        second = await own.wire.hear("tools/call")
+        own.wire.result(second, DONE)
+
+        assert "done" == (await errand.outcome()).content[0].text
+
+    wanted = {"inputRequests": "inputResponses", "requestState": "requestState"}
+    expected = {name for key, name in wanted.items() if sloppy[key] is not None}
+    assert expected == second["params"].keys() & set(wanted.values())
+
+
+@spec("2026-07-28", "basic/patterns/mrtr#inputrequiredresult")
+@pytest.mark.parametrize("sloppy", NULLS, ids=str)
+async def test_a_strict_client_refuses_null_in_a_demand(sloppy: Any) -> None:
+    async with opened(NEWEST, **ABLE, strict=True) as own:
+        with pytest.raises(InvalidPayload, match="tools/call"):
+            await own.answered(own.client.call_tool("x"), sloppy)
+        assert [] == await own.wire.rest()
 
 
 @spec("2026-07-28", "client/sampling#error-handling")

@@ -112,24 +112,42 @@ async def test_one_page_can_be_had_with_its_cursor(cursor: str, revision: str) -
 @spec("2025-11-25", "server/utilities/pagination#pagination-model")
 @spec("2026-07-28", "server/utilities/pagination#pagination-model")
 @everywhere
-async def test_a_cursor_that_comes_back_ends_a_list_with_an_error(revision: str) -> None:
-    async with opened(revision) as own:
+@pytest.mark.parametrize("strict", [False, True])
+async def test_a_cursor_that_comes_back_does_not_end_a_list(strict: bool, revision: str) -> None:  # noqa: FBT001
+    async with opened(revision, strict=strict) as own:
         errand = own.start(names(own.client.prompts()))
-        for cursor in ("a", "b", "a"):
+        for cursor in ("a", "", "a", "a", ""):
             page = {"prompts": [{"name": "x"}], "nextCursor": cursor}
             own.wire.result(await own.wire.hear(), complete(revision, is_list=True, **page))
-        with pytest.raises(InvalidPayload, match="twice, so the list would never end"):
-            await errand.outcome()
+        own.wire.result(await own.wire.hear(), complete(revision, is_list=True, prompts=[{"name": "y"}]))
 
-        assert [] == await own.wire.rest()
+        assert [*"xxxxxy"] == await errand.outcome()
 
 
 @spec("2025-11-25", "server/utilities/pagination#pagination-model")
 @spec("2026-07-28", "server/utilities/pagination#pagination-model")
 @everywhere
 @on_both_loops
-async def test_a_list_without_end_ends_with_an_error(revision: str) -> None:
-    async with opened(revision, limits=ClientLimits(max_pages=5)) as own:
+async def test_a_list_without_end_is_cut_and_the_log_says_so(revision: str, caplog: pytest.LogCaptureFixture) -> None:
+    limits = ClientLimits(max_pages=5, max_items=7)
+    for count, sent, shown in ((1, 5, 5), (3, 3, 7), (7, 1, 7)):
+        async with opened(revision, limits=limits) as own:
+            errand = own.start(names(own.client.prompts()))
+            for number in range(sent):
+                page = {"prompts": [{"name": "x"}] * count, "nextCursor": str(number)}
+                own.wire.result(await own.wire.hear(), complete(revision, is_list=True, **page))
+
+            assert ["x"] * shown == await errand.outcome()
+            assert [] == await own.wire.rest()
+            assert "the list of prompts is cut: it has more than 5 pages" in caplog.messages[-1]
+
+
+@spec("2025-11-25", "server/utilities/pagination#pagination-model")
+@spec("2026-07-28", "server/utilities/pagination#pagination-model")
+@everywhere
+@on_both_loops
+async def test_a_list_without_end_ends_with_an_error_if_the_client_is_strict(revision: str) -> None:
+    async with opened(revision, limits=ClientLimits(max_pages=5), strict=True) as own:
         errand = own.start(names(own.client.prompts()))
         for number in range(5):
             page = {"prompts": [], "nextCursor": str(number)}

@@ -87,6 +87,8 @@ class Log:
     def heard(self, messages: list[Any]) -> None:
         """Take the messages of a client."""
         for each in messages:
+            if isinstance(each, dict) and each.get("method") == "initialize":  # it ends what is open
+                self._cancelled |= {keyed(own.message["id"]) for own in self.recorder.unanswered if own.message != each}
             if isinstance(each, dict) and each.get("method") == "notifications/cancelled":
                 params = each.get("params")
                 identity = params.get("requestId") if isinstance(params, dict) else None

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from mcpgen import Server
 from tests.specification.http_server.http_clients import (
     BOTH,
     INITIALIZED,
@@ -18,7 +19,7 @@ from tests.specification.http_server.http_clients import (
     joined,
 )
 from tests.specification.http_server.http_site import site
-from tests.specification.http_server.revision_sets import on_both_loops, spec, with_sessions
+from tests.specification.http_server.revision_sets import SESSIONS, on_both_loops, spec, with_sessions
 from tests.specification.http_server.stream_tools import behaviour, demo
 
 pytestmark = pytest.mark.anyio
@@ -167,8 +168,48 @@ async def test_a_session_is_known_by_nothing_but_its_id(revision: str) -> None:
 
 @spec("2025-11-25", "basic/lifecycle#initialization")
 @with_sessions
-async def test_a_session_is_initialised_once(revision: str) -> None:
+@on_both_loops
+async def test_another_initialize_ends_what_is_open_and_keeps_the_id(revision: str) -> None:
+    own = behaviour()
+    async with caller(demo(own), revision) as peer:
+        asked = peer.call("steps")
+        await own.waiting.wait()
+        answer = await peer.post(initialize(SESSIONS[0], identity=9)).complete()
+        told = await asked.messages()
+        peer.revision = SESSIONS[0]
+        await peer.tell(INITIALIZED)
+
+        assert "tools" in await peer.result("tools/list")
+
+    assert (9, SESSIONS[0]) == (answer.json["id"], answer.json["result"]["protocolVersion"])
+    assert answer.header("mcp-session-id") in (None, peer.session)
+    assert ["notifications/progress"] * len(told) == [each.get("method") for each in told]
+    assert 1 == own.given_up
+
+
+@spec("2025-11-25", "basic/lifecycle#initialization")
+@with_sessions
+async def test_sessions_that_begin_anew_take_no_more_memory(revision: str) -> None:
     async with caller(demo(), revision) as peer:
+        (session,) = peer.web.app._state.sessions
+        before = session.entry.size, session.session.kept_bytes
+        for number in range(20):
+            await peer.post(initialize(revision, identity=number)).complete()
+            await peer.tell(INITIALIZED)
+
+        assert before == (session.entry.size, session.session.kept_bytes)
+
+
+@spec("2025-11-25", "basic/lifecycle#initialization")
+@with_sessions
+async def test_with_a_strict_server_a_session_is_initialised_once(revision: str) -> None:
+    own = Server("own", strict=True)
+
+    @own.tool
+    def nothing() -> None:
+        pass
+
+    async with caller(own, revision) as peer:
         answer = await peer.post(initialize(revision, identity=9)).complete()
 
         assert "tools" in await peer.result("tools/list")

@@ -161,7 +161,7 @@ async def test_a_response_to_nothing_is_never_answered(frame: bytes, revision: s
         (b'{"jsonrpc":"2.0","id":1,"method":7}', -32600),
         (b'{"jsonrpc":"2.0","id":1}', -32600),
         (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32600),
-        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":null}', -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":7}', -32600),
     ],
 )
 async def test_what_is_no_request_is_refused_under_its_id(frame: bytes, code: int, revision: str) -> None:

@@ -110,7 +110,7 @@ async def test_the_pages_of_a_list_hold_everything_once_in_a_stable_order(revisi
 @pytest.mark.parametrize("method", ["tools/list", "prompts/list", "resources/list", "resources/templates/list"])
 async def test_a_cursor_that_the_server_has_not_made_is_invalid(method: str, revision: str) -> None:
     async with client(made(), revision) as peer:
-        for cursor in ("", "3", "nonsense", "AAAA", "dG9vbCA5OTk", "\u20ac", "x" * 10_000):
+        for cursor in ("3", "nonsense", "AAAA", "dG9vbCA5OTk", "\u20ac", "x" * 10_000):
             said = await peer.ask(method, f'"cursor":{json.dumps(cursor)}')
 
             assert -32602 == said[-1].get("error", {}).get("code"), (cursor, said)

@@ -64,7 +64,7 @@ async def test_an_unserved_version_is_refused_before_anything_else_is_looked_at(
         f'{VERSION}:"2026-07-28",{CAPABILITIES}:{{}},"io.modelcontextprotocol/clientInfo":{{"name":"c"}}',
         f'{VERSION}:"2026-07-28",{CAPABILITIES}:{{}},"io.modelcontextprotocol/clientInfo":"c"',
         f'{VERSION}:"2026-07-28",{CAPABILITIES}:{{}},"progressToken":true',
-        f'{VERSION}:"2026-07-28",{CAPABILITIES}:{{}},"progressToken":null',
+        f'{VERSION}:"2026-07-28",{CAPABILITIES}:{{}},"progressToken":{{}}',
         f'{VERSION}:"2026-07-28",{CAPABILITIES}:{{}},"progressToken":1.5',
     ],
 )

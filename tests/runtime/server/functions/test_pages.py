@@ -77,7 +77,6 @@ def encoded(text: str) -> str:
 @pytest.mark.parametrize(
     "cursor",
     [
-        "",
         "2",
         "!",
         "é",
@@ -148,3 +147,15 @@ def test_what_is_not_registered_is_not_declared() -> None:
         tools=models.ServerCapabilitiesTools(list_changed=True),
         resources=models.ServerCapabilitiesResources(list_changed=True, subscribe=True),
     )
+
+
+def test_an_empty_cursor_is_the_first_page_unless_the_server_is_strict() -> None:
+    tolerant: PaginatedList[str] = PaginatedList("letter", 2)
+    strict: PaginatedList[str] = PaginatedList("letter", 2, is_strict=True)
+    for each in ("a", "b", "c"):
+        tolerant.add(each, each)
+        strict.add(each, each)
+
+    assert tolerant.page(UNSET) == tolerant.page("")
+    with pytest.raises(RequestError):
+        strict.page("")
