@@ -393,7 +393,7 @@ ARM = NEEDS["arm-removed U[boolean]"][:2]
 # By place: the revisions, what the change covers and where it is, its direction, and the actions that make sense.
 PLACES: dict[str, tuple[Sequence[Definitions], str, str, str, str]] = {
     "a key that went": (GONE, "key-removed A.y", "", "up", "Drop Keep Convert Refuse"),
-    "a key that came, going down": (CAME, "key-added A.y", "", "down", "Drop Convert Refuse"),
+    "a key that came, going down": (CAME, "key-added A.y", "", "down", "Drop Keep Convert Refuse"),
     "a key that became narrower": (
         (PLAIN, a(x=SHORT)),
         "bounds-changed A.x",
